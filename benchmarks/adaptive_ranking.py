@@ -16,12 +16,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stages.analyze.formulas import design, stratified
-from stages.analyze.formulas.allocation import allocate
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.precision import Precision, next_trials
-from stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas import design, stratified
+from evalcube.stages.analyze.formulas.allocation import allocate
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.precision import Precision, next_trials
+from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
+from evalcube.stages.reply.status import COUNTERS
 
 TASKS, POINTS, LONGEST, ROUNDS = 4, 8, 2048, 6
 MEMBER = np.ones((1, TASKS, POINTS), dtype=bool)

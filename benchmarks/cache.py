@@ -15,7 +15,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.cache.cache import DirectoryCache
+from evalcube.storage.cache.cache import DirectoryCache
 
 WORDS = ["alpha", "beta", "gamma", "delta"]
 

@@ -22,14 +22,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.coverage_boards import SECTIONS as BOARDS
 from benchmarks.coverage_forensics import SECTIONS as OTHERS
 from benchmarks.coverage_rows import NOMINAL, Bench, Bounds, Row, Values, covered, share
-from stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2
-from stages.analyze.formulas.compare.paired import mcnemar, paired_difference
-from stages.analyze.formulas.compare.ranks import rank_intervals
-from stages.analyze.formulas.compare.repeated import design_effect, sign_flip
-from stages.analyze.formulas.estimators import estimate
-from stages.analyze.formulas.intervals import wilson_bounds
-from stages.analyze.formulas.sequential import confidence_sequence
-from stages.analyze.formulas.stratified import stratified
+from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2
+from evalcube.stages.analyze.formulas.compare.paired import mcnemar, paired_difference
+from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
+from evalcube.stages.analyze.formulas.compare.repeated import design_effect, sign_flip
+from evalcube.stages.analyze.formulas.estimators import estimate
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
+from evalcube.stages.analyze.formulas.sequential import confidence_sequence
+from evalcube.stages.analyze.formulas.stratified import stratified
 
 HOLDS = "holds at all looks together"
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum", "tokens_sum")

@@ -15,14 +15,14 @@ import xarray as xr
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.coverage_rows import Bench, Row, Values, share
-from flows.config.suites import load_suite
-from flows.plan.build import build_plan
-from stages.analyze.formulas.clustering import cluster_effect, cluster_moments
-from stages.analyze.formulas.estimators import estimate
-from stages.analyze.formulas.precision import half_width
-from stages.analyze.formulas.stratified import exact_estimate
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.reply.status import COUNTERS
+from evalcube.flows.config.suites import load_suite
+from evalcube.flows.plan.build import build_plan
+from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments
+from evalcube.stages.analyze.formulas.estimators import estimate
+from evalcube.stages.analyze.formulas.precision import half_width
+from evalcube.stages.analyze.formulas.stratified import exact_estimate
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.reply.status import COUNTERS
 
 RATES = (0.02, 0.05, 0.1, 0.2, 0.5, 0.8, 0.9, 0.95, 0.98)
 SIZES = (8, 32, 128, 512)

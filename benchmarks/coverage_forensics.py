@@ -7,11 +7,11 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from benchmarks.coverage_rows import Bench, Row, covered, share
-from stages.analyze.formulas.forensics.compression import compression, sum_traces
-from stages.analyze.formulas.forensics.cost import costs
-from stages.analyze.formulas.forensics.hazard import aalen_johansen, kaplan_meier, life_table
-from stages.analyze.formulas.outcomes import bayes_ci, pass_at_k_ci
-from stages.reply.status import Status
+from evalcube.stages.analyze.formulas.forensics.compression import compression, sum_traces
+from evalcube.stages.analyze.formulas.forensics.cost import costs
+from evalcube.stages.analyze.formulas.forensics.hazard import aalen_johansen, kaplan_meier, life_table
+from evalcube.stages.analyze.formulas.outcomes import bayes_ci, pass_at_k_ci
+from evalcube.stages.reply.status import Status
 
 
 def repeats_rows(bench: Bench) -> Iterator[Row]:

@@ -19,12 +19,12 @@ import dask
 import numpy as np
 import xarray as xr
 
-from stages.analyze.formulas import reasonscore
-from stages.analyze.labelled import counters
-from stages.reply.status import COUNTERS
-from stages.score.counters import VALUES
-from stages.score.recount import recount
-from storage.cube.cube import Coordinate, Cube
+from evalcube.stages.analyze.formulas import reasonscore
+from evalcube.stages.analyze.labelled import counters
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.stages.score.counters import VALUES
+from evalcube.stages.score.recount import recount
+from evalcube.storage.cube.cube import Coordinate, Cube
 
 try:
     import duckdb

@@ -27,9 +27,9 @@ from history import add_option, append, previous
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from deploy.servers.simulator import Simulator  # noqa: E402 - the checkout may not be installed
-from deploy.simulator.profile import Profile  # noqa: E402
-from deploy.simulator.truth import HEADER, Truth, encode  # noqa: E402
+from evalcube.deploy.servers.simulator import Simulator  # noqa: E402 - the checkout may not be installed
+from evalcube.deploy.simulator.profile import Profile  # noqa: E402
+from evalcube.deploy.simulator.truth import HEADER, Truth, encode  # noqa: E402
 
 
 @dataclass(frozen=True)
@@ -117,7 +117,7 @@ def sweep_config(
 
 def run_command(config: Path) -> list[str]:
     """The command line that runs a sweep, as a user types it."""
-    return [sys.executable, "-m", "flows", "run", str(config), "--quiet", "--json"]
+    return [sys.executable, "-m", "evalcube", "run", str(config), "--quiet", "--json"]
 
 
 def control(simulator: Simulator, what: str, data: bytes | None = None) -> bytes:

@@ -23,13 +23,13 @@ import numpy as np
 import psutil
 from playwright.sync_api import Browser, Page, sync_playwright
 
-from flows.config.suites import load_suite
-from flows.plan.build import build_plan
-from flows.plan.store import SweepStore, open_store
-from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS
-from storage.cube.ledger import Receipt
-from storage.cube.schema import VARIABLES
+from evalcube.flows.config.suites import load_suite
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import SweepStore, open_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.schema import VARIABLES
 
 GOALS = {"first paint": 2.0, "filter": 0.3, "trials": 1.0}
 """Seconds that each may take."""
@@ -135,7 +135,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         url, trials = fill(Path(name), options.models)
         began = time.perf_counter()
-        words = [sys.executable, "-m", "evalcube_command", "explore", url]
+        words = [sys.executable, "-m", "evalcube", "explore", url]
         server = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
         try:
             address = server.stdout.readline().strip() if server.stdout else ""

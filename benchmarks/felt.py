@@ -30,7 +30,7 @@ import psutil
 from history import add_option, append, previous
 
 IMPORTS = [sys.executable, "-c", "import xarray, dask.distributed, zarr"]
-EVALCUBE = [sys.executable, "-m", "evalcube_command"]
+EVALCUBE = [sys.executable, "-m", "evalcube"]
 LATENCY = 0.05
 """Seconds until the endpoint answers."""
 

@@ -16,9 +16,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from flows.config.suites import load_suite, suite_names
-from stages.generate import TASKS, Cell
-from stages.generate.manifold import expand
+from evalcube.flows.config.suites import load_suite, suite_names
+from evalcube.stages.generate import TASKS, Cell
+from evalcube.stages.generate.manifold import expand
 from tests.stages.generate.no_work import excess_of_no_work
 
 

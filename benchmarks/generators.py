@@ -19,7 +19,7 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stages.generate import TASKS, Cell, Task, TaskParams
+from evalcube.stages.generate import TASKS, Cell, Task, TaskParams
 
 SPELLS = 5
 FAR = 100_000

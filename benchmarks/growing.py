@@ -24,18 +24,18 @@ from typing import Any
 import numpy as np
 from history import add_option, append
 
-from flows.config.load import from_mapping
-from flows.config.suites import load_sweep
-from flows.plan.build import build_plan
-from flows.plan.growing import extend
-from flows.plan.plan import Plan
-from flows.plan.sampling import as_configured
-from flows.plan.store import SweepStore, open_store, sweep_cube
-from flows.plan.targets import SampleTargets
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.cube.schema import VARIABLES
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.config.suites import load_sweep
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.growing import extend
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.sampling import as_configured
+from evalcube.flows.plan.store import SweepStore, open_store, sweep_cube
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import VARIABLES
 
 ADDITIONS = ("nothing", "a model, named alone", "a model, beside all others", "a task", "ten points")
 

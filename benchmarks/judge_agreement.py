@@ -19,8 +19,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stages.analyze.verdict.agreement import Agreement, judge_agreement
-from stages.analyze.verdict.rules import Limits, dissents
+from evalcube.stages.analyze.verdict.agreement import Agreement, judge_agreement
+from evalcube.stages.analyze.verdict.rules import Limits, dissents
 
 UNITS = 40
 QUALITY = {"wide": (3.0, 1.2), "high": (4.0, 0.8), "near top": (4.5, 0.6), "top": (5.2, 0.4)}

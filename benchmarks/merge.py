@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from flows.config.load import from_mapping
-from flows.merge.write import merge_cubes
-from flows.plan.blocks import window_of
-from flows.plan.build import build_plan
-from flows.plan.coordinates import coordinates
-from flows.plan.recording import receipt_of
-from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.plan.blocks import window_of
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.coordinates import coordinates
+from evalcube.flows.plan.recording import receipt_of
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 
 
 def config_of(models: list[str], points: int, trials: int) -> dict[str, Any]:

@@ -20,8 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stages.analyze.formulas import outcomes
-from stages.analyze.formulas.outcomes.table import METRICS, metric_table
+from evalcube.stages.analyze.formulas import outcomes
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS, metric_table
 
 SLOW = ("max_at_k_ci",)
 """Minutes in the reference: called once, and not with --quick."""

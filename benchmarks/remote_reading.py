@@ -19,15 +19,15 @@ from typing import Any
 
 import numpy as np
 
-from flows.config.load import from_mapping
-from flows.plan.build import build_plan
-from flows.plan.plan import Plan
-from flows.plan.store import SweepStore, open_store
-from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS
-from storage.cube.cube import Cube
-from storage.cube.ledger import Receipt
-from storage.cube.schema import VARIABLES
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.store import SweepStore, open_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.schema import VARIABLES
 
 WRITTEN = 2
 """Models whose trial arrays are there."""
@@ -117,7 +117,7 @@ def measured(*words: str) -> None:
     Counted.requests = Counted.sent = 0
     began = time.perf_counter()
     done = subprocess.run(
-        [sys.executable, "-m", "evalcube_command", *words], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "evalcube", *words], capture_output=True, text=True, check=False
     )
     took = time.perf_counter() - began
     said = "" if done.returncode == 0 else done.stderr.strip()[-200:]

@@ -26,7 +26,7 @@ import end_to_end
 from end_to_end import ROOT, Simulator, control, run_command
 from history import add_option, append
 
-from deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.profile import Profile
 
 _CASES = ["64x0", "256x0", "64x50", "256x50", "64xtails", "256xtails"]
 _SPREAD = 1.5

@@ -21,7 +21,7 @@ from pathlib import Path
 from end_to_end import ROOT, Simulator, control, run_command, sweep_config
 from history import add_option, append
 
-from deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.profile import Profile
 
 _MEGABYTE = 1024
 
@@ -90,7 +90,7 @@ def measure(simulator: Simulator, trials: int, connections: int, scratch: Path) 
         3 * told.count("block") + 2 * told.count("region"),
         resume,
         _requests(simulator) - asked,
-        _timed([sys.executable, "-m", "flows", "plan", str(other)]),
+        _timed([sys.executable, "-m", "evalcube", "plan", str(other)]),
     )
 
 

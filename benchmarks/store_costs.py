@@ -13,8 +13,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.run.sweep import run
-from storage.cube.cube import Cube
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.cube import Cube
 from tests.storage.support.buckets import ProxiedStore, proxied
 
 PUT_USD, GET_USD = 5e-6, 4e-7

@@ -19,8 +19,8 @@ from collections.abc import Callable
 import numpy as np
 from scipy.stats import norm
 
-from stages.analyze.formulas.allocation import allocate
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.allocation import allocate
+from evalcube.stages.reply.status import COUNTERS
 
 MODELS, TASKS, POINTS = 16, 12, 8
 BASE, LONGEST = 16, 4096

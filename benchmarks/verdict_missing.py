@@ -19,8 +19,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from benchmarks.verdict_operating import SHIFT, draw
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict import verdict
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict import verdict
 
 UNITS, DRAWS = 80, 1000
 SHARES = (0.0, 0.02, 0.04, 0.08, 0.2, 0.5)

@@ -21,12 +21,12 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict import verdict
-from stages.analyze.verdict.composite import composite
-from stages.analyze.verdict.hotelling import hotelling
-from stages.analyze.verdict.omk054.bootstrap import paired_difference
-from stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict import verdict
+from evalcube.stages.analyze.verdict.composite import composite
+from evalcube.stages.analyze.verdict.hotelling import hotelling
+from evalcube.stages.analyze.verdict.omk054.bootstrap import paired_difference
+from evalcube.stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
 
 SIZES = (5, 10, 20, 50)
 SHIFT = {"none": 0.0, "small": 0.5, "large": 1.2}

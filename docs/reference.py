@@ -16,11 +16,11 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
-from flows.cli.app import app
-from flows.cli.output import EXIT_CODES
-from flows.config.models import SweepConfig
-from flows.config.section import Section, forms, sections_below
-from stages.generate import TASKS
+from evalcube.flows.cli.app import app
+from evalcube.flows.cli.output import EXIT_CODES
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.section import Section, forms, sections_below
+from evalcube.stages.generate import TASKS
 
 _PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
 Links = Mapping[type[BaseModel], str]

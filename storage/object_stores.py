@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 from obstore import exceptions
 from obstore.store import HTTPStore, ObjectStore, from_url
 
-from storage.errors import NotWritableError, StorageError
-from storage.urls import HTTP_SCHEMES, scheme_of
+from evalcube.storage.errors import NotWritableError, StorageError
+from evalcube.storage.urls import HTTP_SCHEMES, scheme_of
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -48,7 +48,7 @@ def connected(address: str) -> ObjectStore:
     Parameters
     ----------
     address
-        As `storage.urls.object_prefix` or `storage.urls.http_address` gives it.
+        As `evalcube.storage.urls.object_prefix` or `evalcube.storage.urls.http_address` gives it.
     """
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
     return _connected(address, address in _ANSWERED, environment, os.getpid())

@@ -14,12 +14,12 @@ from contextlib import closing, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from storage.cache.cache import open_cache
-from storage.cube.address import space_of
-from storage.cube.layout import SIDE
-from storage.cube.space import Space
-from storage.errors import StorageError
-from storage.urls import REDIS_SCHEMES, redacted, scheme_of
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import REDIS_SCHEMES, redacted, scheme_of
 
 _LAG_SECONDS = 5.0
 """Network file systems show a file of another machine's that late."""

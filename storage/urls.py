@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
-from storage.errors import UnsupportedUrlError
+from evalcube.storage.errors import UnsupportedUrlError
 
 OBJECT_SCHEMES = ("s3", "gs", "az")
 REDIS_SCHEMES = ("redis", "rediss")

@@ -8,7 +8,7 @@ from typing import Any, Literal, get_args, get_origin
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.generate import Task, TaskParams
+from evalcube.stages.generate import Task, TaskParams
 
 DESCRIBES_A_FILE = {"dataset": {"format", "answer_is", "rows", "match"}}
 """Fields that must agree with the file that a task reads or with each other, and cannot be varied by themselves."""

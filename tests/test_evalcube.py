@@ -1,4 +1,4 @@
-"""The public face: its one list of names, and what it says of modules of the user's that hide ours."""
+"""The public face: its one list of names, its command, and that modules of a user's disturb neither."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ import evalcube as ec
 from tests.waiting import PATIENCE
 
 ROOT = Path(__file__).resolve().parents[1]
-LATE = ("xarray", "numpy", "dask", "ast", "flows", "stages", "storage", "deploy")
+ROOMS = ("flows", "stages", "storage", "deploy")
+LATE = ("xarray", "numpy", "dask", "ast", *(f"evalcube.{room}" for room in ROOMS))
 
 
 def python(*arguments, cwd, path=ROOT, **environment):
@@ -31,22 +32,13 @@ def python(*arguments, cwd, path=ROOT, **environment):
     )
 
 
-def hiding(folder, name):
-    """A folder with a module of the user's; `name` is a package, or a file with its ending."""
-    if name.endswith(".py"):
-        (folder / name).write_text("")
-        return folder / name
-    (folder / name).mkdir()
-    (folder / name / "__init__.py").write_text("")
-    return folder / name
-
-
-def message(place):
-    package = place.stem
-    return (
-        f"'{place}' hides evalcube's own package '{package}'. Rename it, or run Python where '{place.parent}' is not "
-        f"on its module path, such as from another directory or with another PYTHONPATH"
-    )
+@pytest.fixture
+def project(tmp_path):
+    """A folder of a user's that has modules of its own under the names of our rooms."""
+    for room in ROOMS:
+        (tmp_path / room).mkdir()
+        (tmp_path / room / "__init__.py").write_text("raise SystemExit('the wrong one')")
+    return tmp_path
 
 
 def test_names__all_are_there_and_in_order():
@@ -78,19 +70,18 @@ def test_names__are_imported_when_first_used(tmp_path):
 def test_names__others_are_missing():
     with pytest.raises(AttributeError, match="no attribute 'nothing'"):
         _ = ec.nothing
-    with pytest.raises(AttributeError, match="__path__"):
-        _ = ec.__path__
+    with pytest.raises(AttributeError, match="__wrapped__"):
+        _ = ec.__wrapped__
 
 
 @pytest.mark.cluster
 def test_names__are_found_in_an_archive(tmp_path):
     archive = tmp_path / "sent.zip"
     with zipfile.ZipFile(archive, "w") as target:
-        for path in (ROOT / "evalcube.py", ROOT / "evalcube.pyi"):
-            target.write(path, path.name)
-        for package in ("flows", "stages", "storage", "deploy"):
-            target.writestr(f"{package}/__init__.py", "")
-        target.writestr("flows/errors.py", "class SweepError(Exception): pass")
+        for name in ("__init__.py", "__init__.pyi"):
+            target.write(ROOT / "evalcube" / name, f"evalcube/{name}")
+        target.writestr("evalcube/flows/__init__.py", "")
+        target.writestr("evalcube/flows/errors.py", "class SweepError(Exception): pass")
 
     result = python(
         "-c",
@@ -99,61 +90,36 @@ def test_names__are_found_in_an_archive(tmp_path):
         path=archive,
     )
 
-    assert result.stdout == f"{len(ec.__all__)} flows.errors\n", result.stderr
+    assert result.stdout == f"{len(ec.__all__)} evalcube.flows.errors\n", result.stderr
 
 
 @pytest.mark.cluster
-@pytest.mark.parametrize("name", ["flows", "stages", "storage", "deploy.py"])
-def test_import__names_what_hides_a_package(tmp_path, name):
-    place = hiding(tmp_path, name)
-
-    result = python("-c", "import evalcube", cwd=tmp_path)
-
-    assert result.returncode == 1
-    assert result.stderr.splitlines()[-1] == f"ImportError: {message(place)}"
-
-
-@pytest.mark.cluster
-@pytest.mark.parametrize("name", ["flows", "storage", "deploy.py"])
 @pytest.mark.parametrize(
     "how",
-    [("-m", "evalcube_command"), ("-c", "from evalcube_command import main; main()")],
-    ids=["python -m", "console script"],
+    [("-m", "evalcube"), ("-c", "from evalcube.__main__ import main; main()"), ("bin/evalcube",)],
+    ids=["python -m", "console script", "script in a folder"],
 )
-def test_command__says_in_one_line_what_hides_a_package(tmp_path, name, how):
-    place = hiding(tmp_path, name)
+def test_command__runs_beside_modules_of_a_user_with_our_rooms_names(project, how):
+    (project / "bin").mkdir()
+    (project / "bin" / "evalcube").write_text("from evalcube.__main__ import main; main()")
 
-    result = python(*how, "tasks", cwd=tmp_path)
+    result = python(*how, "tasks", "sort", cwd=project)
 
-    assert (result.returncode, result.stdout, result.stderr) == (2, "", f"evalcube: {message(place)}\n")
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "sort" in result.stdout
 
 
 @pytest.mark.cluster
-def test_command__is_not_disturbed_by_a_folder_beside_its_script(tmp_path):
-    """The module path of a script begins at the script, not in the current directory."""
-    hiding(tmp_path, "flows")
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin" / "evalcube").write_text("from evalcube_command import main; main()")
+def test_run__with_worker_processes_beside_modules_of_a_user_with_our_rooms_names(project):
+    config = "run quick --model sim: --trials 1 --workers 2 --quiet".split()
 
-    result = python("bin/evalcube", "tasks", "sort", cwd=tmp_path)
+    result = python("-m", "evalcube", *config, cwd=project)
 
     assert (result.returncode, result.stderr) == (0, "")
 
 
 @pytest.mark.cluster
-def test_command__runs_by_the_name_of_its_package(tmp_path):
-    place = hiding(tmp_path, "storage")
+def test_version__is_that_of_the_command(tmp_path):
+    result = python("-m", "evalcube", "--version", cwd=tmp_path)
 
-    result = python("-m", "flows", "tasks", cwd=tmp_path)
-
-    assert (result.returncode, result.stderr) == (2, f"evalcube: {message(place)}\n")
-
-
-@pytest.mark.cluster
-def test_import__a_folder_that_is_no_package_hides_nothing(tmp_path):
-    (tmp_path / "flows").mkdir()
-    (tmp_path / "flows" / "first.py").write_text("")
-
-    result = python("-c", "import evalcube; evalcube.SweepError", cwd=tmp_path)
-
-    assert (result.returncode, result.stderr) == (0, "")
+    assert result.stdout == f"evalcube {ec.__version__}\n"

@@ -1,8 +1,8 @@
 """Dask clusters to run a sweep on, one module per kind."""
 
-from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.existing import Certificates, ExistingScheduler
-from deploy.clusters.local import LocalProcesses, ThisProcess
+from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.existing import Certificates, ExistingScheduler
+from evalcube.deploy.clusters.local import LocalProcesses, ThisProcess
 
 __all__ = [
     "Certificates",

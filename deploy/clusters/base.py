@@ -9,8 +9,8 @@ from typing import Literal
 
 from distributed import Client
 
-from deploy.clusters.code import Code
-from deploy.errors import DeployError
+from evalcube.deploy.clusters.code import Code
+from evalcube.deploy.errors import DeployError
 
 Environment = Literal["own", "inherited", "ask"]
 """Whose environment variables workers see, and so whose keys.
@@ -35,7 +35,7 @@ class Connection:
         A connected client of the cluster.
     code
         How evalcube's code reaches the workers; default: they can import it, as they have this process's environment.
-        Where they have one of their own, it is `deploy.clusters.carried.CarriedCode`.
+        Where they have one of their own, it is `evalcube.deploy.clusters.carried.CarriedCode`.
     """
 
     replaces = False

@@ -2,7 +2,7 @@
 
 A worker may have no evalcube, or another version of it, and Dask sets up all plugins of a new worker at once, so that a
 plugin cannot rely on another one that uploads files. So one plugin brings the source and only then unpickles the run's
-own (`deploy.clusters.carrier.Carrier`). The scheduler needs none of it: tasks reach it as bytes.
+own (`evalcube.deploy.clusters.carrier.Carrier`). The scheduler needs none of it: tasks reach it as bytes.
 """
 
 from __future__ import annotations
@@ -26,15 +26,16 @@ from typing import Any
 from distributed import Client, SchedulerPlugin, WorkerPlugin
 from distributed import Future as DaskFuture
 
-from deploy.clusters import carrier, registrar
-from deploy.clusters.asking import ANSWER_SECONDS, SERVING, Question, ask_each, ask_scheduler
-from deploy.clusters.code import Code, State, View
+import evalcube
+from evalcube.deploy.clusters import carrier, registrar
+from evalcube.deploy.clusters.asking import ANSWER_SECONDS, SERVING, Question, ask_each, ask_scheduler
+from evalcube.deploy.clusters.code import Code, State, View
 
 Future = DaskFuture[Any]
 
 _STATE_SECONDS = 2.0
 """As short as it is asked often."""
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = Path(evalcube.__file__).parents[1]
 _MAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)(*arguments)"
 _TAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)"
 _CALL = "__import__('distributed').get_worker().plugins[name].call(task, values)"
@@ -233,10 +234,10 @@ def requirements_here() -> tuple[tuple[str, ...], str]:
     # A checkout that is worked in has newer ones in its project file than those that it was installed with.
     project = _ROOT / "pyproject.toml"
     described = tomllib.loads(project.read_text("utf-8")).get("project", {}) if project.is_file() else {}
-    if described.get("name") == carrier.FACE:
+    if described.get("name") == carrier.PACKAGE:
         return tuple(described["dependencies"]), described["requires-python"]
-    found = importlib.metadata.metadata(carrier.FACE)
-    required = importlib.metadata.requires(carrier.FACE) or ()
+    found = importlib.metadata.metadata(carrier.PACKAGE)
+    required = importlib.metadata.requires(carrier.PACKAGE) or ()
     needed = tuple(text for text in required if "extra ==" not in text)
     return needed, found["Requires-Python"] or f">={sys.version_info.major}"
 

@@ -1,7 +1,7 @@
 """What travels to nodes that may have none of our code, or another version of it.
 
-This module is sent as text and run there (`deploy.clusters.carried`), by whatever Python a node has. So it imports
-nothing of ours, and at its head nothing but the standard library and Dask.
+This module is sent as text and run there (`evalcube.deploy.clusters.carried`), by whatever Python a node has. So it
+imports nothing of ours, and at its head nothing but the standard library and Dask.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ from typing import Any
 
 from distributed import Reschedule, WorkerPlugin
 
-FACE = "evalcube"
-PACKAGES = ("flows", "stages", "storage", "deploy")
+PACKAGE = "evalcube"
 
 _REGISTRY = "_evalcube_runs"
 _RESULT_SECONDS = 5.0
@@ -42,12 +41,14 @@ _AWAITED_SECONDS = 60.0
 
 
 def source_files(root: Path) -> list[Path]:
-    """The files of our packages below a folder, in an order that is the same everywhere."""
-    files = [path for path in (root / f"{FACE}.py", root / f"{FACE}.pyi") if path.exists()]
-    for package in PACKAGES:
-        found = (path for path in (root / package).rglob("*") if path.suffix != ".pyc" and path.is_file())
-        files += sorted(found, key=lambda path: path.relative_to(root).parts)
-    return files
+    """The files of our package in a folder, in an order that is the same everywhere."""
+    files = [
+        Path(folder) / name
+        for folder, _, names in os.walk(root / PACKAGE, followlinks=True)  # a checkout links to its rooms
+        for name in names
+        if not name.endswith(".pyc")
+    ]
+    return sorted(files, key=lambda path: path.relative_to(root).parts)
 
 
 def source_digest(root: Path) -> str:
@@ -59,24 +60,16 @@ def source_digest(root: Path) -> str:
 
 
 def find_code() -> tuple[Path | None, Path | None]:
-    """Where this process would import evalcube from, and the path of what hides a part of it; None for neither."""
-    places = {}
-    for name in (FACE, *PACKAGES):
-        spec = importlib.util.find_spec(name)
-        # A folder without `__init__.py` has no origin, and never wins over a package further down the path.
-        if spec is not None and spec.origin is not None:
-            inside = spec.submodule_search_locations
-            places[name] = Path(inside[0] if inside else spec.origin).resolve()
-    face = places.pop(FACE, None)
-    roots = {place.parent for place in places.values()}
-    if face is not None and len(places) == len(PACKAGES) and len(roots) == 1 and face.parent not in roots:
-        return None, face  # the packages stand together: somebody else's is the module
-    for place in places.values():
-        if face is None or place.parent != face.parent:
-            return None, place
-    if face is None or len(places) < len(PACKAGES):
+    """The folder from which this process would import evalcube, and the path of what hides it; None for neither."""
+    spec = importlib.util.find_spec(PACKAGE)
+    # A folder without `__init__.py` has no origin, and never wins over a package further down the path.
+    if spec is None or spec.origin is None:
         return None, None
-    return face.parent, None
+    inside = spec.submodule_search_locations
+    place = Path(inside[0] if inside else spec.origin)
+    if place.is_file() or (place.is_dir() and not (place / "flows").is_dir()):
+        return None, place
+    return place.parent, None
 
 
 def unfit(requirements: list[str], python: str) -> list[str]:
@@ -129,7 +122,7 @@ class _Finder:
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:  # noqa: ANN401, ARG002
         """As of any finder."""
         head, _, rest = name.partition(".")
-        if head not in (FACE, *PACKAGES):
+        if head != PACKAGE:
             return None
         return PathFinder.find_spec(name, path) if rest else self._importer.find_spec(name)
 
@@ -177,11 +170,11 @@ def use_code(user: str, digest: str, owner: str, archive: bytes, folder: str) ->
                     f"{hiding} hides evalcube's own '{hiding.stem}'. Rename it, or start the worker from another "
                     f"directory"
                 )
-            loaded = any(name in sys.modules for name in (FACE, *PACKAGES))
+            loaded = PACKAGE in sys.modules
             if root is None or root.suffix == ".zip" or source_digest(root) != digest:
                 if loaded:
                     return f"has another version of evalcube loaded ({root}), and not for a run. Restart the worker"
-                path = str(Path(folder) / f"{FACE}-{digest}-{os.getpid()}.zip")
+                path = str(Path(folder) / f"{PACKAGE}-{digest}-{os.getpid()}.zip")
                 Path(path).write_bytes(archive)
                 registry.finder = _Finder(path)
                 sys.meta_path.insert(0, registry.finder)
@@ -202,7 +195,7 @@ def leave_code(user: str) -> None:
             return
         if registry.ours:
             # A copy, made in one step: other threads import meanwhile.
-            for name in [name for name in list(sys.modules) if name.partition(".")[0] in (FACE, *PACKAGES)]:
+            for name in [name for name in list(sys.modules) if name.partition(".")[0] == PACKAGE]:
                 del sys.modules[name]
         finder, registry.finder = registry.finder, None
         if finder is not None:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from distributed import Client, WorkerPlugin
 from distributed import Future as DaskFuture
 
-from deploy.clusters.asking import Question, serving
+from evalcube.deploy.clusters.asking import Question, serving
 
 Future = DaskFuture[Any]
 

@@ -12,8 +12,8 @@ from typing import Any
 from distributed import Client
 from distributed.security import Security
 
-from deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
-from deploy.clusters.carried import CarriedCode
+from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.carried import CarriedCode
 
 _CERTIFICATES = (
     "name them in the cluster's `tls` ({ca: ..., cert: ..., key: ...}), or in a file of Dask's own configuration "

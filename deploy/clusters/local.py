@@ -14,8 +14,8 @@ import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
-from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.scratch import scratch_folder
+from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.scratch import scratch_folder
 
 _MOST_WORKERS = 8
 

@@ -10,9 +10,9 @@ from urllib.parse import urlsplit
 from distributed import Client, Scheduler, SpecCluster
 from distributed.security import Security
 
-from deploy.clusters.base import ClusterError, Connection
-from deploy.clusters.carried import CarriedCode
-from deploy.clusters.local import interrupts_blocked
+from evalcube.deploy.clusters.base import ClusterError, Connection
+from evalcube.deploy.clusters.carried import CarriedCode
+from evalcube.deploy.clusters.local import interrupts_blocked
 
 
 class SchedulerHere(Connection):

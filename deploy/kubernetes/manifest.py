@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from deploy.errors import DeployError
+from evalcube.deploy.errors import DeployError
 
 _LONGEST_NAME = 50
 """Of a cluster: the operator makes names of deployments and services from it, which are longer."""
@@ -91,7 +91,7 @@ def manifest(job: KubernetesJob) -> str:
             f"the config has more than {_LARGEST_CONFIG:,} bytes, and a config map holds no more. Put it into the image"
         )
     environment = jinja2.Environment(
-        loader=jinja2.PackageLoader("deploy.kubernetes", "templates"),
+        loader=jinja2.PackageLoader("evalcube.deploy.kubernetes", "templates"),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

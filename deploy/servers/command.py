@@ -7,10 +7,10 @@ import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from deploy.errors import DeployError
-from deploy.servers.guard import GRACE_SECONDS, OUTER_PATH
-from deploy.servers.managed import ManagedServer, module_path, python_module
-from deploy.servers.presets import DEFAULT_HEALTH, HOST, filled
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.guard import GRACE_SECONDS, OUTER_PATH
+from evalcube.deploy.servers.managed import ManagedServer, module_path, python_module
+from evalcube.deploy.servers.presets import DEFAULT_HEALTH, HOST, filled
 
 
 class CommandServer(ManagedServer):
@@ -61,7 +61,7 @@ class CommandServer(ManagedServer):
         plain = {variable: filled(text, known) for variable, text in (env or {}).items()}
         outer = os.environ.get("PYTHONPATH", "")
         super().__init__(
-            python_module("deploy.servers.guard", *(filled(word, known) for word in command)),
+            python_module("evalcube.deploy.servers.guard", *(filled(word, known) for word in command)),
             name=name,
             env={**plain, **hidden, **module_path(), OUTER_PATH: plain.get("PYTHONPATH", outer)},
             log=log,

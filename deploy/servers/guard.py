@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from deploy.servers.lifeline import when_parent_dies
+from evalcube.deploy.servers.lifeline import when_parent_dies
 
 GRACE_SECONDS = 10.0
 """That a server has to end by itself: it frees a GPU."""

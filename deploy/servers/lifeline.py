@@ -15,8 +15,9 @@ CHECK_SECONDS = 1.0
 def when_parent_dies(action: Callable[[], object]) -> threading.Thread:
     """The started thread that calls `action` once standard input ends or this process gets another parent.
 
-    Standard input has to be the pipe that `deploy.servers.managed` holds. The kernel closes it with the parent,
-    whatever ended that. A parent that forked leaves a copy of the pipe open, so the parent's id is checked as well.
+    Standard input has to be the pipe that `evalcube.deploy.servers.managed` holds. The kernel closes it with the
+    parent, whatever ended that. A parent that forked leaves a copy of the pipe open, so the parent's id is checked as
+    well.
 
     Parameters
     ----------

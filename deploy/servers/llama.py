@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deploy.errors import DeployError
-from deploy.servers import local_model
-from deploy.servers.managed import ManagedServer, module_path, python_module
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers import local_model
+from evalcube.deploy.servers.managed import ManagedServer, module_path, python_module
 
 
 class LlamaServer(ManagedServer):
@@ -53,7 +53,7 @@ class LlamaServer(ManagedServer):
         numbers = (("--context", context), ("--slots", slots), ("--threads", threads))
         arguments = [text for name, value in numbers for text in (name, str(value))]
         super().__init__(
-            python_module("deploy.servers.llama_child", "--model", str(path), *arguments),
+            python_module("evalcube.deploy.servers.llama_child", "--model", str(path), *arguments),
             name=f"the local model {path.stem}",
             env={**module_path(), "OMP_WAIT_POLICY": "passive"},
             log=log,

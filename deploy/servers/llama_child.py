@@ -1,4 +1,4 @@
-"""The child process of `deploy.servers.llama`: runs llama.cpp's own HTTP server until its parent is gone."""
+"""The child process of `evalcube.deploy.servers.llama`: runs llama.cpp's own HTTP server until its parent is gone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from deploy.servers.lifeline import when_parent_dies
+from evalcube.deploy.servers.lifeline import when_parent_dies
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -52,7 +52,9 @@ def _leave() -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="python -m deploy.servers.llama_child", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="python -m evalcube.deploy.servers.llama_child", description=__doc__
+    )
     parser.add_argument("--model", required=True, help="path of a GGUF file")
     parser.add_argument("--context", type=int, required=True, help="tokens of prompt and reply, per slot")
     parser.add_argument("--slots", type=int, required=True, help="requests served at the same time")

@@ -9,7 +9,7 @@ import sys
 from importlib.util import find_spec
 from pathlib import Path
 
-from deploy.errors import DeployError
+from evalcube.deploy.errors import DeployError
 
 REQUIREMENTS = Path(__file__).with_name("local-model.txt")
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"

@@ -16,8 +16,8 @@ from types import TracebackType
 from typing import IO, Self
 from urllib.parse import urlsplit
 
-import deploy
-from deploy.errors import DeployError
+import evalcube
+from evalcube.deploy.errors import DeployError
 
 READY = "listening on "
 """What the child's line with its address begins with."""
@@ -34,8 +34,8 @@ _HEALTH_SECONDS = 5.0
 class ManagedServer:
     """A model server in a child process.
 
-    The child must exit when its standard input ends (see `deploy.servers.lifeline`), and answer a ``GET`` of its
-    `health` path with 200 once it is ready. Unless its `address` is given, it must print ``listening on
+    The child must exit when its standard input ends (see `evalcube.deploy.servers.lifeline`), and answer a ``GET`` of
+    its `health` path with 200 once it is ready. Unless its `address` is given, it must print ``listening on
     http://HOST:PORT``. The server may be started again after it was stopped.
 
     Parameters
@@ -308,7 +308,7 @@ def python_module(module: str, *arguments: str) -> list[str]:
 
 def module_path() -> dict[str, str]:
     """Environment variables with which a child finds evalcube's modules, also where evalcube is not installed."""
-    root = Path(deploy.__file__).resolve().parents[1]
+    root = Path(evalcube.__file__).resolve().parents[1]
     if root.name in ("site-packages", "dist-packages"):
         return {}
     inherited = os.environ.get("PYTHONPATH")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from deploy.servers.managed import ManagedServer, module_path, python_module
+from evalcube.deploy.servers.managed import ManagedServer, module_path, python_module
 
 
 class Simulator(ManagedServer):
@@ -13,7 +13,7 @@ class Simulator(ManagedServer):
     Parameters
     ----------
     faults
-        JSON list of the fault rules to begin with; see `deploy.simulator.faults.Rule`.
+        JSON list of the fault rules to begin with; see `evalcube.deploy.simulator.faults.Rule`.
     key_env
         Environment variable with the API key that clients must send; None lets all in.
     requests_log
@@ -39,7 +39,7 @@ class Simulator(ManagedServer):
         if requests_log is not None:
             arguments += ["--log", str(requests_log)]
         super().__init__(
-            python_module("deploy.simulator", *arguments),
+            python_module("evalcube.deploy.simulator", *arguments),
             name="the simulated model",
             env=module_path(),
             log=log,

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from deploy.errors import DeployError
-from deploy.servers.managed import ManagedServer
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.managed import ManagedServer
 
 _POLL_SECONDS = 0.1
 _HUNG = 3

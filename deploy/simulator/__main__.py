@@ -1,4 +1,4 @@
-"""The command `python -m deploy.simulator`, which serves simulated models until it is stopped."""
+"""The command `python -m evalcube.deploy.simulator`, which serves simulated models until it is stopped."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from deploy.errors import DeployError
-from deploy.servers.lifeline import when_parent_dies
-from deploy.simulator.app import Application
-from deploy.simulator.counts import Log
-from deploy.simulator.faults import Injector, parse_rules
-from deploy.simulator.quota import Limits
-from deploy.simulator.server import serve
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.lifeline import when_parent_dies
+from evalcube.deploy.simulator.app import Application
+from evalcube.deploy.simulator.counts import Log
+from evalcube.deploy.simulator.faults import Injector, parse_rules
+from evalcube.deploy.simulator.quota import Limits
+from evalcube.deploy.simulator.server import serve
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        prog="python -m deploy.simulator",
+        prog="python -m evalcube.deploy.simulator",
         description="A simulated model behind the APIs of chat, completions and messages, on the loopback address.",
     )
     parser.add_argument("--port", type=int, default=0, help="port to listen on; 0 (default) takes a free one")

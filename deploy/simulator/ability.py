@@ -12,7 +12,7 @@ import struct
 from statistics import NormalDist
 from typing import NamedTuple
 
-from deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.profile import Profile
 
 CONTEXT = 131_072
 """Most tokens of one completion, whatever the request allows."""

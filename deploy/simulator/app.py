@@ -10,17 +10,17 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from deploy.errors import SimulatorError
-from deploy.simulator import ability, reply
-from deploy.simulator.batches import Batches, parse_settings
-from deploy.simulator.counts import Counts, Log, Ticket
-from deploy.simulator.faults import STREAM_KINDS, Injector, apply, parse_rules
-from deploy.simulator.forms import CHAT, MESSAGES, PATHS, Form, as_error, deliver
-from deploy.simulator.profile import Profile
-from deploy.simulator.quota import Enforcer, Limits, parse_limits
-from deploy.simulator.requests import RefusedError, checked
-from deploy.simulator.truth import decode
-from deploy.simulator.wire import Response, error_response, json_response
+from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.simulator import ability, reply
+from evalcube.deploy.simulator.batches import Batches, parse_settings
+from evalcube.deploy.simulator.counts import Counts, Log, Ticket
+from evalcube.deploy.simulator.faults import STREAM_KINDS, Injector, apply, parse_rules
+from evalcube.deploy.simulator.forms import CHAT, MESSAGES, PATHS, Form, as_error, deliver
+from evalcube.deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.quota import Enforcer, Limits, parse_limits
+from evalcube.deploy.simulator.requests import RefusedError, checked
+from evalcube.deploy.simulator.truth import decode
+from evalcube.deploy.simulator.wire import Response, error_response, json_response
 
 
 class Request(NamedTuple):
@@ -30,7 +30,7 @@ class Request(NamedTuple):
     path: str
     body: bytes = b""
     truth: bytes = b""
-    """Value of the header `deploy.simulator.truth.HEADER`."""
+    """Value of the header `evalcube.deploy.simulator.truth.HEADER`."""
     keys: Mapping[bytes, bytes] = MappingProxyType({})
     """The headers with the API key and the API's version, by lower-case name."""
 

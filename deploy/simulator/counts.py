@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from deploy.errors import DeployError
+from evalcube.deploy.errors import DeployError
 
 REMEMBERED = 2_000_000
 """Most digests whose attempts are counted: a long run must not fill the memory."""

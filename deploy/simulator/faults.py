@@ -17,8 +17,8 @@ from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 
-from deploy.errors import SimulatorError
-from deploy.simulator.wire import JSON, Ending, Response, error_response, json_response
+from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.simulator.wire import JSON, Ending, Response, error_response, json_response
 
 Body = dict[str, Any]
 

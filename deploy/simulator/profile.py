@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from urllib.parse import parse_qsl, quote, unquote
 
-from deploy.errors import SimulatorError
+from evalcube.deploy.errors import SimulatorError
 
 PREFIX = "sim/"
 REASONING = ("none", "think", "field")

@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
-from deploy.errors import SimulatorError
-from deploy.simulator.wire import Response, error_response
+from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.simulator.wire import Response, error_response
 
 Headers = tuple[tuple[str, str], ...]
 STYLES = ("none", "openai", "anthropic")

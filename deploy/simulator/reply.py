@@ -7,9 +7,9 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from deploy.simulator.ability import Draws, completion_tokens, probability
-from deploy.simulator.profile import Profile
-from deploy.simulator.truth import Truth
+from evalcube.deploy.simulator.ability import Draws, completion_tokens, probability
+from evalcube.deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.truth import Truth
 
 CHARS_PER_TOKEN = 4
 REFUSAL = "I am sorry, but I cannot help with this request."

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from deploy.errors import SimulatorError
-from deploy.simulator.forms import CHAT, COMPLETIONS, Form
-from deploy.simulator.profile import Profile, parse
-from deploy.simulator.wire import Response, error_response
+from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.simulator.forms import CHAT, COMPLETIONS, Form
+from evalcube.deploy.simulator.profile import Profile, parse
+from evalcube.deploy.simulator.wire import Response, error_response
 
 
 class Asked(NamedTuple):

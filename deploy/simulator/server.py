@@ -11,10 +11,10 @@ from typing import cast
 
 import httptools
 
-from deploy.simulator.app import Application, Request
-from deploy.simulator.counts import Ticket
-from deploy.simulator.truth import HEADER
-from deploy.simulator.wire import Ending, Response, encode, error_response, steps
+from evalcube.deploy.simulator.app import Application, Request
+from evalcube.deploy.simulator.counts import Ticket
+from evalcube.deploy.simulator.truth import HEADER
+from evalcube.deploy.simulator.wire import Ending, Response, encode, error_response, steps
 
 MAX_BODY = 16 << 20
 """Bytes of a request's body."""

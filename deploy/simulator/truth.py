@@ -11,7 +11,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from deploy.errors import SimulatorError
+from evalcube.deploy.errors import SimulatorError
 
 HEADER = "x-evalcube-truth"
 MAX_LENGTH = 32_768

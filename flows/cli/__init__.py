@@ -6,7 +6,7 @@ import atexit
 import gc
 import sys
 
-from flows.cli.output import Code, complain
+from evalcube.flows.cli.output import Code, complain
 
 __all__ = ["main"]
 
@@ -18,7 +18,7 @@ def main() -> None:
     gc.set_threshold(50_000, 20, 100)
     atexit.register(gc.freeze)
     try:
-        from flows.cli.app import main as run
+        from evalcube.flows.cli.app import main as run
 
         run()
     except KeyboardInterrupt:  # before any command began

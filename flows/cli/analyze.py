@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli.flags import Command
-from flows.cli.options import (
+from evalcube.flows.cli.flags import Command
+from evalcube.flows.cli.options import (
     ByTaskOption,
     ClipOption,
     CsvOption,
@@ -23,13 +23,13 @@ from flows.cli.options import (
     ViewOption,
     WhereOption,
 )
-from flows.cli.output import show
-from flows.cli.selecting import names_of, part_of
-from flows.cli.tables import emit, one_form, warn
+from evalcube.flows.cli.output import show
+from evalcube.flows.cli.selecting import names_of, part_of
+from evalcube.flows.cli.tables import emit, one_form, warn
 
 if TYPE_CHECKING:
-    from flows.cubes.selection import OpenPart
-    from stages.analyze.render.table import TableSpec
+    from evalcube.flows.cubes.selection import OpenPart
+    from evalcube.stages.analyze.render.table import TableSpec
 
 analyze = typer.Typer(
     name="analyze",
@@ -52,7 +52,7 @@ def compression(
     as_csv: CsvOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
-    from flows.cubes.forensics import compression as measure
+    from evalcube.flows.cubes.forensics import compression as measure
 
     part = part_of(where, view, trials, unique_only=unique_only)
     _answer(
@@ -82,7 +82,7 @@ def hazard(
     as_csv: CsvOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
-    from flows.cubes.forensics import hazard as measure
+    from evalcube.flows.cubes.forensics import hazard as measure
 
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     _answer(
@@ -116,7 +116,7 @@ def clip(
     as_csv: CsvOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
-    from flows.cubes.forensics import clip as measure
+    from evalcube.flows.cubes.forensics import clip as measure
 
     part = part_of(where, view, trials, unique_only=unique_only)
     _answer(
@@ -147,7 +147,7 @@ def cost(
     as_csv: CsvOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
-    from flows.cubes.forensics import cost as measure
+    from evalcube.flows.cubes.forensics import cost as measure
 
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     _answer(

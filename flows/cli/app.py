@@ -12,7 +12,7 @@ from typing import Annotated
 import typer
 
 from evalcube import EvalcubeError
-from flows.cli import (
+from evalcube.flows.cli import (
     analyze,
     cache,
     cluster,
@@ -34,9 +34,9 @@ from flows.cli import (
     verdict,
     versions,
 )
-from flows.cli.exhaustion import exhaustion
-from flows.cli.flags import Command
-from flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
+from evalcube.flows.cli.exhaustion import exhaustion
+from evalcube.flows.cli.flags import Command
+from evalcube.flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
 
@@ -86,9 +86,9 @@ app.add_typer(setup.local, name="local", rich_help_panel=BEGIN)
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from importlib import metadata
+        from evalcube import __version__
 
-        typer.echo(f"evalcube {metadata.version('evalcube')}")
+        typer.echo(f"evalcube {__version__}")
         raise typer.Exit
 
 
@@ -142,7 +142,7 @@ def _failed(error: Exception) -> int:
     if lacking is not None:
         complain(lacking)
         return Code.REFUSED
-    from flows.cli.plugins import plugin_fault
+    from evalcube.flows.cli.plugins import plugin_fault
 
     fault = plugin_fault(error)
     if fault is not None:

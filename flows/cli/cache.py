@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.completion import cubes as complete_cubes
-from flows.cli.flags import Command
-from flows.cli.options import CacheArgument, JsonOption, QuietOption
-from flows.cli.output import Code, complain, safe, show, show_json
-from flows.cli.progress import progress, size_text
+from evalcube.flows.cli.completion import cubes as complete_cubes
+from evalcube.flows.cli.flags import Command
+from evalcube.flows.cli.options import CacheArgument, JsonOption, QuietOption
+from evalcube.flows.cli.output import Code, complain, safe, show, show_json
+from evalcube.flows.cli.progress import progress, size_text
 
 if TYPE_CHECKING:
     pass
@@ -23,7 +23,7 @@ commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True
 @commands.command(cls=Command)
 def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
     """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
-    from flows.cubes.cache_admin import stats as make
+    from evalcube.flows.cubes.cache_admin import stats as make
 
     document = make(cache)
     if as_json:
@@ -43,7 +43,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Read every entry and check it; exit code 1 if one is damaged."""
-    from flows.cubes.cache_admin import verify as make
+    from evalcube.flows.cubes.cache_admin import verify as make
 
     with progress(quiet) as tick:
         found = make(cache, repair=repair, tick=tick)
@@ -80,7 +80,7 @@ def gc(
     as_json: JsonOption = False,
 ) -> None:
     """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
-    from flows.cubes.cache_admin import collect
+    from evalcube.flows.cubes.cache_admin import collect
 
     with progress(quiet) as tick:
         found = collect(cache, cubes or (), delete=yes, tick=tick)
@@ -111,7 +111,7 @@ def export_entries(
     as_json: JsonOption = False,
 ) -> None:
     """Write entries into one file, for `evalcube cache import` elsewhere."""
-    from flows.cubes.cache_admin import export
+    from evalcube.flows.cubes.cache_admin import export
 
     with progress(quiet) as tick:
         made = export(cache, file, cube=cube, tick=tick)
@@ -133,7 +133,7 @@ def import_entries(
     as_json: JsonOption = False,
 ) -> None:
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
-    from flows.cubes.cache_admin import load
+    from evalcube.flows.cubes.cache_admin import load
 
     with progress(quiet) as tick:
         made = load(cache, file, tick=tick)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.flags import Command
-from flows.cli.options import ClusterOption, ConfigArgument, CsvOption, JsonOption, SchedulerOption
+from evalcube.flows.cli.flags import Command
+from evalcube.flows.cli.options import ClusterOption, ConfigArgument, CsvOption, JsonOption, SchedulerOption
 
 if TYPE_CHECKING:
-    from flows.run.cluster_check import WorkerCheck
+    from evalcube.flows.run.cluster_check import WorkerCheck
 
 commands = typer.Typer(help="Look at where a sweep works.", no_args_is_help=True)
 
@@ -25,8 +25,8 @@ def attempt(
     unbegun: Annotated[str, typer.Option(help="Jobs before this one whose run could not start.")] = "",
 ) -> None:
     """Run one job of a submitted sweep; for the scripts that `submit` writes."""
-    from flows.errors import SweepError
-    from flows.submit.attempt import attempt as run_attempt
+    from evalcube.flows.errors import SweepError
+    from evalcube.flows.submit.attempt import attempt as run_attempt
 
     job = os.environ.get("SLURM_JOB_ID", "")
     if not job.isdecimal():
@@ -38,9 +38,9 @@ def attempt(
 @commands.command(cls=Command)
 def script(config: ConfigArgument, cluster: ClusterOption = None) -> None:
     """Print the job script with which a run asks Slurm for workers; nothing is submitted."""
-    from flows.cli.output import show
-    from flows.config.suites import load_sweep
-    from flows.run.chosen_cluster import script_of
+    from evalcube.flows.cli.output import show
+    from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.run.chosen_cluster import script_of
 
     show(script_of(load_sweep(config), cluster).rstrip())
 
@@ -63,8 +63,8 @@ def manifest(
     ] = "daskjob",
 ) -> None:
     """Print the manifests with which a sweep runs on Kubernetes; nothing is applied."""
-    from flows.cli.output import show
-    from flows.run.manifests import manifest_of
+    from evalcube.flows.cli.output import show
+    from evalcube.flows.run.manifests import manifest_of
 
     text = manifest_of(config, cluster=cluster, image=image, namespace=namespace, form=form)  # type: ignore[arg-type]  # refused there
     show(text.rstrip())
@@ -82,10 +82,10 @@ def check(
 
     Asked are versions, storage, conditional writes, keys, and whether the models' addresses can be connected to.
     """
-    from flows.cli.output import Code, complain, show_json
-    from flows.cli.tables import one_form, show_csv
-    from flows.config.suites import load_sweep
-    from flows.run.cluster_check import check_cluster
+    from evalcube.flows.cli.output import Code, complain, show_json
+    from evalcube.flows.cli.tables import one_form, show_csv
+    from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.run.cluster_check import check_cluster
 
     one_form(as_json=as_json, as_csv=as_csv)
     found = check_cluster(load_sweep(config), cluster=cluster, scheduler=scheduler, note=complain)
@@ -104,8 +104,8 @@ def _print_checks(found: list[WorkerCheck]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from flows.cli.output import complain, safe, show
-    from flows.run.cluster_check import CHECKS
+    from evalcube.flows.cli.output import complain, safe, show
+    from evalcube.flows.run.cluster_check import CHECKS
 
     table = Table()
     table.add_column("worker", overflow="fold")

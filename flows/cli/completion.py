@@ -68,7 +68,7 @@ def _readable(entry: os.DirEntry[str]) -> bool:
 
 def tasks(incomplete: str) -> list[Offer]:
     """Names of the tasks that are installed, with what they ask."""
-    from stages.generate import TASKS, all_tasks
+    from evalcube.stages.generate import TASKS, all_tasks
 
     try:
         known = all_tasks()

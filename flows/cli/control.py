@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import CubeArgument, JsonOption
-from flows.cli.output import Code, complain, safe, show, show_json
+from evalcube.flows.cli.options import CubeArgument, JsonOption
+from evalcube.flows.cli.output import Code, complain, safe, show, show_json
 
 
 def ctl(
@@ -33,7 +33,7 @@ def ctl(
     Whoever can write the cube may lower what is spent: by pause, stop, drop-model, and tighter limits.
     What raises it is for the user who runs the sweep.
     """
-    from flows.cubes.orders import order
+    from evalcube.flows.cubes.orders import order
 
     answer = order(cube, command, words or (), wait=wait)
     if as_json:

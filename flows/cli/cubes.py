@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.completion import models_of_cube, tasks_of_cube
-from flows.cli.options import (
+from evalcube.flows.cli.completion import models_of_cube, tasks_of_cube
+from evalcube.flows.cli.options import (
     CacheOption,
     CachesOption,
     ClipOption,
@@ -28,13 +28,13 @@ from flows.cli.options import (
     ViewOption,
     WhereOption,
 )
-from flows.cli.output import safe, show, show_json
-from flows.cli.selecting import part_of, several
-from flows.cli.tables import one_form, print_table, show_csv, show_table, warn
+from evalcube.flows.cli.output import safe, show, show_json
+from evalcube.flows.cli.selecting import part_of, several
+from evalcube.flows.cli.tables import one_form, print_table, show_csv, show_table, warn
 
 if TYPE_CHECKING:
-    from flows.cubes.reader import Reader, TrialView
-    from stages.analyze.labelled.results import Leaderboard
+    from evalcube.flows.cubes.reader import Reader, TrialView
+    from evalcube.stages.analyze.labelled.results import Leaderboard
 
 
 def status(
@@ -51,12 +51,12 @@ def status(
     one_form(as_json=as_json, as_csv=as_csv)
     cubes = list(dict.fromkeys(cube))
     if ssh is not None:
-        from flows.cli.jobs import show_status_there
+        from evalcube.flows.cli.jobs import show_status_there
 
         show_status_there(ssh, cubes, watch=watch, as_json=as_json, as_csv=as_csv)
         return
     if watch and (len(cubes) > 1 or as_csv):
-        from flows.errors import SweepError
+        from evalcube.flows.errors import SweepError
 
         raise SweepError(
             "--watch follows one cube, and has no CSV", "Give one cube; --json has a line each time"
@@ -69,9 +69,9 @@ def status(
 
 def _one_status(cube: str, interval: float | None, *, as_json: bool) -> None:
     from evalcube import EvalcubeError
-    from flows.cli import watching
-    from flows.cubes.status import cube_status
-    from flows.submit.watch import lines_about
+    from evalcube.flows.cli import watching
+    from evalcube.flows.cubes.status import cube_status
+    from evalcube.flows.submit.watch import lines_about
 
     if interval is not None:
         watching.watch(cube, interval, as_json=as_json)
@@ -92,8 +92,8 @@ def _one_status(cube: str, interval: float | None, *, as_json: bool) -> None:
 
 
 def _several_statuses(cubes: Sequence[str], *, as_json: bool, as_csv: bool) -> None:
-    from flows.cli import watching
-    from flows.cubes.status import cube_status
+    from evalcube.flows.cli import watching
+    from evalcube.flows.cubes.status import cube_status
 
     documents = {address: cube_status(address) for address in cubes}
     if as_json:
@@ -140,9 +140,9 @@ def leaderboard(
     as_csv: CsvOption = False,
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
-    from flows.cubes.statistics import boards
-    from stages.analyze.render.table_specs import leaderboard_spec
-    from stages.analyze.render.text import sentence
+    from evalcube.flows.cubes.statistics import boards
+    from evalcube.stages.analyze.render.table_specs import leaderboard_spec
+    from evalcube.stages.analyze.render.text import sentence
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
@@ -169,8 +169,8 @@ def leaderboard(
 
 def _check_plot(plot: Path | None, by: str | None) -> None:
     """Refuse a drawing that could not be made, before the work is done."""
-    from flows.cubes.outputs import check_picture
-    from flows.errors import SweepError
+    from evalcube.flows.cubes.outputs import check_picture
+    from evalcube.flows.errors import SweepError
 
     if plot is not None and by is not None:
         raise SweepError(
@@ -181,8 +181,8 @@ def _check_plot(plot: Path | None, by: str | None) -> None:
 
 def _draw(board: Leaderboard, plot: Path, cubes: Sequence[str]) -> None:
     """Draw a leaderboard on one page."""
-    from flows.cubes.outputs import write_picture
-    from stages.analyze.render.poster import poster
+    from evalcube.flows.cubes.outputs import write_picture
+    from evalcube.stages.analyze.render.poster import poster
 
     write_picture(plot, poster(board, ", ".join(Path(cube).stem for cube in dict.fromkeys(cubes))))
 
@@ -215,7 +215,7 @@ def report(
     quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the file's name.")] = False,
 ) -> None:
     """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else."""
-    from flows.cubes.report import report as write_report
+    from evalcube.flows.cubes.report import report as write_report
 
     first, outcomes = _first_and_outcomes(trials or ())
     path = write_report(
@@ -235,7 +235,7 @@ def report(
 
 def _first_and_outcomes(texts: Sequence[str]) -> tuple[int | None, str]:
     """What ``--trials`` says of a report: how many trials of each cell count, and which ones are shown."""
-    from flows.errors import SweepError
+    from evalcube.flows.errors import SweepError
 
     numbers = [int(text) for text in texts if text.isascii() and text.isdecimal()]
     words = [text for text in texts if not (text.isascii() and text.isdecimal())]
@@ -265,7 +265,7 @@ def show_trial(
     as_json: JsonOption = False,
 ) -> None:
     """Show one trial: prompt, response, reasoning, parsed answer, reference, status."""
-    from flows.cubes.reader import Reader
+    from evalcube.flows.cubes.reader import Reader
 
     reader = Reader(cube, cache)
     row, slot = reader.point(task, params)

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import CacheOption, CubesArgument, JsonOption, NewFolderOption, QuietOption
-from flows.cli.output import safe, show, show_json
-from flows.cli.tables import warn
+from evalcube.flows.cli.options import CacheOption, CubesArgument, JsonOption, NewFolderOption, QuietOption
+from evalcube.flows.cli.output import safe, show, show_json
+from evalcube.flows.cli.tables import warn
 
 
 def explore(
@@ -34,7 +34,7 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
 ) -> None:
     """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
-    from flows.explore.serve import serve
+    from evalcube.flows.explore.serve import serve
 
     serve(
         cube,
@@ -76,8 +76,8 @@ def bundle(
     as_json: JsonOption = False,
 ) -> None:
     """Write the explorer's views as a folder of files, which opens from disk or from any web server."""
-    from flows.cli.progress import progress, size_text
-    from flows.explore.bundle import bundle as write
+    from evalcube.flows.cli.progress import progress, size_text
+    from evalcube.flows.explore.bundle import bundle as write
 
     with progress(quiet) as tick:
         done = write(cube, output, trials=trials, most=most, cache=cache, tick=tick)  # type: ignore[arg-type]

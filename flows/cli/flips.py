@@ -8,13 +8,13 @@ from dataclasses import asdict, dataclass
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.output import safe, show, show_json
-from flows.cli.tables import one_form, show_csv, show_table, warn
-from storage.urls import redacted
+from evalcube.flows.cli.output import safe, show, show_json
+from evalcube.flows.cli.tables import one_form, show_csv, show_table, warn
+from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
-    from flows.cubes.selection import Part
-    from flows.trials.flips import Flip, Flips
+    from evalcube.flows.cubes.selection import Part
+    from evalcube.flows.trials.flips import Flip, Flips
 
 _SHOWN = 20
 _POINTS = 10
@@ -53,14 +53,14 @@ def compare_flips(
     form
         How it is printed.
     repeats, truncated
-        As for `flows.trials.flips.flips`.
+        As for `evalcube.flows.trials.flips.flips`.
 
     Raises
     ------
     SweepError
         If the options exclude each other, or the two cannot be compared.
     """
-    from flows.trials.flips import flips
+    from evalcube.flows.trials.flips import flips
 
     _checked(form)
     found = flips(*named, part, repeats=repeats, truncated=truncated, cache=form.cache)
@@ -76,7 +76,7 @@ def compare_flips(
 
 
 def _checked(form: Form) -> None:
-    from flows.errors import SweepError
+    from evalcube.flows.errors import SweepError
 
     if not form.flips:
         raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
@@ -85,8 +85,8 @@ def _checked(form: Form) -> None:
 
 def document(found: Flips, limit: int | None, truncated: str) -> dict[str, Any]:
     """All of it as JSON values."""
-    from stages.analyze.render.flips import totals
-    from stages.analyze.render.rows import pair_row
+    from evalcube.stages.analyze.render.flips import totals
+    from evalcube.stages.analyze.render.rows import pair_row
 
     sides, names = (found.sides.first, found.sides.second), _names(found)
     tasks = [asdict(count) for count in found.tasks]
@@ -116,7 +116,7 @@ def _names(found: Flips) -> tuple[str, str]:
 
 
 def _print(found: Flips, limit: int | None, *, markdown: bool) -> None:
-    from stages.analyze.render.flips import flips_markdown, point_spec, task_spec, totals
+    from evalcube.stages.analyze.render.flips import flips_markdown, point_spec, task_spec, totals
 
     names, counts = _names(found), [asdict(count) for count in found.tasks]
     points = [asdict(count) | {"shown": _shown(found, count)} for count in found.points]
@@ -148,9 +148,9 @@ def _print(found: Flips, limit: int | None, *, markdown: bool) -> None:
 def _print_flips(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
-    from flows.trials.brief import brief_table
-    from flows.trials.columns import TrialColumn
-    from stages.analyze.render.flips import flip_cells
+    from evalcube.flows.trials.brief import brief_table
+    from evalcube.flows.trials.columns import TrialColumn
+    from evalcube.stages.analyze.render.flips import flip_cells
 
     cells = [flip_cells(row) for row in rows]
     columns = [TrialColumn(name, "text", "cube", "") for name in cells[0]]

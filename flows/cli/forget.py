@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.options import CsvOption, CubeArgument, JsonOption, WhereOption
-from flows.cli.output import Code, complain, safe, show, show_json
-from flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.options import CsvOption, CubeArgument, JsonOption, WhereOption
+from evalcube.flows.cli.output import Code, complain, safe, show, show_json
+from evalcube.flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
-    from flows.rework.forget import Forgetting
-    from flows.rework.to_forget import Choice
+    from evalcube.flows.rework.forget import Forgetting
+    from evalcube.flows.rework.to_forget import Choice
 
 
 def forget(
@@ -63,8 +63,8 @@ def forget(
     as_csv: CsvOption = False,
 ) -> None:
     """Take results away, so that they are asked again or are gone for good; shows first what goes, and asks."""
-    from flows.rework.forget import forget as take_away
-    from flows.rework.to_forget import Choice
+    from evalcube.flows.rework.forget import forget as take_away
+    from evalcube.flows.rework.to_forget import Choice
 
     one_form(as_json=as_json, as_csv=as_csv)
     choice = Choice(tuple(where or ()), _span(trials), _names(status), tuple(rows or ()), _time(since))
@@ -100,8 +100,8 @@ def forget(
 
 def _refuse_no_choice(cube: str, choice: Choice, *, all_results: bool, yes: bool) -> None:
     """Nobody loses a whole cube by a condition that was forgotten."""
-    from flows.errors import SweepError
-    from flows.rework.to_forget import Choice
+    from evalcube.flows.errors import SweepError
+    from evalcube.flows.rework.to_forget import Choice
 
     if choice != Choice():
         if all_results:

@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.options import JsonOption
-from flows.cli.output import safe, show, show_json
-from flows.errors import SweepError
+from evalcube.flows.cli.options import JsonOption
+from evalcube.flows.cli.output import safe, show, show_json
+from evalcube.flows.errors import SweepError
 
 if TYPE_CHECKING:
-    from flows.imports.logs import ImportSummary
+    from evalcube.flows.imports.logs import ImportSummary
 
 
 def import_command(
@@ -74,9 +74,9 @@ def import_command(
     as_json: JsonOption = False,
 ) -> None:
     """Read logs of Inspect, lm-eval, NeMo Evaluator or your own into a cube, replies and all; nothing is asked."""
-    from flows.imports.logs import import_logs
-    from flows.imports.rows import parse_map
-    from flows.imports.samples import Scale, Wanted
+    from evalcube.flows.imports.logs import import_logs
+    from evalcube.flows.imports.rows import parse_map
+    from evalcube.flows.imports.samples import Scale, Wanted
 
     wanted = Wanted(model, task, score, filter, parse_map(map) if map is not None else {})
     summary = import_logs(

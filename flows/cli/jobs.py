@@ -8,8 +8,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import CacheOption, ClusterOption, ConfigArgument, CubeOption, SshOption
-from flows.cli.output import safe, show, show_json
+from evalcube.flows.cli.options import CacheOption, ClusterOption, ConfigArgument, CubeOption, SshOption
+from evalcube.flows.cli.output import safe, show, show_json
 
 
 def submit(
@@ -45,13 +45,13 @@ def submit(
     ] = False,
 ) -> None:
     """Hand a sweep to Slurm: one job per model, with its own driver and workers; resumed until it is complete."""
-    from flows.config.load import as_config
-    from flows.config.suites import load_sweep
-    from flows.submit import prepare
+    from evalcube.flows.config.load import as_config
+    from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.submit import prepare
 
     settings = as_config(load_sweep(config), cube=cube, cache=cache)
     if ssh is not None:
-        from flows.submit.remote import submit_there
+        from evalcube.flows.submit.remote import submit_there
 
         options = [word for group in groups or () for word in ("--group", group)]
         options += ["--together"] if together else []
@@ -83,8 +83,8 @@ def submit(
 def _seconds(total: str | None) -> float | None:
     from pydantic_core import PydanticCustomError
 
-    from flows.config.cluster import seconds
-    from flows.errors import SweepError
+    from evalcube.flows.config.cluster import seconds
+    from evalcube.flows.errors import SweepError
 
     if total is None:
         return None
@@ -102,9 +102,9 @@ def cancel(
     ssh: SshOption = None,
 ) -> None:
     """End the jobs of a submitted sweep, for a cube all that work on it; what they measured stays."""
-    from flows.submit.remote import names_there, there
-    from flows.submit.watch import cancel as end_jobs
-    from flows.submit.watch import wanted
+    from evalcube.flows.submit.remote import names_there, there
+    from evalcube.flows.submit.watch import cancel as end_jobs
+    from evalcube.flows.submit.watch import wanted
 
     if ssh is not None:
         for words in [[]] if target is None else [[name] for name in names_there(ssh, target)]:
@@ -121,8 +121,8 @@ def cancel(
 
 def show_status_there(host: str, cubes: Sequence[str], *, watch: bool, as_json: bool, as_csv: bool) -> None:
     """Print what `evalcube status` says of cubes on another host."""
-    from flows.errors import SweepError
-    from flows.submit.remote import cube_there, there
+    from evalcube.flows.errors import SweepError
+    from evalcube.flows.submit.remote import cube_there, there
 
     if watch:
         raise SweepError(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from flows.cli.output import number, safe, show
-from flows.cli.running import subscribers
+from evalcube.flows.cli.output import number, safe, show
+from evalcube.flows.cli.running import subscribers
 
 if TYPE_CHECKING:
-    from flows.rework.length_bias import LengthBiasCheck
-    from flows.run.summary import RunSummary
+    from evalcube.flows.rework.length_bias import LengthBiasCheck
+    from evalcube.flows.run.summary import RunSummary
 
 
 def run_check(
@@ -39,8 +39,8 @@ def check_values(check: LengthBiasCheck, checked: RunSummary | None) -> dict[str
 
 def print_check(check: LengthBiasCheck, checked: RunSummary | None) -> None:
     """Print a check: its price before it has run, then what came of it."""
-    from flows.cli.planned import about
-    from flows.plan.acting import what_is_asked
+    from evalcube.flows.cli.planned import about
+    from evalcube.flows.plan.acting import what_is_asked
 
     show("length bias (readings without against with the sentence that length is no quality)")
     if checked is None:

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.flags import Command
-from flows.cli.options import CacheOption, CsvOption, CubeArgument, JsonOption
-from flows.cli.output import Code, complain, safe, show, show_json
-from flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.flags import Command
+from evalcube.flows.cli.options import CacheOption, CsvOption, CubeArgument, JsonOption
+from evalcube.flows.cli.output import Code, complain, safe, show, show_json
+from evalcube.flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
-    from flows.plan.rescoring import Rescoring
+    from evalcube.flows.plan.rescoring import Rescoring
 
 _SHOWN = 50
 
@@ -29,7 +29,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Compare all of a cube with what was recorded of it; exit code 2 if something is damaged and not healed."""
-    from flows.rework.verify import verify_cube
+    from evalcube.flows.rework.verify import verify_cube
 
     found = verify_cube(cube, heal=heal, cache=cache, notify=complain)
     if as_json:
@@ -61,7 +61,7 @@ def rescore(
     as_csv: CsvOption = False,
 ) -> None:
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
-    from flows.rework.rescore import rescore_cube
+    from evalcube.flows.rework.rescore import rescore_cube
 
     one_form(as_json=as_json, as_csv=as_csv)
     done = rescore_cube(cube, output=output, cache=cache, notify=complain)
@@ -85,7 +85,7 @@ def _print_recounts(done: Rescoring) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from stages.process.grading import IMPORTED
+    from evalcube.stages.process.grading import IMPORTED
 
     graders = ", ".join(grader for grader in done.before if grader != IMPORTED)
     table = Table("model", "task", title=f"grader {graders} → {done.grader}", title_justify="left")

@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli.options import CsvOption, CubeArgument, CubesArgument, JsonOption
-from flows.cli.output import Code, complain, safe, show, show_json
-from flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.options import CsvOption, CubeArgument, CubesArgument, JsonOption
+from evalcube.flows.cli.output import Code, complain, safe, show, show_json
+from evalcube.flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
-    from flows.cubes.history import History
-    from flows.merge.conflicts import Conflict
-    from flows.merge.difference import Difference
-    from flows.merge.write import Merged
-    from flows.publish.versions import LogEntry
+    from evalcube.flows.cubes.history import History
+    from evalcube.flows.merge.conflicts import Conflict
+    from evalcube.flows.merge.difference import Difference
+    from evalcube.flows.merge.write import Merged
+    from evalcube.flows.publish.versions import LogEntry
 
 _SHOWN = 50
 _LAST_DAY = 253_370_764_800  # the year 9999
@@ -53,7 +53,7 @@ def merge(
     as_json: JsonOption = False,
 ) -> None:
     """Make one cube of several: all models, tasks, points, trials and repeats of any of them, joined by identity."""
-    from flows.merge.write import ConflictError, merge_cubes
+    from evalcube.flows.merge.write import ConflictError, merge_cubes
 
     try:
         done = merge_cubes(
@@ -70,7 +70,7 @@ def merge(
         else:
             _print_conflicts(error.conflicts)
         raise
-    from flows.cubes.cache_at_hand import remember_merged
+    from evalcube.flows.cubes.cache_at_hand import remember_merged
 
     remember_merged(done.cube, cubes)
     if as_json:
@@ -154,7 +154,7 @@ def diff(
     as_csv: CsvOption = False,
 ) -> None:
     """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
-    from flows.merge.difference import diff_cubes
+    from evalcube.flows.merge.difference import diff_cubes
 
     one_form(as_json=as_json, as_csv=as_csv)
     found = diff_cubes(first, second)
@@ -252,8 +252,8 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
 
 def log(cube: CubeArgument, as_json: JsonOption = False, as_csv: CsvOption = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
-    from flows.cubes.history import cube_history
-    from flows.publish.versions import is_repository, repository_log
+    from evalcube.flows.cubes.history import cube_history
+    from evalcube.flows.publish.versions import is_repository, repository_log
 
     one_form(as_json=as_json, as_csv=as_csv)
     commits = repository_log(cube) if is_repository(cube) else None

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli import completion
+from evalcube.flows.cli import completion
 
 # Which cube, and which part of it
 

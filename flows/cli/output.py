@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from flows.trials.harmless import visible
+from evalcube.flows.trials.harmless import visible
 
 
 class Code(IntEnum):

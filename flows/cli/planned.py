@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from flows.cli.output import safe, show
-from flows.cli.tables import print_table
+from evalcube.flows.cli.output import safe, show
+from evalcube.flows.cli.tables import print_table
 
 if TYPE_CHECKING:
-    from flows.plan.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
-    from stages.analyze.render.table import TableSpec
+    from evalcube.flows.plan.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
+    from evalcube.stages.analyze.render.table import TableSpec
 
 
 def print_points(task: str, points: Sequence[PlannedPoint], *, markdown: bool) -> None:
     """Print the points of a task: the parameters in which they differ, their tiers and difficulty."""
-    from stages.analyze.render.table import Column, TableSpec
+    from evalcube.stages.analyze.render.table import Column, TableSpec
 
     first = points[0].params
     constant = {
@@ -76,14 +76,14 @@ def about(result: SweepEstimate) -> str:
 
 def _money(amount: float) -> str:
     """Dollars with cents; small amounts with two digits."""
-    from stages.analyze.render.text import significant
+    from evalcube.stages.analyze.render.text import significant
 
     return f"{amount:.2f}" if amount >= 1 or not amount else significant(amount, 2)
 
 
 def _points(result: SweepEstimate) -> TableSpec:
     """Number of points by task and tier, and of all."""
-    from stages.analyze.render.table import Column, TableSpec
+    from evalcube.stages.analyze.render.table import Column, TableSpec
 
     columns = [
         Column("points of", lambda row: safe(row[0]), right=False, name=True),
@@ -95,7 +95,7 @@ def _points(result: SweepEstimate) -> TableSpec:
 
 def _requests(result: SweepEstimate) -> TableSpec:
     """Requests of each evaluation, and what is left of them."""
-    from stages.analyze.render.table import Column, TableSpec
+    from evalcube.stages.analyze.render.table import Column, TableSpec
 
     def about(row: EvaluationEstimate, count: int) -> str:
         return f"{'' if row.exact else '~'}{count}"
@@ -114,6 +114,6 @@ def _requests(result: SweepEstimate) -> TableSpec:
 
 
 def _say(text: str, *, markdown: bool) -> None:
-    from stages.analyze.render.text import sentence
+    from evalcube.stages.analyze.render.text import sentence
 
     show(sentence(text) + "\n" if markdown else safe(text))

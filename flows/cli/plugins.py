@@ -11,9 +11,7 @@ from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import TracebackType
 
-from flows.config.plugins import installed_plugins
-
-_OURS = frozenset({"flows", "stages", "storage", "deploy", "evalcube", "evalcube_command"})
+from evalcube.flows.config.plugins import installed_plugins
 
 
 def plugin_fault(error: BaseException) -> str | None:
@@ -28,7 +26,7 @@ def plugin_fault(error: BaseException) -> str | None:
     installed = _installed()
     for module, file, line, function in reversed(list(_frames(error.__traceback__))):
         top = module.partition(".")[0]
-        if top in _OURS:
+        if top == "evalcube":
             return None
         if top in points or _is_own(file, installed):
             what = "".join(traceback.format_exception_only(error)).strip()

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from flows.cli.output import outlived, safe, show, show_json
-from flows.cli.selecting import cubes_and_models, part_of
-from flows.cli.tables import one_form, show_csv, show_table, warn
+from evalcube.flows.cli.output import outlived, safe, show, show_json
+from evalcube.flows.cli.selecting import cubes_and_models, part_of
+from evalcube.flows.cli.tables import one_form, show_csv, show_table, warn
 
 if TYPE_CHECKING:
-    from flows.cubes.policy import Check, PolicyVerdict
-    from stages.analyze.render.table import TableSpec
+    from evalcube.flows.cubes.policy import Check, PolicyVerdict
+    from evalcube.stages.analyze.render.table import TableSpec
 
 _MEANING = {
     "GO": "no critical or supporting rule is broken",
@@ -55,9 +55,9 @@ def decide_by_policy(
     typer.Exit
         With exit code 0 for GO, else 1.
     """
-    from flows.config.load import load_policy
-    from flows.cubes.policy import policy_verdict
-    from flows.errors import SweepError
+    from evalcube.flows.config.load import load_policy
+    from evalcube.flows.cubes.policy import policy_verdict
+    from evalcube.flows.errors import SweepError
 
     if others:
         raise SweepError(
@@ -96,8 +96,8 @@ def _print(found: PolicyVerdict, *, markdown: bool) -> None:
 
 def _markdown(found: PolicyVerdict, meaning: str, broken: Sequence[str]) -> str:
     """The verdict as a comment on a merge request; what foreign names say stands in code."""
-    from stages.analyze.render.table import markdown_text
-    from stages.analyze.render.text import code, sentence
+    from evalcube.stages.analyze.render.table import markdown_text
+    from evalcube.stages.analyze.render.text import code, sentence
 
     names = [code(name, cell=False) for name in (found.treatment, found.control)]
     lines = [f"### {found.decision}: {' in the place of '.join(names)}", "", sentence(meaning), ""]
@@ -130,9 +130,9 @@ def _lacking(check: Check, missing: float) -> str:
 
 
 def _table(found: PolicyVerdict) -> TableSpec:
-    from stages.analyze.labelled.axes import plain
-    from stages.analyze.render.table import Column, TableSpec
-    from stages.analyze.render.text import ABSENT, number, percent
+    from evalcube.stages.analyze.labelled.axes import plain
+    from evalcube.stages.analyze.render.table import Column, TableSpec
+    from evalcube.stages.analyze.render.text import ABSENT, number, percent
 
     columns = (
         Column("level", lambda row: row.level, right=False),

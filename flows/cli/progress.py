@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flows.cubes.ticker import Ticker
+    from evalcube.flows.cubes.ticker import Ticker
 
 _LINE_SECONDS = 10.0
 _REDRAW_SECONDS = 0.2

@@ -7,10 +7,10 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import CsvOption, CubeArgument, JsonOption, QuietOption, WhereOption
-from flows.cli.output import complain, safe, show, show_json
-from flows.cli.progress import progress, size_text
-from flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.options import CsvOption, CubeArgument, JsonOption, QuietOption, WhereOption
+from evalcube.flows.cli.output import complain, safe, show, show_json
+from evalcube.flows.cli.progress import progress, size_text
+from evalcube.flows.cli.tables import one_form, show_csv
 
 _TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
 _BYTES_OF_GB = 10**9
@@ -56,8 +56,8 @@ def publish(
     as_json: JsonOption = False,
 ) -> None:
     """Make an immutable, verified copy for others, rechunked for reading; what looks secret or private is refused."""
-    from flows.publish.check_secrets import SecretsError
-    from flows.publish.publish import publish_cube
+    from evalcube.flows.publish.check_secrets import SecretsError
+    from evalcube.flows.publish.publish import publish_cube
 
     try:
         with progress(quiet) as tick:
@@ -121,7 +121,7 @@ def pull(
     as_json: JsonOption = False,
 ) -> None:
     """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back."""
-    from flows.publish.pull import pull_cube
+    from evalcube.flows.publish.pull import pull_cube
 
     names = [name.strip() for name in models.split(",") if name.strip()]
     with progress(quiet) as tick:
@@ -150,9 +150,9 @@ def tags(
     as_csv: CsvOption = False,
 ) -> None:
     """List the states that were published below an address."""
-    from flows.publish.record import tags_at
-    from flows.publish.versions import is_repository, repository_tags
-    from storage.cube.address import space_of
+    from evalcube.flows.publish.record import tags_at
+    from evalcube.flows.publish.versions import is_repository, repository_tags
+    from evalcube.storage.cube.address import space_of
 
     one_form(as_json=as_json, as_csv=as_csv)
     if is_repository(url):

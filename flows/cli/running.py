@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from flows.cli.output import Code, complain, outlived, safe, show, show_json
-from flows.cli.tables import print_leaderboard
+from evalcube.flows.cli.output import Code, complain, outlived, safe, show, show_json
+from evalcube.flows.cli.tables import print_leaderboard
 
 if TYPE_CHECKING:
-    from flows.run.events import Event, Subscriber
-    from flows.run.summary import RunSummary
+    from evalcube.flows.run.events import Event, Subscriber
+    from evalcube.flows.run.summary import RunSummary
 
 _KILLED = "worker killed"
 _LASTING = frozenset(
@@ -34,13 +34,13 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
     with ExitStack() as stack:
         found: list[Subscriber] = []
         if log is not None:
-            from flows.run.subscribers.event_log import EventLog
+            from evalcube.flows.run.subscribers.event_log import EventLog
 
             written = stack.enter_context(EventLog(log))
             stack.callback(lambda: complain(written.problem) if written.problem else None)
             found.append(written)
         if not quiet:
-            from flows.run.subscribers.display import Display
+            from evalcube.flows.run.subscribers.display import Display
 
             found.append(stack.enter_context(Display()))
         else:
@@ -49,7 +49,7 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
 
 
 def _complain_if_urgent(event: Event) -> None:
-    from flows.run.events import Noted
+    from evalcube.flows.run.events import Noted
 
     if isinstance(event, Noted) and event.urgent:
         complain(f"{event.message}: {event.said}" if event.said else event.message)
@@ -57,7 +57,7 @@ def _complain_if_urgent(event: Event) -> None:
 
 def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
     """What ``[NAME=]VALUE`` texts mean: a value for each name, or one for all models."""
-    from flows.errors import SweepError
+    from evalcube.flows.errors import SweepError
 
     named = [_NAMED.fullmatch(text) for text in texts]
     if len(texts) == 1 and named[0] is None:
@@ -69,7 +69,7 @@ def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
 
 def tell(summary: RunSummary, *, as_json: bool) -> None:
     """Print what a run did; ends the command with another exit code if something is left."""
-    from flows.run.summary_words import lines_of
+    from evalcube.flows.run.summary_words import lines_of
 
     with outlived():
         if as_json:
@@ -84,7 +84,7 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
 
 def _print_standing(cube: str) -> None:
     """The leaderboard, if there are right answers; how to compare variants, if outputs have layer scores."""
-    from flows.cubes.reader import Reader
+    from evalcube.flows.cubes.reader import Reader
 
     plan = Reader(cube).plan
     if plan.ranked.any() or not plan.layers:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flows.cubes.selection import Part
+    from evalcube.flows.cubes.selection import Part
 
 
 def part_of(
@@ -20,7 +20,7 @@ def part_of(
     tier: str | None = None,
 ) -> Part:
     """The part of a cube that the options mean; what is asked of it will be computed in this process."""
-    from flows.cubes.selection import Part
+    from evalcube.flows.cubes.selection import Part
 
     _compute_here()
     conditions = (*(where or ()), *([f"tier={tier}"] if tier else ()))
@@ -61,8 +61,8 @@ def cubes_and_models(first: str, others: Sequence[str]) -> tuple[list[str], list
 
 
 def _is_cube(text: str) -> bool:
-    from storage.cube.cube import Cube
-    from storage.errors import StorageError
+    from evalcube.storage.cube.cube import Cube
+    from evalcube.storage.errors import StorageError
 
     try:
         return Cube.exists(text) and bool(Cube.open(text).sizes)

@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.flags import Command
-from flows.cli.options import EndpointsOption, KeysOption
-from flows.cli.output import show
+from evalcube.flows.cli.flags import Command
+from evalcube.flows.cli.options import EndpointsOption, KeysOption
+from evalcube.flows.cli.output import show
 
 local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
 
@@ -34,10 +34,10 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own."""
-    from flows.config.initial import initial_config
-    from flows.config.suites import suite_copy
-    from flows.cubes.outputs import check_output, write_output
-    from flows.errors import SweepError
+    from evalcube.flows.config.initial import initial_config
+    from evalcube.flows.config.suites import suite_copy
+    from evalcube.flows.cubes.outputs import check_output, write_output
+    from evalcube.flows.errors import SweepError
 
     if suite is None and (models or key_envs):
         raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
@@ -53,9 +53,9 @@ def init(
 
 
 def _write_plugin(name: str, path: Path | None, suite: str | None, *, force: bool) -> None:
-    from flows.config.plugin import plugin_files
-    from flows.cubes.outputs import check_output, write_output
-    from flows.errors import SweepError
+    from evalcube.flows.config.plugin import plugin_files
+    from evalcube.flows.cubes.outputs import check_output, write_output
+    from evalcube.flows.errors import SweepError
 
     if suite is not None:
         raise SweepError("--plugin and --suite are two things", "Give one of them")
@@ -78,7 +78,7 @@ def simulate(
     log: Annotated[Path | None, typer.Option(help="Append one line for each finished request.")] = None,
 ) -> None:
     """Serve simulated models until Ctrl-C; point a config at it with `endpoint: sim:http://127.0.0.1:PORT/v1`."""
-    from deploy.simulator.__main__ import main as serve
+    from evalcube.deploy.simulator.__main__ import main as serve
 
     arguments = ["--port", str(port), "--faults", faults]
     if key_env is not None:
@@ -91,7 +91,7 @@ def simulate(
 @local.command("setup", cls=Command)
 def local_setup() -> None:
     """Install the local model: llama.cpp's server and SmolLM2-135M-Instruct, about 130 MB."""
-    from deploy.servers import local_model
+    from evalcube.deploy.servers import local_model
 
     if local_model.installed():
         show("the local model is installed")

@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.completion import models_of_cube
-from flows.cli.options import (
+from evalcube.flows.cli.completion import models_of_cube
+from evalcube.flows.cli.options import (
     CacheOption,
     ClipOption,
     CsvOption,
@@ -24,8 +24,8 @@ from flows.cli.options import (
     ViewOption,
     WhereOption,
 )
-from flows.cli.selecting import cubes_and_models, names_of, part_of, several
-from flows.cli.tables import emit, one_form, warn
+from evalcube.flows.cli.selecting import cubes_and_models, names_of, part_of, several
+from evalcube.flows.cli.tables import emit, one_form, warn
 
 
 def table(
@@ -55,10 +55,10 @@ def table(
     as_csv: CsvOption = False,
 ) -> None:
     """Success rates with intervals, of any groups."""
-    from flows.cubes.statistics import aggregate
-    from stages.analyze.labelled import axes
-    from stages.analyze.render.rows import group_rows
-    from stages.analyze.render.table_specs import group_spec
+    from evalcube.flows.cubes.statistics import aggregate
+    from evalcube.stages.analyze.labelled import axes
+    from evalcube.stages.analyze.render.rows import group_rows
+    from evalcube.stages.analyze.render.table_specs import group_spec
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
@@ -104,8 +104,8 @@ def rank(
     as_csv: CsvOption = False,
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
-    from flows.cubes.statistics import rank as make_ranking
-    from stages.analyze.render.table_specs import ranking_spec
+    from evalcube.flows.cubes.statistics import rank as make_ranking
+    from evalcube.stages.analyze.render.table_specs import ranking_spec
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
@@ -164,7 +164,7 @@ def compare(
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
     if flips or limit is not None or cache is not None:
-        from flows.cli.flips import Form, compare_flips
+        from evalcube.flows.cli.flips import Form, compare_flips
 
         compare_flips(
             cubes_and_models(cube, models or ()),
@@ -174,8 +174,8 @@ def compare(
             truncated=truncated,
         )
         return
-    from flows.cubes.statistics import compare as compare_models
-    from stages.analyze.render.table_specs import pair_spec, pairs_spec
+    from evalcube.flows.cubes.statistics import compare as compare_models
+    from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
@@ -235,11 +235,11 @@ def metrics(
     as_csv: CsvOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
-    from flows.cubes.statistics import metrics as evaluate
-    from stages.analyze.labelled import axes
-    from stages.analyze.labelled.counters import weighing
-    from stages.analyze.render.rows import metric_rows
-    from stages.analyze.render.table_specs import metric_spec
+    from evalcube.flows.cubes.statistics import metrics as evaluate
+    from evalcube.stages.analyze.labelled import axes
+    from evalcube.stages.analyze.labelled.counters import weighing
+    from evalcube.stages.analyze.render.rows import metric_rows
+    from evalcube.stages.analyze.render.table_specs import metric_spec
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
@@ -269,7 +269,7 @@ def _numbers(text: str) -> list[int]:
     try:
         return [int(part) for part in names_of(text)]
     except ValueError as error:
-        from flows.errors import SweepError
+        from evalcube.flows.errors import SweepError
 
         raise SweepError(f"--k: '{text}' is no list of whole numbers", "Write it like 1,4,8") from error
 

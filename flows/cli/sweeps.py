@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import (
+from evalcube.flows.cli.options import (
     AskedTrialsOption,
     CacheOption,
     ClusterOption,
@@ -24,9 +24,9 @@ from flows.cli.options import (
     SchedulerOption,
     WorkersOption,
 )
-from flows.cli.output import show_json
-from flows.cli.running import subscribers, tell
-from flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.output import show_json
+from evalcube.flows.cli.running import subscribers, tell
+from evalcube.flows.cli.tables import one_form, show_csv
 
 
 def run(
@@ -52,8 +52,8 @@ def run(
     as_json: JsonOption = False,
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
-    from flows.config.suites import load_sweep
-    from flows.run.sweep import run as run_sweep
+    from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.run.sweep import run as run_sweep
 
     sweep = load_sweep(config, models or (), key_envs or ())
     with subscribers(log, quiet=quiet) as followers:
@@ -89,9 +89,9 @@ def plan(
     """Show what a run would ask and cost, without asking anything."""
     from dataclasses import asdict
 
-    from flows.cli.planned import print_estimate, print_points
-    from flows.config.suites import load_sweep
-    from flows.plan.estimate import estimate, planned_points
+    from evalcube.flows.cli.planned import print_estimate, print_points
+    from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.plan.estimate import estimate, planned_points
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     sweep = load_sweep(config, models or (), key_envs or ())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from flows.cli.output import complain, plain, show, show_json
+from evalcube.flows.cli.output import complain, plain, show, show_json
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from stages.analyze.render.table import TableSpec
+    from evalcube.stages.analyze.render.table import TableSpec
 
 
 def one_form(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> None:
@@ -39,7 +39,7 @@ def exclusive(flags: Mapping[str, bool]) -> None:
     """
     named = [name for name, given in flags.items() if given]
     if len(named) > 1:
-        from flows.errors import SweepError
+        from evalcube.flows.errors import SweepError
 
         raise SweepError(f"{' and '.join(named)} exclude each other", "Give one of them")
 
@@ -83,7 +83,7 @@ def emit(
 def print_table(table: TableSpec, *, markdown: bool) -> None:
     """Print a table for people, as Markdown or as the terminal allows."""
     if markdown:
-        from stages.analyze.render.table import markdown_text
+        from evalcube.stages.analyze.render.table import markdown_text
 
         show(markdown_text(table))
     else:
@@ -96,15 +96,15 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
     Parameters
     ----------
     rows
-        Made flat by `stages.analyze.render.flat.records`.
+        Made flat by `evalcube.stages.analyze.render.flat.records`.
     names
         The header where there is no row.
     """
     import csv
     import sys
 
-    from flows.trials.harmless import csv_text
-    from stages.analyze.render.flat import records
+    from evalcube.flows.trials.harmless import csv_text
+    from evalcube.stages.analyze.render.flat import records
 
     def cell(value: object) -> object:
         if isinstance(value, bool):
@@ -124,7 +124,7 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
     from rich.console import Console
     from rich.text import Text
 
-    from stages.analyze.render.table import left_out, shown_notes, terminal
+    from evalcube.stages.analyze.render.table import left_out, shown_notes, terminal
 
     console = console or Console()
     console.print(terminal(replace(table, notes=()), width=console.width))
@@ -136,7 +136,7 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
 
 def print_leaderboard(cube: str) -> None:
     """Print the leaderboard as a table for a terminal."""
-    from flows.cubes.statistics import leaderboard as make_board
-    from stages.analyze.render.table_specs import leaderboard_spec
+    from evalcube.flows.cubes.statistics import leaderboard as make_board
+    from evalcube.stages.analyze.render.table_specs import leaderboard_spec
 
     show_table(leaderboard_spec(make_board(cube)))

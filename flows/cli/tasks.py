@@ -6,10 +6,10 @@ from typing import Annotated, Any
 
 import typer
 
-from flows.cli import completion
-from flows.cli.options import CsvOption, JsonOption
-from flows.cli.output import show, show_json
-from flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli import completion
+from evalcube.flows.cli.options import CsvOption, JsonOption
+from evalcube.flows.cli.output import show, show_json
+from evalcube.flows.cli.tables import one_form, show_csv
 
 
 def tasks(
@@ -21,8 +21,8 @@ def tasks(
     as_csv: CsvOption = False,
 ) -> None:
     """List the tasks, or show one task's parameters and an example; in CSV without the example."""
-    from flows.plan.catalogue import find_task
-    from stages.generate import all_tasks
+    from evalcube.flows.plan.catalogue import find_task
+    from evalcube.stages.generate import all_tasks
 
     one_form(as_json=as_json, as_csv=as_csv)
     if name is not None:
@@ -51,7 +51,7 @@ def tasks(
 def _one_task(task: Any, *, as_json: bool, as_csv: bool) -> None:  # noqa: ANN401 - stages are imported when needed
     from dataclasses import asdict
 
-    from flows.plan.catalogue import sample_trials, task_params
+    from evalcube.flows.plan.catalogue import sample_trials, task_params
 
     params = task_params(task)
     if as_csv:
@@ -104,8 +104,8 @@ def sample(
     """Print the first trials of a task's cell: prompts and reference answers."""
     from dataclasses import asdict
 
-    from flows.plan.catalogue import find_task, sample_trials
-    from flows.plan.points import read_params
+    from evalcube.flows.plan.catalogue import find_task, sample_trials
+    from evalcube.flows.plan.points import read_params
 
     trials = list(sample_trials(find_task(task), read_params(params) if params else {}, n, seed))
     if as_json:

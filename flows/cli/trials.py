@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from flows.cli.options import (
+from evalcube.flows.cli.options import (
     CacheOption,
     CachesOption,
     CubeArgument,
@@ -20,13 +20,13 @@ from flows.cli.options import (
     NewFolderOption,
     WhereOption,
 )
-from flows.cli.output import show
-from flows.cli.selecting import names_of
-from flows.cli.tables import exclusive, print_table, warn
+from evalcube.flows.cli.output import show
+from evalcube.flows.cli.selecting import names_of
+from evalcube.flows.cli.tables import exclusive, print_table, warn
 
 if TYPE_CHECKING:
-    from flows.trials.columns import TrialColumn
-    from flows.trials.read import Trials
+    from evalcube.flows.trials.columns import TrialColumn
+    from evalcube.flows.trials.read import Trials
 
 _MARKDOWN_WIDTH = 160
 
@@ -108,7 +108,7 @@ def trials(
         "--markdown": markdown,
     }
     exclusive(forms)
-    from flows.trials.read import trials as read
+    from evalcube.flows.trials.read import trials as read
 
     for_people = markdown or not any(forms.values())
     named = None if columns in (None, "all") else names_of(str(columns))
@@ -132,15 +132,15 @@ def trials(
         _show_brief(table, columns, markdown=markdown, counted=limit is None or not (grep or regex))
         return
     if parquet is not None:
-        from flows.trials.forms import write_parquet
+        from evalcube.flows.trials.forms import write_parquet
 
         show(f"{write_parquet(table, parquet):,} trials: {parquet}")
     elif as_csv:
-        from flows.trials.forms import csv_lines
+        from evalcube.flows.trials.forms import csv_lines
 
         _print(csv_lines(table))
     elif jsonl:
-        from flows.trials.forms import json_line
+        from evalcube.flows.trials.forms import json_line
 
         _print(map(json_line, table.rows()))
     else:
@@ -149,7 +149,7 @@ def trials(
 
 
 def _in_flags(notes: Iterable[str]) -> list[str]:
-    from flows.cli.flags import in_flags
+    from evalcube.flows.cli.flags import in_flags
 
     return [in_flags(note, {"cache": "--cache"}) for note in notes]
 
@@ -157,7 +157,7 @@ def _in_flags(notes: Iterable[str]) -> list[str]:
 def _first(for_people: bool) -> int | None:
     if not for_people:
         return None
-    from flows.trials.brief import FIRST
+    from evalcube.flows.trials.brief import FIRST
 
     return FIRST
 
@@ -166,7 +166,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
     """A table for people, with a note where only some rows are in it, if to count them all is wanted."""
     from rich.console import Console
 
-    from flows.trials.brief import brief_of, brief_table
+    from evalcube.flows.trials.brief import brief_of, brief_table
 
     if columns is None:
         table = table.with_columns(brief_of(table))
@@ -187,7 +187,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
 
 
 def _explain(columns: Iterable[TrialColumn]) -> None:
-    from flows.cli.output import safe
+    from evalcube.flows.cli.output import safe
 
     for column in columns:
         show(safe(f"{column.name:18} {column.kind:9} {column.meaning}"))
@@ -213,7 +213,7 @@ def _print_json(table: Trials) -> None:
 
 
 def _listed(table: Trials) -> Iterator[str]:
-    from flows.trials.forms import json_line
+    from evalcube.flows.trials.forms import json_line
 
     before = ""
     for row in table.rows():
@@ -244,8 +244,8 @@ def export(
     """Write the trials of a cube in the form of another tool."""
     from dataclasses import asdict
 
-    from flows.cli.output import show_json
-    from flows.formats.export import export as write
+    from evalcube.flows.cli.output import show_json
+    from evalcube.flows.formats.export import export as write
 
     done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
     warn(_in_flags(done.notes))

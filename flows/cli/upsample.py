@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.completion import cubes, models_of_cube
-from flows.cli.options import (
+from evalcube.flows.cli.completion import cubes, models_of_cube
+from evalcube.flows.cli.options import (
     CacheOption,
     ClusterOption,
     CubeConfigOption,
@@ -22,7 +22,7 @@ from flows.cli.options import (
     TasksOption,
     WorkersOption,
 )
-from flows.cli.running import by_model, subscribers, tell
+from evalcube.flows.cli.running import by_model, subscribers, tell
 
 
 def upsample(
@@ -68,7 +68,7 @@ def upsample(
     as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
-    from flows.run.upsample import upsample as add_trials
+    from evalcube.flows.run.upsample import upsample as add_trials
 
     with subscribers(log, quiet=quiet) as followers:
         summary = add_trials(

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from flows.cli.completion import models_of_cube
-from flows.cli.length_bias import check_values, print_check, run_check
-from flows.cli.options import (
+from evalcube.flows.cli.completion import models_of_cube
+from evalcube.flows.cli.length_bias import check_values, print_check, run_check
+from evalcube.flows.cli.options import (
     CacheOption,
     CsvOption,
     CubeArgument,
@@ -24,17 +24,17 @@ from flows.cli.options import (
     TasksOption,
     WorkersOption,
 )
-from flows.cli.output import number, outlived, safe, show, show_json
-from flows.cli.running import by_model, tell_what_is_left
-from flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.output import number, outlived, safe, show, show_json
+from evalcube.flows.cli.running import by_model, tell_what_is_left
+from evalcube.flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from flows.cubes.verdict import CubeVerdict
-    from stages.analyze.verdict.paired import Interval
-    from stages.analyze.verdict.result import PairResult
+    from evalcube.flows.cubes.verdict import CubeVerdict
+    from evalcube.stages.analyze.verdict.paired import Interval
+    from evalcube.stages.analyze.verdict.result import PairResult
 
 _THRESHOLD = 3.5
 _LAYERS = ("fact", "behavior", "judge")
@@ -133,7 +133,7 @@ def verdict(
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     if policy is not None:
-        from flows.cli.policy import decide_by_policy
+        from evalcube.flows.cli.policy import decide_by_policy
 
         of_layers = {
             "--engine": engine != "reference",
@@ -158,14 +158,14 @@ def verdict(
         )
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     if markdown:
-        from flows.errors import SweepError
+        from evalcube.flows.errors import SweepError
 
         raise SweepError("--markdown goes with --policy", "Add --policy FILE, or leave it out")
     if as_csv and length_bias:
-        from flows.errors import SweepError
+        from evalcube.flows.errors import SweepError
 
         raise SweepError("--csv has nothing of what --length-bias measures", "Give --json, or leave one out")
-    from flows.cubes.verdict import cube_verdict
+    from evalcube.flows.cubes.verdict import cube_verdict
 
     others = (*(treatments or ()), *(more or ()))
     found = cube_verdict(
@@ -183,7 +183,7 @@ def verdict(
     )
     check, checked = None, None
     if length_bias:
-        from flows.rework.length_bias import length_bias_check
+        from evalcube.flows.rework.length_bias import length_bias_check
 
         check = length_bias_check(
             cube,
@@ -212,7 +212,7 @@ def verdict(
 
 
 def _read_weights(text: str) -> dict[str, float]:
-    from flows.errors import SweepError
+    from evalcube.flows.errors import SweepError
 
     found: dict[str, float] = {}
     for part in text.split(","):
@@ -322,7 +322,7 @@ def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval])
 
 def _print_robustness(pair: PairResult) -> None:
     """Whether other ways of putting the layers together, and of filling what is missing, come to the same."""
-    from stages.analyze.verdict.rules import difference_text
+    from evalcube.stages.analyze.verdict.rules import difference_text
 
     parts = []
     if pair.sensitivity is not None and pair.sensitivity.points:

@@ -6,9 +6,9 @@ from typing import Annotated
 
 import typer
 
-from flows.cli.options import CubeArgument, JsonOption
-from flows.cli.output import complain, safe, show, show_json
-from flows.cli.progress import size_text
+from evalcube.flows.cli.options import CubeArgument, JsonOption
+from evalcube.flows.cli.output import complain, safe, show, show_json
+from evalcube.flows.cli.progress import size_text
 
 _REF = typer.Argument(
     metavar="REPOSITORY",
@@ -32,7 +32,7 @@ def commit(
     as_json: JsonOption = False,
 ) -> None:
     """Make a cube the newest state of a branch of an Icechunk repository; only what has changed is written."""
-    from flows.publish.versions import commit_cube
+    from evalcube.flows.publish.versions import commit_cube
 
     done = commit_cube(cube, repository, message=message, replace=replace)
     if as_json:
@@ -58,7 +58,7 @@ def checkout(
     as_json: JsonOption = False,
 ) -> None:
     """Make a cube of a commit, to be measured further and committed again."""
-    from flows.publish.versions import check_out_cube
+    from evalcube.flows.publish.versions import check_out_cube
 
     trials = check_out_cube(repository, directory)
     if as_json:
@@ -81,7 +81,7 @@ def tag(
     as_json: JsonOption = False,
 ) -> None:
     """Name a commit of an Icechunk repository for good."""
-    from flows.publish.versions import tag_commit
+    from evalcube.flows.publish.versions import tag_commit
 
     commit = tag_commit(repository, name)
     if as_json:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from flows.cli.output import Code, plain, safe, show
-from flows.run.subscribers.duration import duration, waits
+from evalcube.flows.cli.output import Code, plain, safe, show
+from evalcube.flows.run.subscribers.duration import duration, waits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from stages.analyze.render.table import TableSpec
+    from evalcube.stages.analyze.render.table import TableSpec
 
 _RATE_SECONDS = 30.0
 _SHOWN_CAUSES = 5
@@ -26,7 +26,7 @@ _PATIENCE = 5
 
 
 def print_status(document: dict[str, Any]) -> None:
-    """Print a status (see `flows.cubes.status.cube_status`) for people."""
+    """Print a status (see `evalcube.flows.cubes.status.cube_status`) for people."""
     from rich.console import Console
 
     Console().print(_render(document))
@@ -80,8 +80,8 @@ class _Pace:
 
 
 def _looks(cube: str, interval: float) -> Iterator[tuple[dict[str, Any], _Pace]]:
-    from flows.cubes.status import cube_status
-    from storage.errors import StorageError
+    from evalcube.flows.cubes.status import cube_status
+    from evalcube.storage.errors import StorageError
 
     pace, failures = _Pace(), 0
     document = cube_status(cube)
@@ -145,7 +145,7 @@ def _live_parts(live: dict[str, Any]) -> list[str]:
 
 def several(documents: Mapping[str, dict[str, Any]]) -> TableSpec:
     """How far each of several cubes is, by address, and all together."""
-    from stages.analyze.render.table import Column, TableSpec
+    from evalcube.stages.analyze.render.table import Column, TableSpec
 
     def state(row: Mapping[str, Any]) -> str:
         damaged = f"{row['damaged']} regions damaged; " if row["damaged"] else ""
@@ -174,7 +174,7 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
     from rich.table import Table
     from rich.text import Text
 
-    from flows.plan.unnamed import Unnamed
+    from evalcube.flows.plan.unnamed import Unnamed
 
     table = Table()
     table.add_column("evaluation", overflow="fold")

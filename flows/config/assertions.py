@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from functools import cache
 from typing import Any
 
-from stages.process.assertions import DeclarationError, Hooks
-from stages.process.assertions.hooks import installed_hooks
+from evalcube.stages.process.assertions import DeclarationError, Hooks
+from evalcube.stages.process.assertions.hooks import installed_hooks
 
 
 @cache

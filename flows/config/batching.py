@@ -6,9 +6,9 @@ from typing import Annotated
 
 from pydantic import BeforeValidator, Field
 
-from flows.config import values
-from flows.config.section import Number, Section, Whole
-from stages.infer.endpoint import Batching
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Number, Section, Whole
+from evalcube.stages.infer.endpoint import Batching
 
 _DEFAULTS = Batching()
 

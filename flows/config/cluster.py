@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from flows.config import values
-from flows.config.section import Flag, Name, Section, Whole
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Flag, Name, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|m|h|d)")
@@ -326,4 +326,4 @@ Cluster = Annotated[
     ],
     BeforeValidator(_known),
 ]
-"""The settings of a cluster, or the name of one of this user's (see `flows.config.sites`)."""
+"""The settings of a cluster, or the name of one of this user's (see `evalcube.flows.config.sites`)."""

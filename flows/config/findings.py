@@ -9,15 +9,15 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from flows.config.cluster import CLUSTER_TAGS, KINDS
-from flows.config.judges import SAMPLER_TAGS
-from flows.config.manifold import TAGS
-from flows.config.models import SweepConfig
-from flows.config.near_names import close_name, did_you_mean, suggestion
-from flows.config.secrecy import looks_secret, mask, show
-from flows.config.section import Section, section_at
-from flows.config.text import YamlText
-from flows.errors import Problem
+from evalcube.flows.config.cluster import CLUSTER_TAGS, KINDS
+from evalcube.flows.config.judges import SAMPLER_TAGS
+from evalcube.flows.config.manifold import TAGS
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.near_names import close_name, did_you_mean, suggestion
+from evalcube.flows.config.secrecy import looks_secret, mask, show
+from evalcube.flows.config.section import Section, section_at
+from evalcube.flows.config.text import YamlText
+from evalcube.flows.errors import Problem
 
 Path = tuple[str | int, ...]
 

@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Discriminator, Field, Tag
 
-from flows.config import values
-from flows.config.section import Flag, Json, Name, Section, Whole
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Flag, Json, Name, Section, Whole
 
 LONGEST_RUBRIC = 20_000
 """Characters."""

@@ -10,14 +10,14 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from flows.config.findings import Finding, findings, inside, problem_of
-from flows.config.models import SweepConfig
-from flows.config.partial import valid_parts
-from flows.config.policy import Policy, PolicyFile
-from flows.config.rules import check
-from flows.config.secrecy import show
-from flows.config.text import DEEPEST, YamlProblem, YamlText
-from flows.errors import ConfigError, Problem
+from evalcube.flows.config.findings import Finding, findings, inside, problem_of
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.partial import valid_parts
+from evalcube.flows.config.policy import Policy, PolicyFile
+from evalcube.flows.config.rules import check
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
+from evalcube.flows.errors import ConfigError, Problem
 
 LARGEST_FILE = 10_000_000
 """Bytes."""

@@ -7,11 +7,11 @@ from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, model_validator
 
-from flows.config import values
-from flows.config.judges import Assertions, Rubric
-from flows.config.partial import each
-from flows.config.section import Degree, Density, Hole, Json, Name, Params, Section, Whole
-from stages.generate import Axis, Entry, Window
+from evalcube.flows.config import values
+from evalcube.flows.config.judges import Assertions, Rubric
+from evalcube.flows.config.partial import each
+from evalcube.flows.config.section import Degree, Density, Hole, Json, Name, Params, Section, Whole
+from evalcube.stages.generate import Axis, Entry, Window
 
 DEFAULT_TIERS = ("default",)
 LIST, MAPPING = TAGS = ("\0list", "\0mapping")
@@ -161,7 +161,7 @@ class TaskConfig(Section):
         return self
 
     def entries(self, *, degree: int = 0, density: Density = "normal") -> list[Entry]:
-        """Make the task layer's records, to be given to `stages.generate.expand`.
+        """Make the task layer's records, to be given to `evalcube.stages.generate.expand`.
 
         Parameters
         ----------

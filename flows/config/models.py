@@ -1,7 +1,8 @@
 """What a sweep's config may hold: one frozen model per section, each field with its meaning, unit and range.
 
 Rules about one field live here; rules between fields (unique names, references, tasks) are in
-`flows.config.rules`. Make a config with `flows.config.load`: it applies both and reports all problems.
+`evalcube.flows.config.rules`. Make a config with `evalcube.flows.config.load`: it applies both and reports all
+problems.
 """
 
 from __future__ import annotations
@@ -14,21 +15,21 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator
 
-from deploy.simulator.profile import RANGES, Profile
-from flows.config import values
-from flows.config.batching import Batch
-from flows.config.cluster import Cluster
-from flows.config.judges import JudgeConfig, Sampler
-from flows.config.manifold import TaskConfig
-from flows.config.on_end import OnEnd
-from flows.config.policy import Policy
-from flows.config.precision import Precision, PrecisionSetting
-from flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
-from flows.config.serving import SERVED, Serve
-from flows.config.spend import Spend
-from flows.config.views import View, ViewConfig
-from flows.errors import SweepError
-from stages.generate import Entry
+from evalcube.deploy.simulator.profile import RANGES, Profile
+from evalcube.flows.config import values
+from evalcube.flows.config.batching import Batch
+from evalcube.flows.config.cluster import Cluster
+from evalcube.flows.config.judges import JudgeConfig, Sampler
+from evalcube.flows.config.manifold import TaskConfig
+from evalcube.flows.config.on_end import OnEnd
+from evalcube.flows.config.policy import Policy
+from evalcube.flows.config.precision import Precision, PrecisionSetting
+from evalcube.flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
+from evalcube.flows.config.serving import SERVED, Serve
+from evalcube.flows.config.spend import Spend
+from evalcube.flows.config.views import View, ViewConfig
+from evalcube.flows.errors import SweepError
+from evalcube.stages.generate import Entry
 
 TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(values.template)]
 Facet = Annotated[str | int | float | bool, PlainValidator(values.facet)]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 
-from flows.config.secrecy import mask, show
+from evalcube.flows.config.secrecy import mask, show
 
 _OTHER_NAMES = {
     "api_key": "key_env",

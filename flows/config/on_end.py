@@ -7,9 +7,9 @@ from urllib.parse import urlsplit
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from flows.config import values
-from flows.config.secrecy import looks_secret
-from flows.config.section import Number, Section
+from evalcube.flows.config import values
+from evalcube.flows.config.secrecy import looks_secret
+from evalcube.flows.config.section import Number, Section
 
 Ending = Literal["complete", "incomplete", "stopped", "failed"]
 ENDINGS: tuple[Ending, ...] = ("complete", "incomplete", "stopped", "failed")

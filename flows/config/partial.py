@@ -14,7 +14,7 @@ from typing import Any, Never, TypeVar, cast, get_args, get_origin, overload
 from pydantic import TypeAdapter, ValidationError
 from pydantic.fields import FieldInfo
 
-from flows.config.section import Hole, Section, field_types, forms, is_section
+from evalcube.flows.config.section import Hole, Section, field_types, forms, is_section
 
 Path = tuple[str | int, ...]
 Problems = Mapping[str | int, "Problems"]

@@ -6,8 +6,8 @@ from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, ConfigDict, Field, model_validator
 
-from flows.config import values
-from flows.config.section import Flag, Name, Number, Section
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Flag, Name, Number, Section
 
 EACH = "each"
 """In the place of names: every one that there is, by itself."""

@@ -6,8 +6,8 @@ from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from flows.config import values
-from flows.config.section import Number, Section, Whole
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Number, Section, Whole
 
 
 class Precision(Section):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
-from flows.config import values
+from evalcube.flows.config import values
 
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
@@ -29,8 +29,8 @@ class Hole(Exception):  # noqa: N818 - no error: the problem there is known alre
 class Section(BaseModel):
     """Base of the config's sections: frozen, no unknown field, no inf or NaN.
 
-    A section of a config with problems may lack the fields that are wrong (see `flows.config.partial`); reading
-    one of them raises `Hole`.
+    A section of a config with problems may lack the fields that are wrong (see `evalcube.flows.config.partial`);
+    reading one of them raises `Hole`.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)

@@ -10,9 +10,9 @@ from typing import Annotated, Literal, Self
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from flows.config import values
-from flows.config.secrecy import looks_secret, secret_word
-from flows.config.section import Number, Section, StorePath, Whole
+from evalcube.flows.config import values
+from evalcube.flows.config.secrecy import looks_secret, secret_word
+from evalcube.flows.config.section import Number, Section, StorePath, Whole
 
 SERVED = "serve:"
 """Endpoint of a model that has a server of its own: its address is known when that has been started."""

@@ -9,13 +9,13 @@ from pathlib import Path
 
 from pydantic import BaseModel, ValidationError
 
-from flows.config.cluster import Cluster, ClusterSection, LocalSection
-from flows.config.findings import dotted, findings, problem_of
-from flows.config.models import SweepConfig
-from flows.config.near_names import did_you_mean
-from flows.config.secrecy import show
-from flows.config.text import YamlProblem, YamlText
-from flows.errors import ConfigError, Problem, SweepError
+from evalcube.flows.config.cluster import Cluster, ClusterSection, LocalSection
+from evalcube.flows.config.findings import dotted, findings, problem_of
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.config.text import YamlProblem, YamlText
+from evalcube.flows.errors import ConfigError, Problem, SweepError
 
 CONFIG_VARIABLE = "XDG_CONFIG_HOME"
 _LARGEST_FILE = 1_000_000

@@ -6,8 +6,8 @@ from typing import Self
 
 from pydantic import Field, model_validator
 
-from flows.config import values
-from flows.config.section import Number, Section
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Number, Section
 
 
 class Spend(Section):

@@ -1,7 +1,7 @@
 """Templates: messages with Jinja contents, or a Jinja text of JSON, that make chat messages of a prompt.
 
 Templates run in Jinja's sandbox: no attribute that begins with an underscore, no change of the variables.
-An unknown variable is an error, never an empty text. Time and memory are bounded by `flows.config.jinja`.
+An unknown variable is an error, never an empty text. Time and memory are bounded by `evalcube.flows.config.jinja`.
 """
 
 from __future__ import annotations
@@ -10,10 +10,10 @@ import difflib
 import json
 from collections.abc import Mapping, Sequence
 
-from flows.config.jinja.budget import LARGEST_OUTPUT, SHORTEN, Budget
-from flows.config.jinja.text import Text
-from flows.config.secrecy import show
-from flows.errors import TemplateError
+from evalcube.flows.config.jinja.budget import LARGEST_OUTPUT, SHORTEN, Budget
+from evalcube.flows.config.jinja.text import Text
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.errors import TemplateError
 
 ROLES = ("system", "user", "assistant", "developer", "tool")
 MOST_PLAIN = 32

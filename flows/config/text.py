@@ -14,7 +14,7 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
 
-from flows.config.secrecy import mask, show
+from evalcube.flows.config.secrecy import mask, show
 
 Path = tuple[str | int, ...]
 

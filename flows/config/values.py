@@ -10,9 +10,9 @@ from urllib.parse import SplitResult, urlsplit
 
 from pydantic_core import PydanticCustomError
 
-from flows.config.secrecy import looks_secret, secret_word
-from flows.config.templates import Template
-from flows.errors import TemplateError
+from evalcube.flows.config.secrecy import looks_secret, secret_word
+from evalcube.flows.config.templates import Template
+from evalcube.flows.errors import TemplateError
 
 LONGEST_NAME = 128
 LONGEST_PATH = 1024

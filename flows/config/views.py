@@ -9,8 +9,8 @@ from typing import Annotated, Any
 
 from pydantic import Field, PlainValidator
 
-from flows.config import values
-from flows.config.section import Flag, Name, Section, Whole
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Flag, Name, Section, Whole
 
 Scalar = str | int | float | bool
 Bounds = tuple[float, float]

@@ -8,16 +8,16 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from flows.cubes.outputs import check_output
-from flows.cubes.ticker import Ticker, silent
-from flows.errors import SweepError
-from storage.cache.archive import opened, read_archive, replaced, write_archive
-from storage.cache.cache import EntryInfo, ManagedCache, open_cache
-from storage.cache.entry import Contexts, decode
-from storage.errors import guarded
+from evalcube.flows.cubes.outputs import check_output
+from evalcube.flows.cubes.ticker import Ticker, silent
+from evalcube.flows.errors import SweepError
+from evalcube.storage.cache.archive import opened, read_archive, replaced, write_archive
+from evalcube.storage.cache.cache import EntryInfo, ManagedCache, open_cache
+from evalcube.storage.cache.entry import Contexts, decode
+from evalcube.storage.errors import guarded
 
 if TYPE_CHECKING:
-    from flows.cubes.references import References
+    from evalcube.flows.cubes.references import References
 
 _BATCH_BYTES = 16 * 2**20
 _BATCH_ENTRIES = 512
@@ -168,7 +168,7 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
         raise SweepError(
             "no cube is to be kept, so that all entries would go", "Name each cube to keep with `cubes`"
         )
-    from flows.cubes.references import (
+    from evalcube.flows.cubes.references import (
         References,  # takes a while, and what asks about a cache alone needs no cube
     )
 
@@ -238,7 +238,7 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
         if cube is not None:
-            from flows.cubes.references import References
+            from evalcube.flows.cubes.references import References
 
             chosen = References.of([cube], tick, cache)
         target.parent.mkdir(parents=True, exist_ok=True)
@@ -286,7 +286,7 @@ def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
 
 def _sweep_cube(url: str, *, delete: bool) -> int:
     """Count or delete what killed writers left in a cube; one without any may be read-only."""
-    from storage.cube.cube import Cube
+    from evalcube.storage.cube.cube import Cube
 
     found = Cube.open(url).sweep(delete=False)
     return Cube.open(url, writable=True).sweep() if found and delete else found

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from flows.plan.records import read_notes
-from flows.plan.trust import remember_caches, remembered_caches, remembered_config
-from storage.cache.cache import Cache, find_cache
-from storage.cache.chain import ChainedCache
-from storage.cache.folders import is_cache_without_links
-from storage.cube.cube import Cube
-from storage.urls import HTTP_SCHEMES, ICECHUNK, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.trust import remember_caches, remembered_caches, remembered_config
+from evalcube.storage.cache.cache import Cache, find_cache
+from evalcube.storage.cache.chain import ChainedCache
+from evalcube.storage.cache.folders import is_cache_without_links
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.urls import HTTP_SCHEMES, ICECHUNK, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
 
 _SLASHES_OF_A_BUCKET = 2
 

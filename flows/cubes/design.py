@@ -7,10 +7,10 @@ from collections.abc import Mapping
 import numpy as np
 import xarray as xr
 
-from flows.errors import SweepError
-from flows.plan.spec import Spec, parse_spec
-from stages.analyze.labelled.axes import names
-from stages.analyze.labelled.counters import BASE
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.spec import Spec, parse_spec
+from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.counters import BASE
 
 _CELL = ("task", "params")
 _SAID = "answers (trials times repeats) that the first plan gave the point: its weight in summaries"

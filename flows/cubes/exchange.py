@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from flows.plan.plan import is_imported
-from stages.generate import Cell, Trial
-from stages.process.reading import Reading, read_reply
-from stages.reply.record import Record
-from stages.reply.status import Status
+from evalcube.flows.plan.plan import is_imported
+from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.process.reading import Reading, read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
 
 ANSWERED = "answered"
 """What a reply is called that no reference can be held against."""

@@ -8,10 +8,10 @@ from typing import Any
 
 import xarray as xr
 
-from flows.config.near_names import close_name
-from flows.errors import SweepError, need_text, no_bare_text
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.selection import Condition, Key, shown
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.errors import SweepError, need_text, no_bare_text
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.selection import Condition, Key, shown
 
 Where = Mapping[str, Condition] | Sequence[str]
 """Name -> value, list of values, (low, high) or a test; or texts ``NAME=VALUE``."""

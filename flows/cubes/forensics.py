@@ -10,24 +10,24 @@ from pathlib import Path
 import numpy as np
 import xarray as xr
 
-from flows.cubes.outputs import check_picture, write_picture
-from flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
-from flows.cubes.statistics import leaderboard_of
-from flows.errors import SweepError
-from stages.analyze.formulas.forensics.hazard import CAUSES
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.forensics import (
+from evalcube.flows.cubes.outputs import check_picture, write_picture
+from evalcube.flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
+from evalcube.flows.cubes.statistics import leaderboard_of
+from evalcube.flows.errors import SweepError
+from evalcube.stages.analyze.formulas.forensics.hazard import CAUSES
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.forensics import (
     compression_table,
     cost_table,
     hazard_table,
     pareto_rows,
 )
-from stages.analyze.labelled.results import Leaderboard, label_rows
-from stages.analyze.render import forensic_charts as figures
-from stages.analyze.render import table_specs
-from stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows
-from stages.analyze.render.table import TableSpec
-from stages.score.recount import recount
+from evalcube.stages.analyze.labelled.results import Leaderboard, label_rows
+from evalcube.stages.analyze.render import forensic_charts as figures
+from evalcube.stages.analyze.render import table_specs
+from evalcube.stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows
+from evalcube.stages.analyze.render.table import TableSpec
+from evalcube.stages.score.recount import recount
 
 Found = tuple[OpenPart, TableSpec, list[PlainRow]]
 
@@ -61,7 +61,8 @@ def compression(
     Raises
     ------
     StorageError, SweepError
-        As `flows.cubes.selection.open_part`; also if no trial has a reasoning trace, or the picture cannot be made.
+        As `evalcube.flows.cubes.selection.open_part`; also if no trial has a reasoning trace, or the picture cannot be
+        made.
     """
     check_picture(plot)
     opened = open_part(cube, part)
@@ -114,7 +115,7 @@ def hazard(
     Raises
     ------
     StorageError, SweepError
-        As `flows.cubes.selection.open_part`; also if no trial is finished, or the picture cannot be made.
+        As `evalcube.flows.cubes.selection.open_part`; also if no trial is finished, or the picture cannot be made.
     """
     check_picture(plot)
     checked_option("cause", cause, CAUSES)
@@ -165,7 +166,8 @@ def clip(
     Raises
     ------
     StorageError, SweepError
-        As `flows.cubes.selection.open_part`; also if a limit is no whole number from 1, or the picture cannot be made.
+        As `evalcube.flows.cubes.selection.open_part`; also if a limit is no whole number from 1, or the picture cannot
+        be made.
     """
     check_picture(plot)
     wanted = [_limit(text) for text in limits]
@@ -221,7 +223,7 @@ def cost(
     Raises
     ------
     StorageError, SweepError
-        As `flows.cubes.selection.open_part`; also if the picture cannot be made.
+        As `evalcube.flows.cubes.selection.open_part`; also if the picture cannot be made.
     """
     check_picture(plot)
     checked_option("against", against, ("tokens", "cost"))

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
-from flows.config.secrecy import show
-from flows.errors import SweepError
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.errors import SweepError
 
 LARGEST_FILE = 50_000_000
 """Bytes."""

@@ -6,12 +6,12 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from flows.merge.inputs import refuse_odd_receipts
-from flows.merge.provenance import Source, sources_of
-from flows.plan.spec import parse_spec
-from storage.cube.address import Address
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger, Receipt, graders_of, newest_of
+from evalcube.flows.merge.inputs import refuse_odd_receipts
+from evalcube.flows.merge.provenance import Source, sources_of
+from evalcube.flows.plan.spec import parse_spec
+from evalcube.storage.cube.address import Address
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of, newest_of
 
 _PAUSE = 3600
 """Seconds without a receipt after which what follows is taken for another run."""

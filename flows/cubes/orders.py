@@ -8,13 +8,13 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 
-from flows.errors import SweepError
-from flows.plan.control import COMMANDS, Answer, Order, clean, own_key, post, read_answer
-from storage.cube.address import Address
-from storage.cube.cube import Cube
-from storage.cube.holder import apparent_holder, read_holder
-from storage.cube.space import Space
-from storage.errors import StorageError
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.control import COMMANDS, Answer, Order, clean, own_key, post, read_answer
+from evalcube.storage.cube.address import Address
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder, read_holder
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
 
 _POLL_SECONDS = 0.25
 _STORE_SECONDS = 1.0
@@ -28,7 +28,7 @@ def order(url: Address, command: str, words: Sequence[str] = (), *, wait: float 
     url
         The cube's address.
     command
-        One of `flows.plan.control.COMMANDS`.
+        One of `evalcube.flows.plan.control.COMMANDS`.
     words
         What belongs to it: limits as in ``connections=4``, names of models.
     wait

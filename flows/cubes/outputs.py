@@ -13,12 +13,12 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.errors import SweepError
-from storage.errors import guarded
-from storage.files import replace_synced, sync_path, sync_tree
+from evalcube.flows.errors import SweepError
+from evalcube.storage.errors import guarded
+from evalcube.storage.files import replace_synced, sync_path, sync_tree
 
 if TYPE_CHECKING:
-    from stages.analyze.render.drawing import Drawing
+    from evalcube.stages.analyze.render.drawing import Drawing
 
 ZOOM = 4
 """Pixels of a PNG for each unit of a drawing."""

@@ -12,11 +12,11 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from flows.config.near_names import did_you_mean
-from flows.config.policy import EACH, LEVELS, Policy, PolicyRule
-from flows.cubes.selection import Part
-from flows.cubes.sides import SideBySide, side_by_side
-from stages.analyze.labelled.axes import names
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.policy import EACH, LEVELS, Policy, PolicyRule
+from evalcube.flows.cubes.selection import Part
+from evalcube.flows.cubes.sides import SideBySide, side_by_side
+from evalcube.stages.analyze.labelled.axes import names
 
 Outcome = Literal["within", "beyond", "unsure", "missing"]
 Decision = Literal["GO", "REVIEW", "NO-GO"]
@@ -116,7 +116,7 @@ def policy_verdict(
     cubes
         Addresses of one cube, or of the control's and the treatment's.
     models
-        The control and the treatment, as for `flows.cubes.sides.side_by_side`.
+        The control and the treatment, as for `evalcube.flows.cubes.sides.side_by_side`.
     part
         Which part of the cubes; default: all.
 

@@ -10,23 +10,23 @@ from typing import Any
 
 import numpy as np
 
-from flows.cubes.cache_at_hand import caches_at_hand
-from flows.cubes.exchange import read_answer, row_of, status_name
-from flows.errors import SweepError, need_name
-from flows.plan.criteria import CriteriaBook
-from flows.plan.evaluations import dotted
-from flows.plan.judges import Opinion, opinions
-from flows.plan.own_replies import Asked, OwnReplies
-from flows.plan.points import matching_points
-from flows.plan.records import read_notes
-from flows.plan.requests import trial_messages, trial_request
-from flows.plan.store import cube_plan
-from stages.generate.stream import canonical_json
-from stages.reply.status import Status
-from storage.cache.cache import Cache
-from storage.cache.chain import ChainedCache
-from storage.cube.cube import Cube
-from storage.cube.regions import Region
+from evalcube.flows.cubes.cache_at_hand import caches_at_hand
+from evalcube.flows.cubes.exchange import read_answer, row_of, status_name
+from evalcube.flows.errors import SweepError, need_name
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.evaluations import dotted
+from evalcube.flows.plan.judges import Opinion, opinions
+from evalcube.flows.plan.own_replies import Asked, OwnReplies
+from evalcube.flows.plan.points import matching_points
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.requests import trial_messages, trial_request
+from evalcube.flows.plan.store import cube_plan
+from evalcube.stages.generate.stream import canonical_json
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cache.chain import ChainedCache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.regions import Region
 
 SCORES = ("fact", "behavior", "judge")
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.reader import Reader
-from flows.cubes.ticker import Ticker, silent
-from flows.plan.criteria import CriteriaBook
-from flows.plan.judges import judge_keys
-from flows.plan.requests import trial_request
-from storage.cache.cache import Cache
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.ticker import Ticker, silent
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.judges import judge_keys
+from evalcube.flows.plan.requests import trial_request
+from evalcube.storage.cache.cache import Cache
 
 _TICK_KEYS = 512
 

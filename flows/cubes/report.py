@@ -6,7 +6,6 @@ import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,21 +13,22 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from flows.cubes.outputs import check_output, write_output
-from flows.cubes.reader import Reader
-from flows.cubes.selection import Part, checked_option, labelled_dataset, open_part, refused
-from flows.cubes.statistics import leaderboard_of
-from flows.cubes.status import cube_status
-from flows.errors import SweepError, need_addresses, need_number, told
-from flows.plan.points import differing, telling
-from stages.analyze.formulas.estimators import Mode
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.aggregate import Pooling
-from stages.analyze.labelled.scores import Version
-from stages.analyze.render.report import SampleTrial, render_report
-from stages.reply.status import Status
-from storage.cube.cube import Cube
-from storage.cube.regions import Region
+from evalcube import __version__
+from evalcube.flows.cubes.outputs import check_output, write_output
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.selection import Part, checked_option, labelled_dataset, open_part, refused
+from evalcube.flows.cubes.statistics import leaderboard_of
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.errors import SweepError, need_addresses, need_number, told
+from evalcube.flows.plan.points import differing, telling
+from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.aggregate import Pooling
+from evalcube.stages.analyze.labelled.scores import Version
+from evalcube.stages.analyze.render.report import SampleTrial, render_report
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.regions import Region
 
 _MOST_ANSWERED = 20
 _MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
@@ -92,11 +92,11 @@ def report(
     date
         Shown in the report; default: today.
     part
-        Which part of the cube to report on, see `flows.cubes.selection.open_part`; default all of it.
+        Which part of the cube to report on, see `evalcube.flows.cubes.selection.open_part`; default all of it.
     version
         Of the score, "auto", "v1" or "v2".
     mode, pooling
-        How accuracies of tasks are estimated, see `stages.analyze.labelled.aggregate.aggregate`.
+        How accuracies of tasks are estimated, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
 
     Returns
     -------
@@ -164,7 +164,7 @@ def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
         ),
         "seed": listed(str(plan.seed) for plan in plans),
         "sweep": listed(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
-        "evalcube": metadata.version("evalcube"),
+        "evalcube": __version__,
     }
 
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
-from flows.cubes.selection import OpenPart
-from stages.analyze.labelled.pairing import Pair
-from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import Leaderboard
-from stages.analyze.render.shown import Shown
+from evalcube.flows.cubes.selection import OpenPart
+from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.results import Leaderboard
+from evalcube.stages.analyze.render.shown import Shown
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-    from stages.analyze.render.table import TableSpec
+    from evalcube.stages.analyze.render.table import TableSpec
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class LeaderboardResult(Leaderboard, Shown):
         return cls(**{field.name: getattr(board, field.name) for field in fields(Leaderboard)})
 
     def _table(self) -> TableSpec:
-        from stages.analyze.render.table_specs import leaderboard_spec
+        from evalcube.stages.analyze.render.table_specs import leaderboard_spec
 
         return leaderboard_spec(self)
 
@@ -55,7 +55,7 @@ class LeaderboardResult(Leaderboard, Shown):
         EvalcubeError
             If matplotlib is not installed.
         """
-        from stages.analyze.render.plots import plot_board
+        from evalcube.stages.analyze.render.plots import plot_board
 
         return plot_board(self, ax)
 
@@ -72,7 +72,7 @@ class RankingResult(Shown, _Standing):
     __slots__ = ()
 
     def _table(self) -> TableSpec:
-        from stages.analyze.render.table_specs import ranking_spec
+        from evalcube.stages.analyze.render.table_specs import ranking_spec
 
         return ranking_spec(self.ranking, self.board)
 
@@ -103,7 +103,7 @@ class RankingResult(Shown, _Standing):
         EvalcubeError
             If matplotlib is not installed.
         """
-        from stages.analyze.render.plots import plot_ranks
+        from evalcube.stages.analyze.render.plots import plot_ranks
 
         return plot_ranks(self.ranking, ax)
 
@@ -119,14 +119,14 @@ class ComparisonResult(Shown, _Compared):
     __slots__ = ()
 
     def _table(self) -> TableSpec:
-        from stages.analyze.render.table_specs import pair_spec, pairs_spec
+        from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
 
         return pair_spec(self.pairs[0]) if len(self.pairs) == 1 else pairs_spec(self.pairs)
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values: the pairs with their tasks, and what each says in words."""
-        from stages.analyze.render.rows import pair_row
-        from stages.analyze.render.table_specs import pair_conclusion
+        from evalcube.stages.analyze.render.rows import pair_row
+        from evalcube.stages.analyze.render.table_specs import pair_conclusion
 
         return {
             "selection": self.part.selection,
@@ -136,7 +136,7 @@ class ComparisonResult(Shown, _Compared):
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each task of each pair, and one without a task for all tasks together."""
-        from stages.analyze.render.rows import pair_records
+        from evalcube.stages.analyze.render.rows import pair_records
 
         return pair_records(self.pairs)
 
@@ -158,6 +158,6 @@ class ComparisonResult(Shown, _Compared):
         EvalcubeError
             If matplotlib is not installed.
         """
-        from stages.analyze.render.plots import plot_differences
+        from evalcube.stages.analyze.render.plots import plot_differences
 
         return plot_differences(self.pairs, ax)

@@ -11,26 +11,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from flows.config.near_names import close_name
-from flows.cubes.design import with_design
-from flows.cubes.filters import Where, checked_where
-from flows.errors import SweepError, need_addresses, no_bare_text, told
-from flows.plan.engines import origins_of, read_engines
-from flows.plan.records import priced_models, read_notes
-from flows.plan.spec import parse_spec
-from flows.plan.unnamed import noted_unnamed
-from stages.analyze.labelled import axes, duplicates
-from stages.analyze.labelled.clustering import with_question_moments
-from stages.analyze.labelled.counters import with_unasked
-from stages.analyze.labelled.restriction import restrict
-from stages.analyze.labelled.selection import keys
-from stages.process.grading import IMPORTED
-from stages.reply.status import QUESTION_COUNTERS
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger, Receipt, graders_of
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.cubes.design import with_design
+from evalcube.flows.cubes.filters import Where, checked_where
+from evalcube.flows.errors import SweepError, need_addresses, no_bare_text, told
+from evalcube.flows.plan.engines import origins_of, read_engines
+from evalcube.flows.plan.records import priced_models, read_notes
+from evalcube.flows.plan.spec import parse_spec
+from evalcube.flows.plan.unnamed import noted_unnamed
+from evalcube.stages.analyze.labelled import axes, duplicates
+from evalcube.stages.analyze.labelled.clustering import with_question_moments
+from evalcube.stages.analyze.labelled.counters import with_unasked
+from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.analyze.labelled.selection import keys
+from evalcube.stages.process.grading import IMPORTED
+from evalcube.stages.reply.status import QUESTION_COUNTERS
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
 if TYPE_CHECKING:
-    from flows.config.views import View
+    from evalcube.flows.config.views import View
 
 
 @dataclass(frozen=True)
@@ -81,8 +81,8 @@ def open_part(
     Parameters
     ----------
     cube
-        A cube, its address, a dataset of `flows.cubes.report.open_cube`, or the addresses of several cubes: what these
-        hold is joined in memory, as `evalcube merge` joins it on disk.
+        A cube, its address, a dataset of `evalcube.flows.cubes.report.open_cube`, or the addresses of several cubes:
+        what these hold is joined in memory, as `evalcube merge` joins it on disk.
     part
         Default: all of it.
     notes
@@ -137,7 +137,7 @@ def open_part(
         if not chosen.recounts:  # that counts what is missing of each trial by itself
             dataset = with_unasked(dataset)
         else:
-            from stages.score.recount import recount, trimmed  # with `dask`, which takes a while
+            from evalcube.stages.score.recount import recount, trimmed  # with `dask`, which takes a while
 
             dataset = recount(
                 dataset, trials=most, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
@@ -188,7 +188,7 @@ def _several(
     cubes: Sequence[str], part: Part, notes: Mapping[str, object] | None, *, trials: bool
 ) -> OpenPart:
     """The part of several cubes that is meant."""
-    from flows.merge.dataset import open_joined  # with much that one cube needs nothing of
+    from evalcube.flows.merge.dataset import open_joined  # with much that one cube needs nothing of
 
     if isinstance(part.view, str):
         raise SweepError(
@@ -269,7 +269,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
     Returns
     -------
     Dataset
-        As of `flows.cubes.report.open_cube`.
+        As of `evalcube.flows.cubes.report.open_cube`.
     """
     return with_design(with_question_moments(cube.dataset()))
 
@@ -283,7 +283,9 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
             f"`view`: the cube does not tell its config, so that there is no view '{view}'",
             "Write its conditions with `where`",
         )
-    from flows.config.load import from_mapping  # with all that configs are made of, which takes a while
+    from evalcube.flows.config.load import (
+        from_mapping,  # with all that configs are made of, which takes a while
+    )
 
     return from_mapping(config).view(view)
 

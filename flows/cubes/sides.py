@@ -11,15 +11,15 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from flows.config.near_names import close_name
-from flows.cubes.selection import OpenPart, Part, open_part
-from flows.errors import SweepError, need_name, no_bare_text
-from flows.plan.evaluations import dotted
-from stages.analyze.labelled import axes, pairing
-from stages.analyze.labelled.counters import BASE, base_design, members
-from stages.analyze.labelled.pairing import Pair
-from stages.reply.status import Status
-from storage.urls import redacted
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.cubes.selection import OpenPart, Part, open_part
+from evalcube.flows.errors import SweepError, need_name, no_bare_text
+from evalcube.flows.plan.evaluations import dotted
+from evalcube.stages.analyze.labelled import axes, pairing
+from evalcube.stages.analyze.labelled.counters import BASE, base_design, members
+from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.reply.status import Status
+from evalcube.storage.urls import redacted
 
 CELL = ("task", "params")
 
@@ -103,7 +103,7 @@ class SideBySide:
         Parameters
         ----------
         truncated
-            See `stages.analyze.labelled.pairing.compare_evaluations`.
+            See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
         cells
             Points that are meant, shape (task, params); default: all.
         """

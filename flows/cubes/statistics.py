@@ -11,21 +11,21 @@ from typing import get_args
 
 import xarray as xr
 
-from flows.cubes.filters import checked_names
-from flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
-from flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
-from flows.cubes.sides import evaluation_place, full_labels
-from flows.errors import SweepError, need_number, no_bare_text
-from stages.analyze.formulas.estimators import MODES, Joint, Mode
-from stages.analyze.formulas.outcomes.table import METRICS, Options
-from stages.analyze.labelled import axes, pairing, ranking
-from stages.analyze.labelled.aggregate import Pooling
-from stages.analyze.labelled.aggregate import aggregate as estimate_groups
-from stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
-from stages.analyze.labelled.outcomes import cube_outcome_metrics
-from stages.analyze.labelled.restriction import restrict
-from stages.analyze.labelled.scores import VERSIONS, Version
-from stages.analyze.labelled.selection import keys
+from evalcube.flows.cubes.filters import checked_names
+from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
+from evalcube.flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
+from evalcube.flows.cubes.sides import evaluation_place, full_labels
+from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS, Options
+from evalcube.stages.analyze.labelled import axes, pairing, ranking
+from evalcube.stages.analyze.labelled.aggregate import Pooling
+from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
+from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
+from evalcube.stages.analyze.labelled.selection import keys
 
 
 def leaderboard(
@@ -122,7 +122,7 @@ def boards(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.report.open_cube`.
     by
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
     part
@@ -166,12 +166,12 @@ def aggregate(
     joint: Joint = "none",
     confidence: float = 0.95,
 ) -> tuple[OpenPart, xr.Dataset]:
-    """Estimates with intervals of any groups; see `stages.analyze.labelled.aggregate.aggregate`.
+    """Estimates with intervals of any groups; see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
 
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.report.open_cube`.
     part
         Which part of it; default: all of it.
     by
@@ -269,7 +269,7 @@ def compare(
     repeats
         Use the first so many repeats of each question.
     truncated, method
-        See `stages.analyze.labelled.pairing.compare_evaluations`.
+        See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
 
     Returns
     -------
@@ -318,11 +318,11 @@ def metrics(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.report.open_cube`.
     part
         Which part of it; default: all of it.
     names
-        Of `stages.analyze.formulas.outcomes.table.METRICS`.
+        Of `evalcube.stages.analyze.formulas.outcomes.table.METRICS`.
     k
         Numbers of draws; default powers of two up to the number of repeats.
     by

@@ -6,15 +6,15 @@ import math
 from dataclasses import asdict
 from typing import Any
 
-from flows.plan.engines import origins_of, read_engines
-from flows.plan.records import read_live, read_notes, read_spent
-from flows.plan.store import cube_plan
-from flows.plan.targets import SampleTargets
-from flows.plan.unnamed import KEY, noted_unnamed
-from storage.cube.address import Address
-from storage.cube.cube import Cube
-from storage.cube.holder import apparent_holder
-from storage.cube.ledger import Ledger, graders_of
+from evalcube.flows.plan.engines import origins_of, read_engines
+from evalcube.flows.plan.records import read_live, read_notes, read_spent
+from evalcube.flows.plan.store import cube_plan
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.plan.unnamed import KEY, noted_unnamed
+from evalcube.storage.cube.address import Address
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.ledger import Ledger, graders_of
 
 
 def cube_status(url: Address) -> dict[str, Any]:

@@ -12,17 +12,17 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from flows.cubes.gold import read_gold
-from flows.cubes.reader import Reader
-from flows.errors import SweepError, need_number, no_bare_text
-from flows.plan.plan import Plan, carries
-from stages.analyze.verdict import Verdict, verdict
-from stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
-from stages.analyze.verdict.gates import THRESHOLD
-from stages.analyze.verdict.holdout import MIN_PART, split_holdout
-from stages.analyze.verdict.result import Engine
-from stages.analyze.verdict.rules import Limits
-from stages.reply.status import FINISHED
+from evalcube.flows.cubes.gold import read_gold
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.plan.plan import Plan, carries
+from evalcube.stages.analyze.verdict import Verdict, verdict
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
+from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
+from evalcube.stages.analyze.verdict.result import Engine
+from evalcube.stages.analyze.verdict.rules import Limits
+from evalcube.stages.reply.status import FINISHED
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
@@ -92,12 +92,12 @@ def cube_verdict(
     tasks
         Labels of tasks; default: all with assertions or a rubric.
     engine, threshold
-        See `stages.analyze.verdict.verdict`.
+        See `evalcube.stages.analyze.verdict.verdict`.
     weights
         Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: all
         weigh the same.
     gold
-        File of ratings by people, see `flows.cubes.gold.read_gold`.
+        File of ratings by people, see `evalcube.flows.cubes.gold.read_gold`.
     gold_variant
         The variant whose answers were rated; default: the control.
     missing

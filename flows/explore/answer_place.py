@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stages.generate.answers.passages import passages
+from evalcube.stages.generate.answers.passages import passages
 
 _LONGEST = 1000
 """Characters of an answer that is looked for."""

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flows.errors import SweepError
-from flows.explore import endings, groups, judges, overview, progress, ranking, spectra, trials
-from flows.explore.endpoint import Endpoint, Json, jsonable
-from flows.explore.explored import Explored
-from flows.explore.query import Query
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore import endings, groups, judges, overview, progress, ranking, spectra, trials
+from evalcube.flows.explore.endpoint import Endpoint, Json, jsonable
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Query
 
 FAMILIES = (
     overview,

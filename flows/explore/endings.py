@@ -9,17 +9,17 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from flows.cubes.selection import OpenPart, Part, open_part, refused
-from flows.errors import SweepError
-from flows.explore.endpoint import Endpoint, Json, each_model
-from flows.explore.explored import Explored, conditions
-from flows.explore.groups import chosen
-from flows.explore.query import Query
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.counters import counters
-from stages.analyze.labelled.forensics import compression_table, hazard_table
-from stages.analyze.render.rows import compression_rows
-from stages.reply.status import FINISHED, Status
+from evalcube.flows.cubes.selection import OpenPart, Part, open_part, refused
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.endpoint import Endpoint, Json, each_model
+from evalcube.flows.explore.explored import Explored, conditions
+from evalcube.flows.explore.groups import chosen
+from evalcube.flows.explore.query import Query
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.counters import counters
+from evalcube.stages.analyze.labelled.forensics import compression_table, hazard_table
+from evalcube.stages.analyze.render.rows import compression_rows
+from evalcube.stages.reply.status import FINISHED, Status
 
 BINS = 40
 """About as many bins as a histogram has up to four times the mean number of tokens."""
@@ -116,7 +116,7 @@ def with_trials(explored: Explored, query: Query, cubes: tuple[str, ...] = ()) -
     Parameters
     ----------
     explored, query
-        As for `flows.explore.explored.Explored.part`.
+        As for `evalcube.flows.explore.explored.Explored.part`.
     cubes
         Which of the cubes; default: all of them.
 
@@ -128,7 +128,7 @@ def with_trials(explored: Explored, query: Query, cubes: tuple[str, ...] = ()) -
     Raises
     ------
     StorageError, SweepError
-        As `flows.cubes.selection.open_part`.
+        As `evalcube.flows.cubes.selection.open_part`.
     """
     where = conditions(query)
     part: OpenPart = explored.kept(

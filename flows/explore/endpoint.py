@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows.explore.query import Query
+from evalcube.flows.explore.query import Query
 
 if TYPE_CHECKING:
-    from flows.explore.explored import Explored
+    from evalcube.flows.explore.explored import Explored
 
 Json = dict[str, Any]
 """An object of JSON values; numbers may be numpy's, and NaN becomes null."""

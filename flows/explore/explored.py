@@ -11,19 +11,19 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from flows.cubes.selection import OpenPart, narrowed, open_part
-from flows.cubes.status import cube_status
-from flows.errors import SweepError
-from flows.explore.query import Query
-from flows.plan.records import NOTES, read_live
-from flows.trials.read import Trials
-from flows.trials.read import trials as read_trials
-from stages.analyze.labelled import axes
-from storage.cube.cube import Cube
-from storage.cube.holder import apparent_holder
-from storage.cube.ledger import NAME as LEDGER
-from storage.cube.schema import COUNTERS
-from storage.urls import redacted
+from evalcube.flows.cubes.selection import OpenPart, narrowed, open_part
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.query import Query
+from evalcube.flows.plan.records import NOTES, read_live
+from evalcube.flows.trials.read import Trials
+from evalcube.flows.trials.read import trials as read_trials
+from evalcube.stages.analyze.labelled import axes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.ledger import NAME as LEDGER
+from evalcube.storage.cube.schema import COUNTERS
+from evalcube.storage.urls import redacted
 
 _LOOK = 1.0
 """Seconds for which a look at the cubes holds: it costs requests where they lie in a bucket."""
@@ -242,7 +242,7 @@ class Explored:
         return found
 
     def status(self) -> list[dict[str, Any]]:
-        """How far each cube is, see `flows.cubes.status.cube_status`."""
+        """How far each cube is, see `evalcube.flows.cubes.status.cube_status`."""
         return [cube_status(one) for one in self.cubes]
 
 

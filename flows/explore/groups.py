@@ -7,19 +7,19 @@ from collections.abc import Iterable
 import numpy as np
 import xarray as xr
 
-from flows.cubes.filters import checked_names
-from flows.cubes.selection import refused
-from flows.errors import SweepError
-from flows.explore.endpoint import Endpoint, Json
-from flows.explore.explored import Explored
-from flows.explore.overview import overview
-from flows.explore.query import Query
-from flows.explore.ranking import parts
-from flows.explore.uncounted import uncounted
-from stages.analyze.formulas.estimators import MODES
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.aggregate import aggregate
-from stages.analyze.labelled.selection import keys
+from evalcube.flows.cubes.filters import checked_names
+from evalcube.flows.cubes.selection import refused
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.endpoint import Endpoint, Json
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.overview import overview
+from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.ranking import parts
+from evalcube.flows.explore.uncounted import uncounted
+from evalcube.stages.analyze.formulas.estimators import MODES
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.selection import keys
 
 COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
 """Counters that are handed on."""

@@ -10,15 +10,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
-from flows.explore.endings import with_trials
-from flows.explore.endpoint import Endpoint, Json
-from flows.explore.explored import Explored
-from flows.explore.groups import chosen
-from flows.explore.query import Query
-from stages.analyze.labelled import axes
-from stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
-from stages.reply.status import FINISHED
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.endings import with_trials
+from evalcube.flows.explore.endpoint import Endpoint, Json
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.groups import chosen
+from evalcube.flows.explore.query import Query
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
+from evalcube.stages.reply.status import FINISHED
 
 SCORES = np.arange(1, 6)
 

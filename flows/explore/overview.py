@@ -9,15 +9,15 @@ from typing import Any
 
 import xarray as xr
 
-from flows.explore.endpoint import Endpoint, Json
-from flows.explore.explored import Explored
-from flows.explore.query import Query
-from flows.plan.records import read_notes
-from flows.trials.opened import MEASURED
-from flows.trials.scan import STATUSES
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.selection import Key, keys
-from storage.cube.cube import Cube
+from evalcube.flows.explore.endpoint import Endpoint, Json
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Query
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.trials.opened import MEASURED
+from evalcube.flows.trials.scan import STATUSES
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.selection import Key, keys
+from evalcube.storage.cube.cube import Cube
 
 WRONG = ("incorrect", "invalid", "refused", "truncated")
 """Outcomes of finished trials without a right answer."""

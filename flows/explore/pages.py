@@ -6,7 +6,7 @@ from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 
-from flows.errors import SweepError
+from evalcube.flows.errors import SweepError
 
 _STATIC = Path(__file__).parent / "static"
 

@@ -8,9 +8,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from flows.explore.explored import Explored
-from storage.errors import UnsupportedUrlError
-from storage.urls import absolute, redacted, resolved
+from evalcube.flows.explore.explored import Explored
+from evalcube.storage.errors import UnsupportedUrlError
+from evalcube.storage.urls import absolute, redacted, resolved
 
 _URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>]*", re.IGNORECASE)
 _NOTES = frozenset({"notes", "warnings", "warning", "causes", "remedy"})

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from flows.explore.endpoint import Endpoint, Json, once
-from flows.explore.explored import Explored
-from flows.explore.query import Query
-from flows.plan.records import read_notes
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
+from evalcube.flows.explore.endpoint import Endpoint, Json, once
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Query
+from evalcube.flows.plan.records import read_notes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 
 POINTS = 200
 """Points of the curve of what was recorded when."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from flows.cubes.selection import checked_option
-from flows.errors import SweepError
+from evalcube.flows.cubes.selection import checked_option
+from evalcube.flows.errors import SweepError
 
 _PLAIN = "!'()*"
 """What JavaScript's encodeURIComponent leaves as it is beyond what `quote` does, so that both make the same keys."""

@@ -8,22 +8,22 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from flows.cubes.selection import refused
-from flows.cubes.statistics import leaderboard_of
-from flows.explore.endpoint import Endpoint, Json
-from flows.explore.explored import Explored
-from flows.explore.query import Query
-from flows.explore.uncounted import uncounted
-from stages.analyze.formulas.compare.clusters import overlap_clusters
-from stages.analyze.formulas.estimators import MODES
-from stages.analyze.formulas.forensics.cost import pareto_front
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.aggregate import aggregate
-from stages.analyze.labelled.counters import raw_task_counters
-from stages.analyze.labelled.leaderboard import row_order
-from stages.analyze.labelled.ranking import cluster_name
-from stages.analyze.labelled.results import Leaderboard
-from stages.analyze.labelled.scores import VERSIONS
+from evalcube.flows.cubes.selection import refused
+from evalcube.flows.cubes.statistics import leaderboard_of
+from evalcube.flows.explore.endpoint import Endpoint, Json
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.uncounted import uncounted
+from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
+from evalcube.stages.analyze.formulas.estimators import MODES
+from evalcube.stages.analyze.formulas.forensics.cost import pareto_front
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.counters import raw_task_counters
+from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.ranking import cluster_name
+from evalcube.stages.analyze.labelled.results import Leaderboard
+from evalcube.stages.analyze.labelled.scores import VERSIONS
 
 DRAWS = 2000
 """As of every leaderboard, so that a page shows what the command line does."""

@@ -10,11 +10,11 @@ from contextlib import suppress
 
 from aiohttp import web
 
-from flows.errors import SweepError
-from flows.explore.answers import ask
-from flows.explore.explored import Explored
-from flows.explore.query import Query
-from flows.explore.server import LOOPBACK, application
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.answers import ask
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.server import LOOPBACK, application
 
 _FIRST = (("overview", Query()), ("ranking", Query.make(quick="1")))
 """What every first page asks for."""

@@ -11,10 +11,10 @@ from aiohttp import web
 from aiohttp.typedefs import Handler, Middleware
 
 from evalcube import EvalcubeError
-from flows.explore.answers import ask
-from flows.explore.explored import Explored
-from flows.explore.pages import PLOTLY, POLICY, TYPES, own_files, plotly_file
-from flows.explore.query import Query
+from evalcube.flows.explore.answers import ask
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.pages import PLOTLY, POLICY, TYPES, own_files, plotly_file
+from evalcube.flows.explore.query import Query
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _COOKIE = "evalcube_explore"

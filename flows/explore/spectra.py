@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from flows.errors import SweepError
-from flows.explore.endpoint import Endpoint, Json, each_model
-from flows.explore.explored import Explored
-from flows.explore.groups import chosen
-from flows.explore.query import Query
-from stages.analyze.formulas.forensics.spectrum import token_spectrum
-from stages.analyze.labelled import axes
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.endpoint import Endpoint, Json, each_model
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.groups import chosen
+from evalcube.flows.explore.query import Query
+from evalcube.stages.analyze.formulas.forensics.spectrum import token_spectrum
+from evalcube.stages.analyze.labelled import axes
 
 PROMPTS = 128
 """Prompts of a task that are taken, as far as there are."""

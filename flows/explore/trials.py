@@ -8,21 +8,21 @@ from functools import cache, partial
 from itertools import islice
 from typing import Any, NamedTuple
 
-from flows.cubes.exchange import ANSWERED, status_name
-from flows.cubes.reader import Reader
-from flows.errors import SweepError
-from flows.explore.answer_place import answer_place
-from flows.explore.endpoint import Endpoint, Json
-from flows.explore.explored import Explored, conditions
-from flows.explore.query import Query
-from flows.trials.opened import split_where
-from flows.trials.read import Trials
-from flows.trials.scan import check_status
-from flows.trials.search import Search
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.counters import raw_task_counters
-from stages.generate.base import Cell
-from stages.reply.status import Status
+from evalcube.flows.cubes.exchange import ANSWERED, status_name
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.answer_place import answer_place
+from evalcube.flows.explore.endpoint import Endpoint, Json
+from evalcube.flows.explore.explored import Explored, conditions
+from evalcube.flows.explore.query import Query
+from evalcube.flows.trials.opened import split_where
+from evalcube.flows.trials.read import Trials
+from evalcube.flows.trials.scan import check_status
+from evalcube.flows.trials.search import Search
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.counters import raw_task_counters
+from evalcube.stages.generate.base import Cell
+from evalcube.stages.reply.status import Status
 
 IDENTITY = ("cube", "eval_id", "task", "params", "trial", "repeat", "status")
 """Columns that every row has: which trial it is, and how it ended."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from flows.explore.explored import Explored
-from stages.analyze.labelled.counters import counters
-from storage.cube.ledger import Ledger
+from evalcube.flows.explore.explored import Explored
+from evalcube.stages.analyze.labelled.counters import counters
+from evalcube.storage.cube.ledger import Ledger
 
 MOST_TOLD = 5
 """Models that a warning names."""

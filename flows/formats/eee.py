@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.config.secrecy import mask
-from flows.formats.source import (
+from evalcube.flows.config.secrecy import mask
+from evalcube.flows.formats.source import (
     ACCURACY,
     CONFIDENCE,
     Mean,
@@ -28,10 +28,10 @@ from flows.formats.source import (
     question,
     shared,
 )
-from flows.plan.evaluations import Evaluation, token_limit
-from flows.plan.judges import Judge
-from flows.plan.plan import TaskPlan
-from stages.process.rubric import judge_messages
+from evalcube.flows.plan.evaluations import Evaluation, token_limit
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.plan import TaskPlan
+from evalcube.stages.process.rubric import judge_messages
 
 SCHEMA = "0.3.0"
 UNKNOWN = "unknown"

@@ -7,12 +7,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.cubes.outputs import new_folder
-from flows.cubes.selection import checked_option
-from flows.errors import SweepError
-from flows.formats import eee, inspect_log, lm_eval
-from flows.formats.source import Source
-from flows.trials.opened import split_where
+from evalcube.flows.cubes.outputs import new_folder
+from evalcube.flows.cubes.selection import checked_option
+from evalcube.flows.errors import SweepError
+from evalcube.flows.formats import eee, inspect_log, lm_eval
+from evalcube.flows.formats.source import Source
+from evalcube.flows.trials.opened import split_where
 
 Writer = Callable[[Source, Path], Iterator[Path]]
 

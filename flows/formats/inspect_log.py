@@ -16,7 +16,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
 
-from flows.formats.source import (
+from evalcube.flows.formats.source import (
     ACCURACY,
     Mean,
     Names,
@@ -28,8 +28,8 @@ from flows.formats.source import (
     question,
     shared,
 )
-from flows.plan.evaluations import Evaluation, token_limit
-from flows.plan.plan import TaskPlan
+from evalcube.flows.plan.evaluations import Evaluation, token_limit
+from evalcube.flows.plan.plan import TaskPlan
 
 VERSION = 2
 SCORER = "evalcube"

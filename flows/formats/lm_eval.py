@@ -15,7 +15,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from flows.formats.source import (
+from evalcube.flows.formats.source import (
     Mean,
     Names,
     Row,
@@ -26,8 +26,8 @@ from flows.formats.source import (
     question,
     shared,
 )
-from flows.plan.evaluations import Evaluation
-from flows.plan.plan import TaskPlan
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.plan import TaskPlan
 
 METRICS = {"accuracy": "acc"}
 """What lm-eval calls our scores; others keep their names."""

@@ -9,17 +9,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from importlib import metadata
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from flows.config.secrecy import mask
-from flows.plan.evaluations import Evaluation
-from flows.plan.plan import TaskPlan
-from flows.plan.records import read_notes
-from flows.trials.opened import OpenCube
-from flows.trials.read import Trials, trials
-from storage.cube.ledger import Ledger
+from evalcube import __version__
+from evalcube.flows.config.secrecy import mask
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.plan import TaskPlan
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.trials.opened import OpenCube
+from evalcube.flows.trials.read import Trials, trials
+from evalcube.storage.cube.ledger import Ledger
 
 CONFIDENCE = 0.95
 ACCURACY = "accuracy"
@@ -27,7 +27,7 @@ LAYERS = ("fact", "behavior", "judge")
 """Scores from 1 to 5 that outputs may have beside right and wrong."""
 
 Row = dict[str, Any]
-"""A trial as `flows.trials.read.Trials.rows` has it."""
+"""A trial as `evalcube.flows.trials.read.Trials.rows` has it."""
 
 
 @dataclass
@@ -125,12 +125,12 @@ class Source:
     @cached_property
     def version(self) -> str:
         """Of evalcube."""
-        return metadata.version("evalcube")
+        return __version__
 
     @cached_property
     def graders(self) -> tuple[str, ...]:
         """Versions of the graders."""
-        from storage.cube.ledger import graders_of
+        from evalcube.storage.cube.ledger import graders_of
 
         return graders_of(self._receipts)
 
@@ -182,8 +182,8 @@ class Source:
     @cached_property
     def intervals(self) -> Mapping[tuple[int, int], Interval]:
         """Success rates by evaluation and task; none of tasks without right answers."""
-        from flows.cubes.selection import Part
-        from flows.cubes.statistics import aggregate
+        from evalcube.flows.cubes.selection import Part
+        from evalcube.flows.cubes.statistics import aggregate
 
         _, found = aggregate(
             self.address, Part(self.where), by=("eval_id", "task"), mode="E_P", confidence=CONFIDENCE

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO
 
 import zstandard
 
-from flows.errors import SweepError
+from evalcube.flows.errors import SweepError
 
 MOST_DOCUMENT = 64 * 2**20
 """Bytes of one JSON document: a line, or a member of a ZIP. As Python objects it is some ten times as large."""

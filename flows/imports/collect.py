@@ -18,14 +18,14 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
-from flows.imports.bounded import refused
-from flows.imports.samples import MOST_REPEATS, Answer, Question, Run, Sample, Scale
-from stages.generate.dataset.rows import MOST_TEXT
-from stages.process.grading import IMPORTED
-from stages.process.reading import TEXT_LIMIT
-from stages.reply.record import Record
-from stages.reply.status import Status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.bounded import refused
+from evalcube.flows.imports.samples import MOST_REPEATS, Answer, Question, Run, Sample, Scale
+from evalcube.stages.generate.dataset.rows import MOST_TEXT
+from evalcube.stages.process.grading import IMPORTED
+from evalcube.stages.process.reading import TEXT_LIMIT
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
 
 REPLIED = -1
 """In the table of answers, in the place of a cause why there is none."""

@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.imports.bounded import (
+from evalcube.flows.imports.bounded import (
     Archive,
     content_text,
     finite,
@@ -25,8 +25,17 @@ from flows.imports.bounded import (
     text,
     whole,
 )
-from flows.imports.samples import MOST_REPEATS, Answer, Question, Run, Sample, Wanted, canonical, named
-from stages.reply.body import token_count
+from evalcube.flows.imports.samples import (
+    MOST_REPEATS,
+    Answer,
+    Question,
+    Run,
+    Sample,
+    Wanted,
+    canonical,
+    named,
+)
+from evalcube.stages.reply.body import token_count
 
 TOOL = "inspect_ai"
 VERSION = 2

@@ -8,9 +8,19 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.formats.lm_eval import OWN, UNREAD
-from flows.imports.bounded import finite, flattened, items, lines, mapping, parse, refused, text, whole
-from flows.imports.samples import Answer, Question, Run, Sample, Wanted, canonical, named, own_answer
+from evalcube.flows.formats.lm_eval import OWN, UNREAD
+from evalcube.flows.imports.bounded import (
+    finite,
+    flattened,
+    items,
+    lines,
+    mapping,
+    parse,
+    refused,
+    text,
+    whole,
+)
+from evalcube.flows.imports.samples import Answer, Question, Run, Sample, Wanted, canonical, named, own_answer
 
 TOOL = "lm-eval"
 SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl(\.gz)?")

@@ -11,22 +11,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
-from flows.imports.bounded import items, mapping
-from flows.imports.collect import REPLIED, Collection
-from flows.imports.plan import import_plan
-from flows.imports.samples import Scale, Wanted
-from flows.imports.sources import READERS, Source, find_sources
-from flows.imports.write import Answers, Writer, store_replies, write_data
-from flows.plan.plan import Plan, is_imported
-from flows.plan.records import read_notes
-from flows.plan.store import OtherSweepError, SweepStore, cube_plan, sweep_cube
-from flows.plan.trust import remember_run
-from stages.process.grading import IMPORTED
-from storage.cache.cache import ManagedCache, open_cache
-from storage.cube.cube import Cube
-from storage.cube.lease import Lease
-from storage.urls import OBJECT_SCHEMES, absolute, directory_of, scheme_of
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.bounded import items, mapping
+from evalcube.flows.imports.collect import REPLIED, Collection
+from evalcube.flows.imports.plan import import_plan
+from evalcube.flows.imports.samples import Scale, Wanted
+from evalcube.flows.imports.sources import READERS, Source, find_sources
+from evalcube.flows.imports.write import Answers, Writer, store_replies, write_data
+from evalcube.flows.plan.plan import Plan, is_imported
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.store import OtherSweepError, SweepStore, cube_plan, sweep_cube
+from evalcube.flows.plan.trust import remember_run
+from evalcube.stages.process.grading import IMPORTED
+from evalcube.storage.cache.cache import ManagedCache, open_cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.urls import OBJECT_SCHEMES, absolute, directory_of, scheme_of
 
 DEFAULT_CACHE = "results/cache"
 _SHOWN = 6
@@ -226,7 +226,7 @@ def _refuse_new_questions(collection: Collection, into: str | Path) -> None:
 
 
 def _rows(path: str) -> Iterator[dict[str, Any]]:
-    from flows.imports.bounded import lines, parse
+    from evalcube.flows.imports.bounded import lines, parse
 
     for number, line in lines(Path(path)):
         yield mapping(parse(line, f"{path}, line {number}"))

@@ -8,8 +8,27 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from flows.imports.bounded import finite, flattened, items, lines, mapping, parse, refused, text, whole
-from flows.imports.samples import MOST_REPEATS, Answer, Question, Run, Sample, Wanted, canonical, named
+from evalcube.flows.imports.bounded import (
+    finite,
+    flattened,
+    items,
+    lines,
+    mapping,
+    parse,
+    refused,
+    text,
+    whole,
+)
+from evalcube.flows.imports.samples import (
+    MOST_REPEATS,
+    Answer,
+    Question,
+    Run,
+    Sample,
+    Wanted,
+    canonical,
+    named,
+)
 
 TOOL = "nemo_evaluator"
 _MOST_BUNDLE = 64 * 2**20

@@ -17,15 +17,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.config.models import SweepConfig
-from flows.imports.collect import Asked, Collection, TaskKey
-from flows.imports.samples import canonical
-from flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
-from flows.plan.plan import Plan, PlannedCell, TaskPlan
-from flows.plan.targets import SampleTargets
-from stages.generate import Cell, all_tasks
-from stages.generate.dataset import DatasetParams
-from stages.process.grading import IMPORTED
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.imports.collect import Asked, Collection, TaskKey
+from evalcube.flows.imports.samples import canonical
+from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
+from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.generate import Cell, all_tasks
+from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.process.grading import IMPORTED
 
 TIER = "imported"
 """The one tier of what was imported."""

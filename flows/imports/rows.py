@@ -9,11 +9,30 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from flows.errors import SweepError
-from flows.imports.bounded import finite, flattened, items, lines, mapping, parse, refused, text, unreadable
-from flows.imports.samples import MOST_REPEATS, Answer, Question, Run, Sample, Wanted, canonical, named
-from stages.generate.dataset.rows import lookup
-from stages.reply.body import token_count
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.bounded import (
+    finite,
+    flattened,
+    items,
+    lines,
+    mapping,
+    parse,
+    refused,
+    text,
+    unreadable,
+)
+from evalcube.flows.imports.samples import (
+    MOST_REPEATS,
+    Answer,
+    Question,
+    Run,
+    Sample,
+    Wanted,
+    canonical,
+    named,
+)
+from evalcube.stages.generate.dataset.rows import lookup
+from evalcube.stages.reply.body import token_count
 
 TOOL = "rows"
 FIELDS = (

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from flows.errors import SweepError
-from flows.imports.bounded import finite, refused
-from stages.reply.body import token_count
-from stages.reply.status import Status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.bounded import finite, refused
+from evalcube.stages.reply.body import token_count
+from evalcube.stages.reply.status import Status
 
 MOST_REPEATS = 100_000
 MOST_NAME = 500

@@ -8,13 +8,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from flows.errors import SweepError
-from flows.imports.bounded import lines, mapping, parse, unreadable
-from flows.imports.inspect_logs import read_inspect
-from flows.imports.lm_eval_logs import SAMPLES, read_lm_eval
-from flows.imports.nemo_logs import read_nemo
-from flows.imports.rows import read_rows
-from flows.imports.samples import LogReader, Wanted
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.bounded import lines, mapping, parse, unreadable
+from evalcube.flows.imports.inspect_logs import read_inspect
+from evalcube.flows.imports.lm_eval_logs import SAMPLES, read_lm_eval
+from evalcube.flows.imports.nemo_logs import read_nemo
+from evalcube.flows.imports.rows import read_rows
+from evalcube.flows.imports.samples import LogReader, Wanted
 
 READERS: dict[str, LogReader] = {
     "inspect": read_inspect,

@@ -17,24 +17,24 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
-from flows.imports.collect import REPLIED, Collection, TaskKey
-from flows.imports.plan import data_params
-from flows.plan.blocks import Window, window_of
-from flows.plan.plan import Plan
-from flows.plan.recording import count_model, grader_of, receipt_of
-from flows.plan.regrade import regrade
-from flows.plan.requests import trial_request
-from flows.plan.store import SweepStore
-from flows.plan.targets import SampleTargets
-from stages.generate.dataset import DatasetParams
-from stages.generate.novelty import repeated
-from stages.reply.status import LAST_FINISHED, Status
-from storage.cache.cache import Cache
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.cube.schema import DUPLICATE
-from storage.errors import guarded
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.collect import REPLIED, Collection, TaskKey
+from evalcube.flows.imports.plan import data_params
+from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
+from evalcube.flows.plan.regrade import regrade
+from evalcube.flows.plan.requests import trial_request
+from evalcube.flows.plan.store import SweepStore
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.generate.novelty import repeated
+from evalcube.stages.reply.status import LAST_FINISHED, Status
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import DUPLICATE
+from evalcube.storage.errors import guarded
 
 Array = npt.NDArray[Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from flows.merge.overlay import Array, Contradiction
-from stages.reply.status import Status
+from evalcube.flows.merge.overlay import Array, Contradiction
+from evalcube.stages.reply.status import Status
 
 _BITS = 128
 

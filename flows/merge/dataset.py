@@ -11,18 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import xarray as xr
 
-from flows.merge.conflicts import Tally
-from flows.merge.inputs import Input
-from flows.merge.joined import Joined
-from flows.merge.layers import Part
-from flows.merge.overlay import Array, lay
-from flows.merge.regions import ModelMerge
-from flows.plan.coordinates import labels
-from stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from stages.score.counters import set_cost
-from storage.cube.ledger import graders_of
-from storage.cube.schema import COUNTERS as COUNTERS_VARIABLE
-from storage.cube.schema import DUPLICATE, PLANNED, Variable
+from evalcube.flows.merge.conflicts import Tally
+from evalcube.flows.merge.inputs import Input
+from evalcube.flows.merge.joined import Joined
+from evalcube.flows.merge.layers import Part
+from evalcube.flows.merge.overlay import Array, lay
+from evalcube.flows.merge.regions import ModelMerge
+from evalcube.flows.plan.coordinates import labels
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.stages.score.counters import set_cost
+from evalcube.storage.cube.ledger import graders_of
+from evalcube.storage.cube.schema import COUNTERS as COUNTERS_VARIABLE
+from evalcube.storage.cube.schema import DUPLICATE, PLANNED, Variable
 
 if TYPE_CHECKING:
     import dask.array as da
@@ -41,7 +41,7 @@ class JoinedCubes:
 
 
 def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
-    """Several cubes as one dataset, joined by identity as `flows.merge.write.merge_cubes` joins them.
+    """Several cubes as one dataset, joined by identity as `evalcube.flows.merge.write.merge_cubes` joins them.
 
     Where two of them contradict, the outcome of the cube that is named first holds, and a warning says how many. Where
     they have other judges, scores by judges are left out, and a warning says so.

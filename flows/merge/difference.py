@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from flows.merge.inputs import Input
-from flows.merge.layers import Layers, Part, finished
-from flows.merge.overlay import Array, Layer, differing
-from flows.merge.shared import planned_of
-from flows.merge.union import Place
-from flows.plan.evaluations import Evaluation
-from flows.plan.spec import Spec
-from stages.analyze.formulas.compare.paired import paired_difference
-from stages.analyze.formulas.intervals import wilson_bounds
-from stages.reply.status import Status
-from storage.cube.schema import LAYERS, VARIABLES
+from evalcube.flows.merge.inputs import Input
+from evalcube.flows.merge.layers import Layers, Part, finished
+from evalcube.flows.merge.overlay import Array, Layer, differing
+from evalcube.flows.merge.shared import planned_of
+from evalcube.flows.merge.union import Place
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.spec import Spec
+from evalcube.stages.analyze.formulas.compare.paired import paired_difference
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
 
 _MOST_SAID = 100
 _STATUSES = 256

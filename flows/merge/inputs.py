@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.merge.union import Place, Rename, renamed
-from flows.plan.records import read_notes, read_spent
-from flows.plan.shared_arrays import planned_of
-from flows.plan.spec import Spec, damaged_at, parse_spec
-from storage.cube.cube import Cube
-from storage.cube.holder import apparent_holder
-from storage.cube.integrity import recorded_part, stored_problems
-from storage.cube.ledger import Ledger, Receipt, to_line
-from storage.cube.regions import Region, region_digest
-from storage.errors import CubeDamagedError
+from evalcube.flows.merge.union import Place, Rename, renamed
+from evalcube.flows.plan.records import read_notes, read_spent
+from evalcube.flows.plan.shared_arrays import planned_of
+from evalcube.flows.plan.spec import Spec, damaged_at, parse_spec
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.integrity import recorded_part, stored_problems
+from evalcube.storage.cube.ledger import Ledger, Receipt, to_line
+from evalcube.storage.cube.regions import Region, region_digest
+from evalcube.storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
 

@@ -9,20 +9,20 @@ from typing import Any
 
 import numpy as np
 
-from flows.merge.inputs import Input
-from flows.merge.layers import Layers, Variables
-from flows.merge.overlay import Array
-from flows.merge.repeats import repeat_offsets
-from flows.merge.shared import joined_duplicates, planned_of
-from flows.merge.union import Union, same_judges, unite
-from flows.plan.forgotten import forgotten_cells
-from flows.plan.grading import trial_variables
-from flows.plan.plan import Plan
-from flows.plan.repeat_origins import Moved, named, read_origins
-from flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
-from flows.plan.spec import damaged_at
-from flows.plan.targets import SampleTargets
-from storage.cube.cube import Coordinate
+from evalcube.flows.merge.inputs import Input
+from evalcube.flows.merge.layers import Layers, Variables
+from evalcube.flows.merge.overlay import Array
+from evalcube.flows.merge.repeats import repeat_offsets
+from evalcube.flows.merge.shared import joined_duplicates, planned_of
+from evalcube.flows.merge.union import Union, same_judges, unite
+from evalcube.flows.plan.forgotten import forgotten_cells
+from evalcube.flows.plan.grading import trial_variables
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.repeat_origins import Moved, named, read_origins
+from evalcube.flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
+from evalcube.flows.plan.spec import damaged_at
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.storage.cube.cube import Coordinate
 
 
 class Joined:

@@ -8,14 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flows.merge.inputs import Input
-from flows.merge.overlay import Array, Layer, differing
-from flows.merge.union import Place
-from stages.reply.status import LAST_FINISHED, Status
-from storage.cube.ledger import Receipt
-from storage.cube.regions import Region
-from storage.cube.schema import Variable
-from storage.errors import CubeDamagedError
+from evalcube.flows.merge.inputs import Input
+from evalcube.flows.merge.overlay import Array, Layer, differing
+from evalcube.flows.merge.union import Place
+from evalcube.stages.reply.status import LAST_FINISHED, Status
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import Variable
+from evalcube.storage.errors import CubeDamagedError
 
 Variables = Mapping[str, tuple[Variable, tuple[int, ...]]]
 """The arrays of the union's regions, with the sizes of the dims that they have beyond a trial's."""

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.reply.status import LAST_FINISHED, Status
+from evalcube.stages.reply.status import LAST_FINISHED, Status
 
 Array = npt.NDArray[Any]
 

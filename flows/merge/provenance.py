@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from importlib import metadata
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flows.merge.inputs import Input
-from flows.plan.repeat_origins import MERGED, named
-from storage.cube.cube import Cube
-from storage.cube.ledger import graders_of
+from evalcube import __version__
+from evalcube.flows.merge.inputs import Input
+from evalcube.flows.plan.repeat_origins import MERGED, named
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import graders_of
 
 ATTRIBUTE = MERGED
 """Attribute of a cube that holds its provenance."""
@@ -106,7 +106,7 @@ def write_ledger_digest(cube: Cube, digest: str) -> None:
     cube
         The cube.
     digest
-        See `flows.merge.inputs.ledger_digest`.
+        See `evalcube.flows.merge.inputs.ledger_digest`.
     """
     cube.records.put(RECORD, json.dumps({"ledger": digest}).encode())
 
@@ -137,7 +137,7 @@ def _source(one: Input) -> Source:
         last=last,
         spent_tokens=max(0.0, tokens),
         spent_usd=max(0.0, usd),
-        evalcube=metadata.version("evalcube"),
+        evalcube=__version__,
     )
 
 

@@ -10,15 +10,15 @@ from itertools import chain
 
 import numpy as np
 
-from flows.merge.conflicts import Tally
-from flows.merge.joined import Joined
-from flows.merge.layers import Part, Skipped
-from flows.merge.overlay import Array, lay
-from flows.plan.blocks import Window, window_of
-from flows.plan.recording import count_arrays, lacking_questions, receipt_of, summed
-from stages.score.counters import add_counters
-from storage.cube.ledger import Receipt, most_fingerprints
-from storage.cube.regions import Region
+from evalcube.flows.merge.conflicts import Tally
+from evalcube.flows.merge.joined import Joined
+from evalcube.flows.merge.layers import Part, Skipped
+from evalcube.flows.merge.overlay import Array, lay
+from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.recording import count_arrays, lacking_questions, receipt_of, summed
+from evalcube.stages.score.counters import add_counters
+from evalcube.storage.cube.ledger import Receipt, most_fingerprints
+from evalcube.storage.cube.regions import Region
 
 _MOST_CAUSES = 8
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from flows.merge.layers import Layers, Part, finished, same_answers
-from flows.merge.overlay import Array
+from evalcube.flows.merge.layers import Layers, Part, finished, same_answers
+from evalcube.flows.merge.overlay import Array
 
 
 def repeat_offsets(

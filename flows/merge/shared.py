@@ -8,10 +8,10 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from flows.merge.inputs import Input
-from flows.merge.overlay import Array
-from flows.merge.union import Place
-from storage.cube.schema import DUPLICATE
+from evalcube.flows.merge.inputs import Input
+from evalcube.flows.merge.overlay import Array
+from evalcube.flows.merge.union import Place
+from evalcube.storage.cube.schema import DUPLICATE
 
 _UNKNOWN = int(DUPLICATE.fill)
 

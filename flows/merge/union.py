@@ -8,10 +8,10 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from flows.errors import SweepError
-from flows.plan.evaluations import Evaluation
-from flows.plan.judges import Judge
-from flows.plan.spec import SPEC_FORMAT, PointSpec, Spec, TaskSpec
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.spec import SPEC_FORMAT, PointSpec, Spec, TaskSpec
 
 _NAMING = ("eval_id", "model")
 _EXACT = 2**53

@@ -9,28 +9,28 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
-from flows.errors import SweepError
-from flows.merge.conflicts import Conflict, Tally
-from flows.merge.inputs import Input, ledger_digest
-from flows.merge.joined import Joined
-from flows.merge.layers import Skipped
-from flows.merge.overlay import Array
-from flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
-from flows.merge.regions import ModelMerge
-from flows.merge.union import read_renames
-from flows.plan.coordinates import labels
-from flows.plan.engines import joined_engines, read_engines, write_engines
-from flows.plan.forgotten import write_forgotten
-from flows.plan.records import NOTES
-from flows.plan.repeat_origins import write_origins
-from flows.plan.shared_arrays import unrecorded_trials
-from stages.process.grading import IMPORTED
-from stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from storage.cube.cube import Cube
-from storage.cube.layout import MODELS_PER_COUNTER_CHUNK
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.errors import CubeDamagedError, CubeExistsError
+from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.conflicts import Conflict, Tally
+from evalcube.flows.merge.inputs import Input, ledger_digest
+from evalcube.flows.merge.joined import Joined
+from evalcube.flows.merge.layers import Skipped
+from evalcube.flows.merge.overlay import Array
+from evalcube.flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
+from evalcube.flows.merge.regions import ModelMerge
+from evalcube.flows.merge.union import read_renames
+from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.engines import joined_engines, read_engines, write_engines
+from evalcube.flows.plan.forgotten import write_forgotten
+from evalcube.flows.plan.records import NOTES
+from evalcube.flows.plan.repeat_origins import write_origins
+from evalcube.flows.plan.shared_arrays import unrecorded_trials
+from evalcube.stages.process.grading import IMPORTED
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.layout import MODELS_PER_COUNTER_CHUNK
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError
 
 PREFERENCES = ("fail", "newer", "first")
 _KEPT = ("name", "cache", IMPORTED)

@@ -7,15 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from flows.config.load import as_config
-from flows.config.models import ModelConfig, SweepConfig
-from flows.config.serving import Serve
-from flows.errors import SweepError
-from flows.plan.records import read_notes
-from flows.plan.repeat_origins import MERGED
-from flows.plan.trust import remembered_config
-from stages.process.grading import IMPORTED
-from storage.cube.cube import Cube
+from evalcube.flows.config.load import as_config
+from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.config.serving import Serve
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.repeat_origins import MERGED
+from evalcube.flows.plan.trust import remembered_config
+from evalcube.stages.process.grading import IMPORTED
+from evalcube.storage.cube.cube import Cube
 
 _NONE: Mapping[str, str] = MappingProxyType({})
 _HARMLESS = ("sim:", "local:smollm2")
@@ -43,7 +43,7 @@ def acting_config(
     Parameters
     ----------
     source
-        A config in any form that `flows.config.as_config` takes, or the address of a cube.
+        A config in any form that `evalcube.flows.config.as_config` takes, or the address of a cube.
     cube, cache
         Addresses that replace the config's.
     config

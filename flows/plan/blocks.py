@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.reply.status import Status
-from storage.cube.cube import Region
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Region
 
 IntArray = npt.NDArray[np.int64]
 Kept = tuple[int, int, int]
@@ -86,7 +86,7 @@ class RegionWork:
     """Flat positions of recorded trials that not all judges have rated."""
 
     fingerprints: Mapping[str, int] = field(default_factory=dict)
-    """Of what is kept, see `storage.cube.ledger.Receipt.fingerprints`."""
+    """Of what is kept, see `evalcube.storage.cube.ledger.Receipt.fingerprints`."""
 
     def grader_of(self, new: str) -> str:
         """The grader to record of the region: both, where trials that are kept were graded by another one.

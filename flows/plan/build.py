@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from flows.config.models import ModelConfig, SweepConfig
-from flows.errors import SweepError
-from flows.plan.criteria import check_criteria
-from flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
-from flows.plan.judges import Judge
-from flows.plan.plan import Plan, PlannedCell, TaskPlan
-from stages.generate import Cell, Task, all_tasks, expand
-from stages.generate.stream import canonical_params
-from stages.process.rubric import judge_prompt_digest
+from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.criteria import check_criteria
+from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
+from evalcube.stages.generate import Cell, Task, all_tasks, expand
+from evalcube.stages.generate.stream import canonical_params
+from evalcube.stages.process.rubric import judge_prompt_digest
 
 
 def build_plan(config: SweepConfig) -> Plan:

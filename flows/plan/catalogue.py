@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from flows.errors import SweepError
-from stages.generate import Cell, Entry, Task, Trial, all_tasks, expand
+from evalcube.flows.errors import SweepError
+from evalcube.stages.generate import Cell, Entry, Task, Trial, all_tasks, expand
 
 
 @dataclass(frozen=True)

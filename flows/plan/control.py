@@ -23,10 +23,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flows.plan.records import read_record
-from flows.plan.trust import state_folder
-from storage.cube.space import Space, When
-from storage.errors import CubeDamagedError, guarded
+from evalcube.flows.plan.records import read_record
+from evalcube.flows.plan.trust import state_folder
+from evalcube.storage.cube.space import Space, When
+from evalcube.storage.errors import CubeDamagedError, guarded
 
 FOLDER = "control"
 """Where orders lie among a cube's records."""

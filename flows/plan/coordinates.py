@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from flows.plan.plan import Plan
-from flows.plan.row_ids import row_id_coordinate
-from stages.generate.stream import canonical_json
-from stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from storage.cube.cube import Coordinate
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.row_ids import row_id_coordinate
+from evalcube.stages.generate.stream import canonical_json
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.storage.cube.cube import Coordinate
 
 
 def coordinates(plan: Plan) -> list[Coordinate]:

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from flows.config.assertions import known_hooks, offers_tools
-from flows.errors import SweepError
-from flows.plan.plan import Plan, TaskPlan, carries
-from stages.generate import Cell, Trial
-from stages.process.assertions import Assertion, DeclarationError, parse_assertions, unmeasurable
+from evalcube.flows.config.assertions import known_hooks, offers_tools
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.plan import Plan, TaskPlan, carries
+from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.process.assertions import Assertion, DeclarationError, parse_assertions, unmeasurable
 
 _KEPT = 4096
 """Different lists of assertions that are kept parsed."""

@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 
-from flows.plan.records import read_record
-from stages.infer.engines import EngineInfo
-from stages.reply.body import short_text
-from storage.cube.ledger import Receipt
-from storage.cube.space import Space
-from storage.errors import StorageError
+from evalcube.flows.plan.records import read_record
+from evalcube.stages.infer.engines import EngineInfo
+from evalcube.stages.reply.body import short_text
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
 
 ENGINES = "engines.json"
 """Key of the record among those of a cube."""

@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.config.load import as_config
-from flows.config.models import SweepConfig
-from flows.config.near_names import did_you_mean
-from flows.config.secrecy import show
-from flows.errors import SweepError
-from flows.plan.blocks import Block, IntArray, Window
-from flows.plan.build import build_plan
-from flows.plan.evaluations import token_limit
-from flows.plan.judge_estimate import JudgeCount, JudgeTally
-from flows.plan.judges import Judge
-from flows.plan.part import Only
-from flows.plan.plan import Plan
-from flows.plan.requests import prepare_trials
-from flows.plan.store import SweepStore, existing_store
-from flows.plan.targets import SampleTargets
-from flows.plan.unnamed import Unnamed, unnamed
-from stages.process.reading import read_reply
-from stages.reply.record import Record
-from stages.reply.status import COUNTERS
-from storage.cache.cache import Cache, find_cache
-from storage.cube.regions import Region
+from evalcube.flows.config.load import as_config
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import Block, IntArray, Window
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.evaluations import token_limit
+from evalcube.flows.plan.judge_estimate import JudgeCount, JudgeTally
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import prepare_trials
+from evalcube.flows.plan.store import SweepStore, existing_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.plan.unnamed import Unnamed, unnamed
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cache.cache import Cache, find_cache
+from evalcube.storage.cube.regions import Region
 
 FloatArray = npt.NDArray[np.float64]
 

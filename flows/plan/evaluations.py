@@ -8,11 +8,11 @@ from collections.abc import Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
-from flows.plan.identity import ApiName, IdentityRecord, Values
-from stages.process.grading import IMPORTED
+from evalcube.flows.plan.identity import ApiName, IdentityRecord, Values
+from evalcube.stages.process.grading import IMPORTED
 
 if TYPE_CHECKING:
-    from flows.config.templates import Template
+    from evalcube.flows.config.templates import Template
 
 
 class NamedTemplate(IdentityRecord):
@@ -74,7 +74,7 @@ class Evaluation(IdentityRecord):
     @cached_property
     def prompt_template(self) -> Template:
         """The compiled template."""
-        from flows.config.templates import Template  # with Jinja, which no reader of counters needs
+        from evalcube.flows.config.templates import Template  # with Jinja, which no reader of counters needs
 
         return Template(self.template.source)
 

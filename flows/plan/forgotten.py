@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.plan import Plan
-from flows.plan.records import read_record
-from flows.plan.targets import SampleTargets
-from storage.cube.space import Space
-from storage.errors import guarded
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.records import read_record
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import guarded
 
 FORGOTTEN = "forgotten.json"
 """Its key among a cube's records."""

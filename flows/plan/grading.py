@@ -9,20 +9,20 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from flows.config.assertions import known_hooks
-from flows.plan.criteria import CriteriaBook
-from flows.plan.judges import score_in
-from flows.plan.plan import Plan, is_imported
-from flows.plan.requests import Prepared
-from stages.generate import Cell, Trial
-from stages.infer.request import Request
-from stages.process.assertions import Context, Hooks, ToolCall, evaluate, layered_scores
-from stages.process.assertions.evaluate import Graded
-from stages.process.grading import Outcome, grade_trial, imported_outcome
-from stages.process.judging import combine_judges
-from stages.process.reading import Reading, read_reply
-from stages.reply.record import Record
-from storage.cube.schema import LAYERS, VARIABLES, Variable
+from evalcube.flows.config.assertions import known_hooks
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.judges import score_in
+from evalcube.flows.plan.plan import Plan, is_imported
+from evalcube.flows.plan.requests import Prepared
+from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.infer.request import Request
+from evalcube.stages.process.assertions import Context, Hooks, ToolCall, evaluate, layered_scores
+from evalcube.stages.process.assertions.evaluate import Graded
+from evalcube.stages.process.grading import Outcome, grade_trial, imported_outcome
+from evalcube.stages.process.judging import combine_judges
+from evalcube.stages.process.reading import Reading, read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cube.schema import LAYERS, VARIABLES, Variable
 
 Arrays = dict[str, npt.NDArray[np.generic]]
 Prices = tuple[float, float]

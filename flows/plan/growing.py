@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.coordinates import labels
-from flows.plan.growth import Growth, Recorded, grown
-from flows.plan.plan import Plan
-from flows.plan.row_ids import grown_row_ids
-from stages.reply.status import COUNTERS
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
-from storage.errors import CubeDamagedError, CubeMismatchError
+from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.growth import Growth, Recorded, grown
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.row_ids import grown_row_ids
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import CubeDamagedError, CubeMismatchError
 
 Array = npt.NDArray[Any]
 

@@ -13,9 +13,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flows.plan.evaluations import Evaluation
-from flows.plan.judges import Judge
-from flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
 
 _SHOWN_CHARACTERS = 80
 

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flows.plan.criteria import CriteriaBook
-from flows.plan.plan import Plan, carries
-from flows.plan.requests import Prepared
-from flows.plan.targets import SampleTargets
-from stages.process.reading import read_reply
-from stages.reply.record import Record
-from storage.cache.cache import Cache
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.plan import Plan, carries
+from evalcube.flows.plan.requests import Prepared
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cache.cache import Cache
 
 
 @dataclass

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from flows.plan.identity import ApiName, IdentityRecord, Values
-from stages.infer.request import Request, build_request
-from stages.process.judging import read_judge
-from stages.process.reading import read_reply
-from stages.process.rubric import judge_messages, judge_prompt_digest
-from stages.reply.record import Record
+from evalcube.flows.plan.identity import ApiName, IdentityRecord, Values
+from evalcube.stages.infer.request import Request, build_request
+from evalcube.stages.process.judging import read_judge
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.process.rubric import judge_messages, judge_prompt_digest
+from evalcube.stages.reply.record import Record
 
 if TYPE_CHECKING:
-    from storage.cache.cache import Cache
+    from evalcube.storage.cache.cache import Cache
 
 _WITHOUT_LENGTH = judge_prompt_digest(length_debias=False)
 

@@ -11,14 +11,14 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from flows.plan.plan import Plan
-from flows.plan.repeat_origins import MERGED, Origin, read_origins
-from stages.process.reading import read_reply
-from stages.reply.record import Record
-from storage.cache.cache import Cache
-from storage.cache.chain import links_of
-from storage.cube.cube import Cube
-from storage.cube.regions import Region
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.repeat_origins import MERGED, Origin, read_origins
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cache.chain import links_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.regions import Region
 
 _RELATIVE, _ABSOLUTE = 1e-6, 2e-6
 """A cube has latencies in single precision, a reply has microseconds."""

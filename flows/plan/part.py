@@ -6,12 +6,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from flows.config.models import SweepConfig
-from flows.config.near_names import close_name
-from flows.errors import SweepError
-from flows.plan.plan import Plan
-from flows.plan.sampling import Fixed, Sampling, Selection, as_configured
-from flows.plan.targets import MOST_TRIALS, SampleTargets
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.sampling import Fixed, Sampling, Selection, as_configured
+from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 
 _NAMES = {"model": "models", "task": "tasks", "tier": "tiers"}
 _SHOWN = 60

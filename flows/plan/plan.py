@@ -15,13 +15,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from flows.errors import SweepError
-from flows.plan.evaluations import Evaluation
-from flows.plan.judges import Judge
-from flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
-from stages.generate import Cell, Task, all_tasks
-from stages.generate.dataset import DatasetParams
-from stages.process.grading import IMPORTED
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
+from evalcube.stages.generate import Cell, Task, all_tasks
+from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.process.grading import IMPORTED
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 
-from flows.errors import SweepError
-from stages.generate.stream import canonical_params
+from evalcube.flows.errors import SweepError
+from evalcube.stages.generate.stream import canonical_params
 
 
 def matching_points(points: Sequence[Mapping[str, object]], params: str | None) -> list[int]:

@@ -10,18 +10,18 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.blocks import Window, window_of
-from flows.plan.evaluations import Evaluation
-from flows.plan.grading import Prices
-from flows.plan.shared_arrays import counts_questions
-from flows.plan.targets import SampleTargets
-from stages.process.grading import GRADER, IMPORTED
-from stages.reply.status import COUNTERS, Status
-from stages.score.counters import FloatArray, add_counters, count_questions, count_trials
-from storage.cube.cube import Cube
-from storage.cube.ledger import Receipt
-from storage.cube.regions import Region
-from storage.cube.schema import VARIABLES
+from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.grading import Prices
+from evalcube.flows.plan.shared_arrays import counts_questions
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.process.grading import GRADER, IMPORTED
+from evalcube.stages.reply.status import COUNTERS, Status
+from evalcube.stages.score.counters import FloatArray, add_counters, count_questions, count_trials
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import VARIABLES
 
 SUM_WIDTH = 16
 """Counters that are added at once, and so the order of additions."""
@@ -61,7 +61,7 @@ def receipt_of(
     causes
         How often each cause of a transport error occurred.
     shape
-        Number of the shape that regions have, `storage.cube.cube.Cube.shape_number`.
+        Number of the shape that regions have, `evalcube.storage.cube.cube.Cube.shape_number`.
     grader
         Version of the grader, see `grader_of`.
     """

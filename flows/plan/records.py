@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from storage.cube.space import Space
-from storage.errors import StorageError
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
 
 NOTES, SPENT, LIVE = "sweep.json", "spent.json", "live.json"
 """Their keys among the cube's records, beside those of ledger and lease."""
@@ -73,7 +73,7 @@ def read_live(records: Space) -> dict[str, Any] | None:
 
 
 def _is_pause(pause: object) -> bool:
-    """Whether it has the form of an entry of `flows.run.events.Traffic.waiting`."""
+    """Whether it has the form of an entry of `evalcube.flows.run.events.Traffic.waiting`."""
     if not isinstance(pause, dict) or not isinstance(pause.get("reason"), str):
         return False
     seconds = pause.get("seconds")

@@ -10,15 +10,22 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.blocks import Block, Window
-from flows.plan.grading import LayerGrader, Prices, columns, grade_reading, read_stored, trial_variables
-from flows.plan.own_replies import Asked, OwnReplies
-from flows.plan.plan import Plan
-from flows.plan.requests import Prepared, prepare_trials, trial_request
-from stages.process.grading import Outcome
-from stages.reply.status import Status
-from storage.cache.cache import Cache
-from storage.cube.ledger import Receipt
+from evalcube.flows.plan.blocks import Block, Window
+from evalcube.flows.plan.grading import (
+    LayerGrader,
+    Prices,
+    columns,
+    grade_reading,
+    read_stored,
+    trial_variables,
+)
+from evalcube.flows.plan.own_replies import Asked, OwnReplies
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import Prepared, prepare_trials, trial_request
+from evalcube.stages.process.grading import Outcome
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.ledger import Receipt
 
 _AT_ONCE = 64
 """Trials whose replies are in memory at once."""

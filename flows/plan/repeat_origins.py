@@ -12,10 +12,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
-from flows.plan.plan import Plan
-from flows.plan.records import read_record
-from storage.cube.space import Space
-from storage.errors import guarded
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.records import read_record
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import guarded
 
 ORIGINS = "repeats.json"
 """Its key among a cube's records."""

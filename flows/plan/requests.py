@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from flows.config.templates import Message
-from flows.plan.blocks import Block
-from flows.plan.evaluations import Evaluation
-from flows.plan.plan import Plan, is_imported
-from stages.generate import Cell, Trial
-from stages.infer.request import Request, build_request
-from stages.process.grading import IMPORTED
+from evalcube.flows.config.templates import Message
+from evalcube.flows.plan.blocks import Block
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.plan import Plan, is_imported
+from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.infer.request import Request, build_request
+from evalcube.stages.process.grading import IMPORTED
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,20 +11,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.blocks import window_of
-from flows.plan.own_replies import OwnReplies
-from flows.plan.plan import Plan
-from flows.plan.recording import count_model, grader_of, receipt_of
-from flows.plan.records import read_record
-from flows.plan.regrade import regrade
-from flows.plan.targets import SampleTargets
-from stages.process.grading import GRADER, IMPORTED
-from stages.reply.status import Status
-from storage.cache.cache import Cache, find_cache
-from storage.cube.cube import Cube
-from storage.cube.integrity import stored_problems
-from storage.cube.ledger import Ledger, Receipt, graders_of
-from storage.errors import StorageError
+from evalcube.flows.plan.blocks import window_of
+from evalcube.flows.plan.own_replies import OwnReplies
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
+from evalcube.flows.plan.records import read_record
+from evalcube.flows.plan.regrade import regrade
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.process.grading import GRADER, IMPORTED
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import Cache, find_cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import stored_problems
+from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
+from evalcube.storage.errors import StorageError
 
 GRADED = (Status.CORRECT, Status.INCORRECT, Status.INVALID)
 """What a grader decides between; the rest an endpoint has decided."""

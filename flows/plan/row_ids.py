@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.plan import Plan
-from stages.generate import Cell
-from storage.cube.cube import Coordinate, Cube
+from evalcube.flows.plan.plan import Plan
+from evalcube.stages.generate import Cell
+from evalcube.storage.cube.cube import Coordinate, Cube
 
 ROW_ID = "row_id"
 """Coordinate (dataset, trial); ``dataset`` counts the points whose rows have ids: few of a cube's."""

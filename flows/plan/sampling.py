@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.config.models import SweepConfig
-from flows.config.precision import Precision as PrecisionConfig
-from flows.errors import SweepError
-from flows.plan.plan import Plan
-from flows.plan.targets import SampleTargets
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.precision import Precision as PrecisionConfig
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.targets import SampleTargets
 
 if TYPE_CHECKING:
-    from stages.analyze.formulas.precision import Precision
+    from evalcube.stages.analyze.formulas.precision import Precision
 
 Counters = npt.NDArray[np.float64]
 _MOST = 2**31 - 1
@@ -146,13 +146,13 @@ class Adaptive(Sampling):
     @classmethod
     def of(cls, wanted: PrecisionConfig, repeats: int, selection: Selection = Selection()) -> Adaptive:
         """The sampling for the section of a config."""
-        from stages.analyze.formulas.precision import Precision  # with `scipy`, which takes a while
+        from evalcube.stages.analyze.formulas.precision import Precision  # with `scipy`, which takes a while
 
         return cls(Precision(wanted.base, wanted.target, wanted.max), repeats, selection)
 
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
         """`base` more trials for each cell that misses the target."""
-        from stages.analyze.formulas.precision import next_trials
+        from evalcube.stages.analyze.formulas.precision import next_trials
 
         chosen = self.selection.mask(plan)
         # No repeats: somebody was killed between planning trials and repeats.

@@ -6,15 +6,15 @@ from collections.abc import Collection, Iterable
 
 import numpy as np
 
-from flows.plan.blocks import window_of
-from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS as STATUS_COUNTERS
-from stages.reply.status import QUESTION_COUNTERS, Status
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
-from storage.cube.regions import Region
-from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
-from storage.errors import CubeDamagedError
+from evalcube.flows.plan.blocks import window_of
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
+from evalcube.stages.reply.status import QUESTION_COUNTERS, Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
+from evalcube.storage.errors import CubeDamagedError
 
 
 def mend_shared(cube: Cube) -> list[str]:

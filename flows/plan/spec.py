@@ -7,10 +7,10 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
-from flows.errors import SweepError
-from flows.plan.evaluations import Evaluation
-from flows.plan.identity import IdentityRecord, Values
-from flows.plan.judges import Judge
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.identity import IdentityRecord, Values
+from evalcube.flows.plan.judges import Judge
 
 SPEC_FORMAT = 1
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
-from flows.plan.plan import Plan
-from flows.plan.sampling import Counters, Sampling, Selection
-from flows.plan.targets import SampleTargets
-from stages.analyze.formulas.columns import column
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.sampling import Counters, Sampling, Selection
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.analyze.formulas.columns import column
 
 if TYPE_CHECKING:
-    from stages.analyze.formulas.allocation import Purpose
+    from evalcube.stages.analyze.formulas.allocation import Purpose
 
 Unit = Literal["tokens", "usd"]
 
@@ -93,7 +93,7 @@ class Budget(Sampling):
         if not paid.any():
             raise SweepError(*_nothing_to_go_by(self.amount.unit, bool(chosen.any())))
         left = self.amount.value - (spent(counters, self.amount.unit).sum() - self.before)
-        from stages.analyze.formulas.allocation import allocate  # with `scipy`, which takes a while
+        from evalcube.stages.analyze.formulas.allocation import allocate  # with `scipy`, which takes a while
 
         more = allocate(
             counters,

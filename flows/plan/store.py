@@ -13,30 +13,29 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-import storage.errors
-from flows.errors import SweepError
-from flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, window_of
-from flows.plan.coordinates import coordinates, labels
-from flows.plan.forgotten import forgotten_cells, without
-from flows.plan.growing import described, extend, grown_cube, padded
-from flows.plan.growth import Contradiction
-from flows.plan.plan import Plan
-from flows.plan.recording import count_model
-from flows.plan.records import NOTES, SPENT, read_notes
-from flows.plan.row_ids import label_rows
-from flows.plan.shared_arrays import planned_of
-from flows.plan.spec import parse_spec
-from flows.plan.targets import BoolArray, SampleTargets
-from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
-from stages.score.counters import set_cost
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.cube import Cube
-from storage.cube.integrity import recorded_part, stored_problems
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.cube.schema import TRIAL_DIMS
-from storage.errors import CubeDamagedError
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, window_of
+from evalcube.flows.plan.coordinates import coordinates, labels
+from evalcube.flows.plan.forgotten import forgotten_cells, without
+from evalcube.flows.plan.growing import described, extend, grown_cube, padded
+from evalcube.flows.plan.growth import Contradiction
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import count_model
+from evalcube.flows.plan.records import NOTES, SPENT, read_notes
+from evalcube.flows.plan.row_ids import label_rows
+from evalcube.flows.plan.shared_arrays import planned_of
+from evalcube.flows.plan.spec import parse_spec
+from evalcube.flows.plan.targets import BoolArray, SampleTargets
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
+from evalcube.stages.score.counters import set_cost
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import recorded_part, stored_problems
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import TRIAL_DIMS
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, guarded
 
 _SHOWN_CONTRADICTIONS = 6
 _UNKNOWN = 255
@@ -148,7 +147,7 @@ class SweepStore:
     def note(self, notes: Mapping[str, Any]) -> None:
         """Keep what helps readers of the cube but is no part of its identity, such as the cache's address."""
         records = self.cube.records
-        with storage.errors.guarded(records.address, "keep notes of the sweep"):
+        with guarded(records.address, "keep notes of the sweep"):
             records.put(NOTES, json.dumps(notes, indent=1).encode())
 
     def regions(self, model: int) -> Iterator[Region]:
@@ -320,7 +319,7 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
                 layers=list(plan.layers),
             )
             return cube, plan
-        except storage.errors.CubeExistsError:
+        except CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
     cube, merged, grows = _opened(plan, url, writable=True)
     if grows:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
-from flows.plan.blocks import Window
-from flows.plan.plan import Plan
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import Window
+from evalcube.flows.plan.plan import Plan
 
 IntArray = npt.NDArray[np.int32]
 BoolArray = npt.NDArray[np.bool_]

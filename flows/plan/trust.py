@@ -14,9 +14,9 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from storage.cube.cube import Cube
-from storage.files import replace_synced
-from storage.urls import resolved
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.files import replace_synced
+from evalcube.storage.urls import resolved
 
 STATE_VARIABLE = "XDG_STATE_HOME"
 _READ_BYTES = 20_000_000

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.reply.status import COUNTERS
+from evalcube.stages.reply.status import COUNTERS
 
 if TYPE_CHECKING:
-    from flows.plan.plan import Plan
+    from evalcube.flows.plan.plan import Plan
 
 _SHOWN = 4
 KEY = "unnamed"

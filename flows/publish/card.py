@@ -7,17 +7,17 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from flows.cubes.selection import OpenPart
-from flows.cubes.statistics import leaderboard_of
-from flows.plan.engines import Engines, origins_of
-from flows.plan.plan import Plan
-from flows.publish.part import CopiedPart
-from flows.publish.record import is_zip
-from stages.analyze.render.table import markdown_text
-from stages.analyze.render.table_specs import leaderboard_spec
-from stages.analyze.render.text import cell_markdown, code, sentence
-from storage.cube.ledger import Receipt, graders_of
-from storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, scheme_of
+from evalcube.flows.cubes.selection import OpenPart
+from evalcube.flows.cubes.statistics import leaderboard_of
+from evalcube.flows.plan.engines import Engines, origins_of
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.publish.part import CopiedPart
+from evalcube.flows.publish.record import is_zip
+from evalcube.stages.analyze.render.table import markdown_text
+from evalcube.stages.analyze.render.table_specs import leaderboard_spec
+from evalcube.stages.analyze.render.text import cell_markdown, code, sentence
+from evalcube.storage.cube.ledger import Receipt, graders_of
+from evalcube.storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, scheme_of
 
 _MOST_POINTS = 12
 _MOST_SAMPLERS = 20

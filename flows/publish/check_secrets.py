@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
-from flows.errors import SweepError
+from evalcube.flows.errors import SweepError
 
 _SHORTEST_VALUE = 6
 _MOST_FINDINGS = 1000

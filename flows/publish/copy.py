@@ -12,19 +12,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError
-from flows.plan.blocks import Window, window_of
-from flows.plan.coordinates import labels
-from flows.plan.grading import trial_variables
-from flows.plan.recording import count_model, receipt_of
-from flows.plan.row_ids import ROW_ID
-from flows.publish.part import CopiedPart
-from stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from storage.cube.cube import Coordinate, Cube
-from storage.cube.integrity import recorded_part, stored_problems
-from storage.cube.ledger import Ledger, Receipt, most_fingerprints
-from storage.cube.regions import Region
-from storage.errors import CubeDamagedError
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.grading import trial_variables
+from evalcube.flows.plan.recording import count_model, receipt_of
+from evalcube.flows.plan.row_ids import ROW_ID
+from evalcube.flows.publish.part import CopiedPart
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.storage.cube.cube import Coordinate, Cube
+from evalcube.storage.cube.integrity import recorded_part, stored_problems
+from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
 

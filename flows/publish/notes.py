@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
-from flows.publish.part import CopiedPart
+from evalcube.flows.publish.part import CopiedPart
 
 UNPUBLISHED = "https://unpublished.invalid/v1"
 """In the place of an endpoint: a name that leads nowhere, so that whoever goes on has to say whom to ask."""

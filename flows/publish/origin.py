@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from storage.cube.space import Space
+from evalcube.storage.cube.space import Space
 
 ORIGIN = "pulled.json"
 """Key among a copy's records of what it was pulled from."""

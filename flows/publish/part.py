@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from flows.cubes.design import with_design
-from flows.cubes.filters import checked_where
-from flows.cubes.selection import refused
-from flows.plan.plan import Plan
-from flows.plan.spec import Spec, parse_spec
-from flows.plan.targets import IntArray, SampleTargets
-from stages.analyze.labelled import axes
-from stages.analyze.labelled.selection import keys, select
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.design import with_design
+from evalcube.flows.cubes.filters import checked_where
+from evalcube.flows.cubes.selection import refused
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.spec import Spec, parse_spec
+from evalcube.flows.plan.targets import IntArray, SampleTargets
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.selection import keys, select
+from evalcube.storage.cube.cube import Cube
 
 
 @dataclass(frozen=True, eq=False)

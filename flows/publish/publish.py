@@ -7,38 +7,38 @@ import time
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from importlib import metadata
 from pathlib import PurePath
 from typing import Any
 
-from flows.cubes.cache_at_hand import addresses_at_hand
-from flows.cubes.selection import OpenPart, Part, open_part
-from flows.cubes.ticker import Ticker, silent
-from flows.errors import SweepError
-from flows.merge.inputs import ledger_digest
-from flows.merge.provenance import sources_of, write_ledger_digest
-from flows.plan.coordinates import labels
-from flows.plan.engines import read_engines, write_engines
-from flows.plan.plan import Plan
-from flows.plan.records import NOTES, read_notes
-from flows.plan.store import cube_plan
-from flows.plan.trust import remembered_config
-from flows.publish import record
-from flows.publish.card import Facts, data_card
-from flows.publish.check_secrets import SecretFinder, named_by
-from flows.publish.copy import create_copy, read_chunks, reading_chunks
-from flows.publish.notes import shared_notes
-from flows.publish.origin import read_origin
-from flows.publish.part import copied_part
-from flows.publish.replies import PackedReplies, pack_replies
-from flows.rework.verify import verify_cube
-from storage.cache.cache import ManagedCache, find_cache
-from storage.cube.address import space_of
-from storage.cube.cube import PUBLISHED, Cube
-from storage.cube.holder import apparent_holder
-from storage.cube.ledger import Ledger, Receipt
-from storage.errors import CubeExistsError
-from storage.urls import scheme_of
+from evalcube import __version__
+from evalcube.flows.cubes.cache_at_hand import addresses_at_hand
+from evalcube.flows.cubes.selection import OpenPart, Part, open_part
+from evalcube.flows.cubes.ticker import Ticker, silent
+from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.inputs import ledger_digest
+from evalcube.flows.merge.provenance import sources_of, write_ledger_digest
+from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.engines import read_engines, write_engines
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.records import NOTES, read_notes
+from evalcube.flows.plan.store import cube_plan
+from evalcube.flows.plan.trust import remembered_config
+from evalcube.flows.publish import record
+from evalcube.flows.publish.card import Facts, data_card
+from evalcube.flows.publish.check_secrets import SecretFinder, named_by
+from evalcube.flows.publish.copy import create_copy, read_chunks, reading_chunks
+from evalcube.flows.publish.notes import shared_notes
+from evalcube.flows.publish.origin import read_origin
+from evalcube.flows.publish.part import copied_part
+from evalcube.flows.publish.replies import PackedReplies, pack_replies
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.storage.cache.cache import ManagedCache, find_cache
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import PUBLISHED, Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.errors import CubeExistsError
+from evalcube.storage.urls import scheme_of
 
 _LONGEST = 200
 
@@ -271,7 +271,7 @@ class _Publishing:
             by=self._by,
             licence=self._licence,
             time=self._time,
-            evalcube=metadata.version("evalcube"),
+            evalcube=__version__,
             address=_shown(self._target, self._tag),
             replies=packed.entries if packed else 0,
             grown_from=record.pulled_digest(self._origin),
@@ -288,7 +288,7 @@ class _Publishing:
             name=str(self._noted.get("name", ""))[:_LONGEST],
             tag=self._tag,
             time=self._time,
-            evalcube=metadata.version("evalcube"),
+            evalcube=__version__,
             by=self._by,
             licence=self._licence,
             where=list(self._where),

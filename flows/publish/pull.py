@@ -12,26 +12,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from flows.cubes.cache_at_hand import replies_name
-from flows.cubes.ticker import Ticker, silent
-from flows.errors import SweepError
-from flows.plan.records import NOTES, read_notes
-from flows.publish import record
-from flows.publish.copy import create_copy
-from flows.publish.notes import shared_notes
-from flows.publish.origin import ORIGIN
-from flows.publish.part import copied_part
-from flows.publish.replies import put_replies
-from flows.rework.verify import verify_unseen
-from storage.cube.address import space_of
-from storage.cube.cube import PUBLISHED, Cube
-from storage.cube.layout import SIDE
-from storage.cube.ledger import NAME as LEDGER
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.schema import LAYERS, VARIABLES
-from storage.cube.space import Space
-from storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
-from storage.urls import directory_of, redacted, scheme_of
+from evalcube.flows.cubes.cache_at_hand import replies_name
+from evalcube.flows.cubes.ticker import Ticker, silent
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.records import NOTES, read_notes
+from evalcube.flows.publish import record
+from evalcube.flows.publish.copy import create_copy
+from evalcube.flows.publish.notes import shared_notes
+from evalcube.flows.publish.origin import ORIGIN
+from evalcube.flows.publish.part import copied_part
+from evalcube.flows.publish.replies import put_replies
+from evalcube.flows.rework.verify import verify_unseen
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import PUBLISHED, Cube
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.ledger import NAME as LEDGER
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
+from evalcube.storage.urls import directory_of, redacted, scheme_of
 
 MOST_BYTES = 64 * 2**30
 _THREADS = 16

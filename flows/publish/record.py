@@ -11,10 +11,10 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from flows.errors import SweepError
-from storage.cube.space import Space, When
-from storage.errors import CubeDamagedError, StorageError
-from storage.urls import redacted, scheme_of
+from evalcube.flows.errors import SweepError
+from evalcube.storage.cube.space import Space, When
+from evalcube.storage.errors import CubeDamagedError, StorageError
+from evalcube.storage.urls import redacted, scheme_of
 
 NAME = "published.json"
 """Its key among a cube's records."""

@@ -7,18 +7,18 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 
-from flows.cubes.ticker import Ticker
-from flows.plan.criteria import CriteriaBook
-from flows.plan.judges import judge_keys
-from flows.plan.plan import Plan
-from flows.plan.requests import trial_request
-from flows.plan.targets import SampleTargets
-from flows.publish.record import REPLIES, Packed
-from storage.cache.archive import read_archive, write_archive
-from storage.cache.cache import ManagedCache, open_cache
-from storage.cache.entry import Contexts, decode
-from storage.cube.layout import SIDE
-from storage.cube.space import Space
+from evalcube.flows.cubes.ticker import Ticker
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.judges import judge_keys
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import trial_request
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.publish.record import REPLIES, Packed
+from evalcube.storage.cache.archive import read_archive, write_archive
+from evalcube.storage.cache.cache import ManagedCache, open_cache
+from evalcube.storage.cache.entry import Contexts, decode
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.space import Space
 
 _ARCHIVE_BYTES = 32 * 2**20
 """Of entries in one archive: so many are in memory at a time."""

@@ -5,25 +5,25 @@ from __future__ import annotations
 import datetime
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from importlib import metadata
 from typing import TYPE_CHECKING, Any
 
-from flows.errors import SweepError
-from flows.merge.difference import diff_cubes
-from flows.merge.inputs import ledger_digest
-from flows.plan.records import LIVE, read_notes
-from flows.plan.spec import parse_spec
-from storage.cube.address import space_of
-from storage.cube.cube import Cube
-from storage.cube.holder import NAME as LEASE
-from storage.cube.holder import apparent_holder
-from storage.cube.layout import SIDE
-from storage.cube.ledger import Ledger, Receipt
-from storage.errors import CubeExistsError, UnsupportedUrlError, need_package
-from storage.urls import ICECHUNK, RepositoryAddress, repository_address, resolved, scheme_of
+from evalcube import __version__
+from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.difference import diff_cubes
+from evalcube.flows.merge.inputs import ledger_digest
+from evalcube.flows.plan.records import LIVE, read_notes
+from evalcube.flows.plan.spec import parse_spec
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import NAME as LEASE
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.errors import CubeExistsError, UnsupportedUrlError, need_package
+from evalcube.storage.urls import ICECHUNK, RepositoryAddress, repository_address, resolved, scheme_of
 
 if TYPE_CHECKING:
-    from storage.cube.versions.repository import Commit
+    from evalcube.storage.cube.versions.repository import Commit
 
 _TRANSIENT = (LEASE, LIVE, "damaged")
 """Records, and folders of them, that say what goes on at the moment, or were put aside."""
@@ -104,7 +104,7 @@ def commit_cube(source: str, url: str, *, message: str = "", replace: bool = Fal
     address = _address(url)
     if len(message) > _LONGEST or not (message.isprintable() or not message):
         raise SweepError(f"`message`: one line of at most {_LONGEST} characters", "Shorten it")
-    from storage.cube.versions.write import commit_objects, tip_of
+    from evalcube.storage.cube.versions.write import commit_objects, tip_of
 
     cube = Cube.open(source)
     spec = parse_spec(cube.attrs.get("spec"), cube.sizes)
@@ -128,7 +128,7 @@ def commit_cube(source: str, url: str, *, message: str = "", replace: bool = Fal
         "models": [row.label for row in spec.evaluations][:1000],
         "name": name,
         "ledger": position,
-        "evalcube": metadata.version("evalcube"),
+        "evalcube": __version__,
     }
     text = message or f"{name or 'cube'}: {trials:,} trials"
     written = commit_objects(cube.space, _kept(cube), address, base, text, noted, unchanged)
@@ -151,8 +151,8 @@ def check_out_cube(url: str, target: str) -> int:
         If there is no such commit, an object is not what was committed, or something is at `target`.
     """
     address = _address(url)
-    from storage.cube.versions.committed import committed_files
-    from storage.cube.versions.write import check_out
+    from evalcube.storage.cube.versions.committed import committed_files
+    from evalcube.storage.cube.versions.write import check_out
 
     if Cube.exists(target):
         raise CubeExistsError("something is already there", target, "Choose another address.")
@@ -174,7 +174,7 @@ def repository_log(url: str) -> list[LogEntry]:
     StorageError
         If there is no such repository or ref.
     """
-    from storage.cube.versions.repository import commits, names
+    from evalcube.storage.cube.versions.repository import commits, names
 
     address = _address(url)
     known = names(address)
@@ -196,7 +196,7 @@ def tag_commit(url: str, tag: str) -> str:
     StorageError
         If there is no such commit, or the name is taken or is none.
     """
-    from storage.cube.versions.repository import set_tag
+    from evalcube.storage.cube.versions.repository import set_tag
 
     address = _address(url)
     return set_tag(address, repository_address(f"{ICECHUNK}:{address.place}#{tag}").ref or _no_name(url))
@@ -210,7 +210,7 @@ def repository_tags(url: str) -> list[LogEntry]:
     StorageError
         If there is no repository.
     """
-    from storage.cube.versions.repository import tags
+    from evalcube.storage.cube.versions.repository import tags
 
     return [_entry(commit, [tag]) for tag, commit in tags(_address(url))]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from storage.cube.regions import Region
+from evalcube.storage.cube.regions import Region
 
 
 @dataclass(frozen=True)

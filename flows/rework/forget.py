@@ -10,27 +10,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.cache_at_hand import cache_at_hand
-from flows.errors import SweepError
-from flows.plan.blocks import Window, window_of
-from flows.plan.forgotten import forgotten_cells, write_forgotten
-from flows.plan.plan import Plan
-from flows.plan.recording import count_model, grader_of, receipt_of
-from flows.plan.records import read_notes
-from flows.plan.shared_arrays import mend_shared, planned_of
-from flows.plan.store import cube_plan
-from flows.plan.targets import SampleTargets
-from flows.rework.forgotten_replies import judge_request_keys, trial_request_keys
-from flows.rework.to_forget import Choice, Chosen, ToForget, find
-from stages.reply.status import COUNTERS, LAST_FINISHED
-from storage.cache.cache import ManagedCache, open_cache
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.cube import Cube
-from storage.cube.integrity import CONTENT, stored_problems
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.urls import resolved
+from evalcube.flows.cubes.cache_at_hand import cache_at_hand
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.forgotten import forgotten_cells, write_forgotten
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.shared_arrays import mend_shared, planned_of
+from evalcube.flows.plan.store import cube_plan
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.rework.forgotten_replies import judge_request_keys, trial_request_keys
+from evalcube.flows.rework.to_forget import Choice, Chosen, ToForget, find
+from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED
+from evalcube.storage.cache.cache import ManagedCache, open_cache
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import CONTENT, stored_problems
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.urls import resolved
 
 Array = npt.NDArray[Any]
 _AT_ONCE = 100_000

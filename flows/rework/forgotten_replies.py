@@ -8,14 +8,14 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.blocks import Block, Window
-from flows.plan.criteria import CriteriaBook
-from flows.plan.judges import Judge, judge_keys
-from flows.plan.plan import Plan
-from flows.plan.requests import Prepared, prepare_trials
-from stages.process.rubric import judge_prompt_digest
-from storage.cache.cache import ManagedCache
-from storage.cube.regions import Region
+from evalcube.flows.plan.blocks import Block, Window
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.judges import Judge, judge_keys
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import Prepared, prepare_trials
+from evalcube.stages.process.rubric import judge_prompt_digest
+from evalcube.storage.cache.cache import ManagedCache
+from evalcube.storage.cube.regions import Region
 
 _AT_ONCE = 512
 

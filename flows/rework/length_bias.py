@@ -19,27 +19,27 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from deploy.clusters import Cluster
-from flows.config.load import as_config
-from flows.config.models import SweepConfig
-from flows.cubes.reader import Reader
-from flows.errors import SweepError
-from flows.plan.acting import acting_config
-from flows.plan.blocks import Block, window_of
-from flows.plan.build import build_plan
-from flows.plan.estimate import SweepEstimate, estimate
-from flows.plan.evaluations import Evaluation
-from flows.plan.grading import read_stored
-from flows.plan.plan import Plan
-from flows.plan.requests import prepare_trials
-from flows.plan.store import existing_store
-from flows.plan.targets import SampleTargets
-from flows.run.events import Subscriber
-from flows.run.summary import RunSummary
-from flows.run.sweep import run
-from stages.analyze.verdict.lengthbias import LengthBias, length_bias
-from storage.cache.cache import Cache, open_cache
-from storage.cube.cube import Cube
+from evalcube.deploy.clusters import Cluster
+from evalcube.flows.config.load import as_config
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.acting import acting_config
+from evalcube.flows.plan.blocks import Block, window_of
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.estimate import SweepEstimate, estimate
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.grading import read_stored
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import prepare_trials
+from evalcube.flows.plan.store import existing_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.run.events import Subscriber
+from evalcube.flows.run.summary import RunSummary
+from evalcube.flows.run.sweep import run
+from evalcube.stages.analyze.verdict.lengthbias import LengthBias, length_bias
+from evalcube.storage.cache.cache import Cache, open_cache
+from evalcube.storage.cube.cube import Cube
 
 _AT_ONCE = 256
 """Answers in memory at once, whose lengths are counted."""
@@ -84,7 +84,7 @@ class LengthBiasCheck:
         cluster: Cluster | None = None,
         subscribers: Sequence[Subscriber] = (),
     ) -> RunSummary:
-        """Ask the judges; arguments as for `flows.run.sweep.run`."""
+        """Ask the judges; arguments as for `evalcube.flows.run.sweep.run`."""
         return run(
             self.config, scheduler=scheduler, workers=workers, cluster=cluster, subscribers=subscribers
         )
@@ -131,9 +131,9 @@ def length_bias_check(
     cube
         The cube's address; the readings come to lie beside it.
     control, treatments, tasks
-        Whose answers to what, as for `flows.cubes.verdict.cube_verdict`.
+        Whose answers to what, as for `evalcube.flows.cubes.verdict.cube_verdict`.
     cache, config, endpoints, key_envs
-        Who is asked, as for `flows.run.upsample.upsample`.
+        Who is asked, as for `evalcube.flows.run.upsample.upsample`.
 
     Raises
     ------

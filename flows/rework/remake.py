@@ -9,18 +9,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.blocks import Window, window_of
-from flows.plan.grading import Prices
-from flows.plan.plan import Plan
-from flows.plan.recording import grader_of, receipt_of
-from flows.plan.regrade import regrade
-from flows.plan.repeat_origins import MERGED
-from flows.plan.targets import SampleTargets
-from storage.cache.cache import Cache
-from storage.cube.cube import Cube
-from storage.cube.integrity import recorded_part
-from storage.cube.ledger import Receipt
-from storage.cube.regions import region_digest
+from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.grading import Prices
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import grader_of, receipt_of
+from evalcube.flows.plan.regrade import regrade
+from evalcube.flows.plan.repeat_origins import MERGED
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import recorded_part
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import region_digest
 
 Array = npt.NDArray[Any]
 

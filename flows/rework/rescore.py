@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from flows.cubes.cache_at_hand import replies_at_hand
-from flows.errors import SweepError
-from flows.plan.records import read_notes
-from flows.plan.rescoring import Rescoring, regrade_recorded
-from flows.plan.store import cube_plan
-from storage.cube.address import space_of
-from storage.cube.copies import copy_cube
-from storage.cube.cube import PUBLISHED, Cube
-from storage.cube.holder import NAME as LEASE_NAME
-from storage.cube.layout import SIDE
-from storage.cube.lease import Lease
-from storage.errors import guarded
+from evalcube.flows.cubes.cache_at_hand import replies_at_hand
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.rescoring import Rescoring, regrade_recorded
+from evalcube.flows.plan.store import cube_plan
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.copies import copy_cube
+from evalcube.storage.cube.cube import PUBLISHED, Cube
+from evalcube.storage.cube.holder import NAME as LEASE_NAME
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.errors import guarded
 
 
 def rescore_cube(
@@ -38,7 +38,7 @@ def rescore_cube(
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
     notify
         Called with what a person should read while the cube's lease is waited for; see
-        `storage.cube.lease.Lease.acquire`.
+        `evalcube.storage.cube.lease.Lease.acquire`.
 
     Returns
     -------

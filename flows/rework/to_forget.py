@@ -8,22 +8,22 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.design import with_design
-from flows.cubes.filters import Where, checked_where
-from flows.cubes.selection import refused
-from flows.errors import SweepError
-from flows.plan.blocks import Window, window_of
-from flows.plan.plan import Plan
-from flows.plan.row_ids import ROW_ID
-from flows.plan.shared_arrays import planned_of
-from flows.rework.forgotten_replies import reply_times
-from stages.analyze.labelled.selection import keys, select
-from stages.reply.status import Status
-from storage.cache.cache import ManagedCache
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.errors import CubeDamagedError
+from evalcube.flows.cubes.design import with_design
+from evalcube.flows.cubes.filters import Where, checked_where
+from evalcube.flows.cubes.selection import refused
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.row_ids import ROW_ID
+from evalcube.flows.plan.shared_arrays import planned_of
+from evalcube.flows.rework.forgotten_replies import reply_times
+from evalcube.stages.analyze.labelled.selection import keys, select
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import ManagedCache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError
 
 BoolArray = npt.NDArray[np.bool_]
 OUTCOMES = tuple(status.name.lower() for status in Status if status != Status.MISSING)
@@ -34,7 +34,7 @@ class Choice:
     """Which results of a cube are meant; all of them by default."""
 
     where: Where = ()
-    """Conditions on cells, as `flows.cubes.selection.Part` has them."""
+    """Conditions on cells, as `evalcube.flows.cubes.selection.Part` has them."""
     trials: tuple[int | None, int | None] = (None, None)
     """Number of the first trial, from 0, and of the one behind the last; None for no bound."""
     status: Sequence[str] = ()

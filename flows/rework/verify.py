@@ -11,32 +11,32 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.cache_at_hand import replies_at_hand
-from flows.errors import SweepError
-from flows.plan.coordinates import labels
-from flows.plan.grading import Prices
-from flows.plan.plan import Plan
-from flows.plan.recording import count_model
-from flows.plan.records import read_notes
-from flows.plan.row_ids import ROW_ID, row_ids
-from flows.plan.shared_arrays import measured_plan, planned_of, unrecorded_trials, write_planned
-from flows.plan.store import CHANGING, cube_plan
-from flows.plan.targets import SampleTargets
-from flows.rework.damage import Damage, Verification
-from flows.rework.remake import recorded_window, remake
-from stages.generate.errors import TaskError
-from stages.generate.novelty import repeated
-from stages.reply.status import COUNTERS as STATUS_COUNTERS
-from stages.reply.status import QUESTION_COUNTERS
-from storage.cache.cache import Cache
-from storage.cube.cube import Cube
-from storage.cube.holder import apparent_holder
-from storage.cube.integrity import CONTENT, stored_problems
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
-from storage.errors import CubeDamagedError
+from evalcube.flows.cubes.cache_at_hand import replies_at_hand
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.grading import Prices
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import count_model
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.row_ids import ROW_ID, row_ids
+from evalcube.flows.plan.shared_arrays import measured_plan, planned_of, unrecorded_trials, write_planned
+from evalcube.flows.plan.store import CHANGING, cube_plan
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.rework.damage import Damage, Verification
+from evalcube.flows.rework.remake import recorded_window, remake
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.novelty import repeated
+from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
+from evalcube.stages.reply.status import QUESTION_COUNTERS
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.integrity import CONTENT, stored_problems
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
+from evalcube.storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
 
@@ -67,7 +67,7 @@ def verify_cube(
         Address of the response cache; default: the one of this user's own run, or one beside the cube.
     notify
         Called with what a person should read while the cube's lease is waited for; see
-        `storage.cube.lease.Lease.acquire`.
+        `evalcube.storage.cube.lease.Lease.acquire`.
 
     Returns
     -------

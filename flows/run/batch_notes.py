@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from flows.plan.plan import Plan
-from stages.infer.batch.note import Note
-from storage.cache.cache import Cache, look_up
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.space import Space
+from evalcube.flows.plan.plan import Plan
+from evalcube.stages.infer.batch.note import Note
+from evalcube.storage.cache.cache import Cache, look_up
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.space import Space
 
 
 class BatchBook(BatchNotes):

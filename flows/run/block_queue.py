@@ -11,8 +11,8 @@ from typing import Any
 
 from distributed import Future as DaskFuture
 
-from flows.plan.blocks import Block, Kept, RegionWork, cut_blocks
-from flows.run.in_flight import InFlightLimit
+from evalcube.flows.plan.blocks import Block, Kept, RegionWork, cut_blocks
+from evalcube.flows.run.in_flight import InFlightLimit
 
 Future = DaskFuture[Any]
 
@@ -36,7 +36,7 @@ class RegionProgress:
     unrated: int = 0
     """Recorded trials that not all judges have rated, as of the last writing."""
     fingerprints: Mapping[str, int] = field(default_factory=dict)
-    """Of all that is in it, as of the last writing; see `storage.cube.ledger.Receipt`."""
+    """Of all that is in it, as of the last writing; see `evalcube.storage.cube.ledger.Receipt`."""
 
     @property
     def finished(self) -> bool:

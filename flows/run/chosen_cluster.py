@@ -7,10 +7,10 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
-from deploy.clusters.slurm import JobSettings, Slurm
-from deploy.clusters.ssh import Host, Login, Ssh
-from flows.config.cluster import (
+from evalcube.deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
+from evalcube.deploy.clusters.slurm import JobSettings, Slurm
+from evalcube.deploy.clusters.ssh import Host, Login, Ssh
+from evalcube.flows.config.cluster import (
     ClusterSection,
     KubernetesSection,
     LocalSection,
@@ -18,10 +18,10 @@ from flows.config.cluster import (
     SlurmSection,
     SshSection,
 )
-from flows.config.models import SweepConfig
-from flows.config.sites import cluster_section
-from flows.errors import SweepError
-from storage.urls import directory_of, is_directory
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.sites import cluster_section
+from evalcube.flows.errors import SweepError
+from evalcube.storage.urls import directory_of, is_directory
 
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 

@@ -18,22 +18,22 @@ from urllib.parse import urlsplit
 
 from distributed import Worker, WorkerPlugin
 
-from deploy.clusters import Cluster, ClusterError, Connection, LocalProcesses
-from deploy.clusters.asking import Question, ask_each
-from deploy.clusters.carried import owner_here
-from deploy.clusters.code import State
-from flows.config.models import ModelConfig, SweepConfig
-from flows.run.chosen_cluster import chosen_cluster
-from flows.run.proof import missing_key
-from flows.run.servers import SIMULATED, is_managed, keyed
-from flows.run.waiting import wait_for_workers
-from stages.infer.endpoint import Endpoint, InferenceError
-from storage.cache.cache import open_cache
-from storage.cube.address import space_of
-from storage.cube.space import Space, When
-from storage.errors import StorageError, guarded
-from storage.reach import Token
-from storage.urls import absolute
+from evalcube.deploy.clusters import Cluster, ClusterError, Connection, LocalProcesses
+from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.carried import owner_here
+from evalcube.deploy.clusters.code import State
+from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.run.chosen_cluster import chosen_cluster
+from evalcube.flows.run.proof import missing_key
+from evalcube.flows.run.servers import SIMULATED, is_managed, keyed
+from evalcube.flows.run.waiting import wait_for_workers
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.space import Space, When
+from evalcube.storage.errors import StorageError, guarded
+from evalcube.storage.reach import Token
+from evalcube.storage.urls import absolute
 
 CHECKS = ("versions", "cube", "cache", "puts", "keys", "endpoints")
 """What is asked of each worker: its packages, whether it reaches the sweep's places, whether of several that put one
@@ -213,7 +213,7 @@ def check_cluster(
     settings
         The sweep's config.
     cluster, scheduler
-        As for `flows.run.sweep.run`; default: the config's, else one local worker.
+        As for `evalcube.flows.run.sweep.run`; default: the config's, else one local worker.
     note
         Called with what the user should read while the cluster starts.
 

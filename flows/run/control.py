@@ -1,4 +1,4 @@
-"""Has a run obey what is ordered of it while it goes on: see `flows.plan.control` for how orders come.
+"""Has a run obey what is ordered of it while it goes on: see `evalcube.flows.plan.control` for how orders come.
 
 Whoever can write the cube may lower what the run spends, and only its own user may raise it. A thread reads orders and
 writes answers, so that a slow store holds up neither requests nor recording; they are obeyed in the driver's thread.
@@ -15,14 +15,14 @@ from dataclasses import replace
 from types import TracebackType
 from typing import Self
 
-from flows.plan.control import Answer, Order, forget_orders, is_own, own_key, read_order, reply
-from flows.run.events import Controlled, Event
-from flows.run.in_flight import shared_connections
-from flows.run.spending import Spending
-from stages.infer.endpoint import Endpoint
-from stages.infer.steering import Steering
-from storage.cube.space import Space
-from storage.errors import StorageError
+from evalcube.flows.plan.control import Answer, Order, forget_orders, is_own, own_key, read_order, reply
+from evalcube.flows.run.events import Controlled, Event
+from evalcube.flows.run.in_flight import shared_connections
+from evalcube.flows.run.spending import Spending
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.steering import Steering
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
 
 _POLL_SECONDS = 0.5
 _STORE_SECONDS = 2.0

@@ -8,12 +8,12 @@ from typing import Any, Protocol
 
 from distributed import Future as DaskFuture
 
-from flows.plan.recording import split_questions, summed
-from flows.run import region_tasks
-from flows.run.events import Event, Noted
-from flows.run.failures import is_killed, raise_if_failed
-from storage.cube.ledger import Receipt
-from storage.cube.regions import Region
+from evalcube.flows.plan.recording import split_questions, summed
+from evalcube.flows.run import region_tasks
+from evalcube.flows.run.events import Event, Noted
+from evalcube.flows.run.failures import is_killed, raise_if_failed
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import Region
 
 Future = DaskFuture[Any]
 
@@ -158,7 +158,7 @@ class Counting:
         self._split = {group: future for group, future in self._split.items() if group[0].model not in over}
 
     def _model_sum(self, model: int) -> Future:
-        """A tree of sums over a model's regions, of the shape of `flows.plan.recording.count_model`."""
+        """A tree of sums over a model's regions, of the shape of `evalcube.flows.plan.recording.count_model`."""
         level = []
         # In the order of the regions whatever finished first: sums of floats depend on it.
         regions = sorted(region for region in self._newest if region.model == model)

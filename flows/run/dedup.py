@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 from distributed import Reschedule
 
-from flows.run.worker import Workspace
-from stages.infer.jobs import Job, Result
+from evalcube.flows.run.worker import Workspace
+from evalcube.stages.infer.jobs import Job, Result
 
 _PATIENCE_SECONDS = 600.0
 """So long another run is waited for; then it may be stopped, and its requests are asked anyway."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from deploy.clusters import Cluster, LocalProcesses, ThisProcess
-from flows.config.plugins import installed_plugins
+from evalcube.deploy.clusters import Cluster, LocalProcesses, ThisProcess
+from evalcube.flows.config.plugins import installed_plugins
 
 _FEW = 10_000
 """Trials that one process asks and grades before further ones have started: about 2 500 a second."""

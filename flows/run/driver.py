@@ -18,27 +18,27 @@ from typing import Any
 
 from distributed import Future as DaskFuture
 
-from deploy.clusters import Connection
-from deploy.clusters.asking import Question, ask_each
-from deploy.clusters.base import PATIENCE_SECONDS
-from flows.plan.blocks import Block, RegionWork
-from flows.run import judging, region_tasks, tasks
-from flows.run.block_queue import BlockQueue, RegionProgress
-from flows.run.control import Control
-from flows.run.counting import Counting
-from flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
-from flows.run.failures import fetched, is_killed, raise_if_failed, raise_own_error
-from flows.run.in_flight import InFlightLimit
-from flows.run.plugin import plugin_name, plugin_on
-from flows.run.poison_isolation import PoisonIsolation, run_marked
-from flows.run.preflight import Admission
-from flows.run.turns import Turns
-from flows.run.worker import RunContext
-from flows.run.workers import Workers
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt, most_fingerprints
-from storage.cube.space import Space
-from storage.errors import StorageError
+from evalcube.deploy.clusters import Connection
+from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.base import PATIENCE_SECONDS
+from evalcube.flows.plan.blocks import Block, RegionWork
+from evalcube.flows.run import judging, region_tasks, tasks
+from evalcube.flows.run.block_queue import BlockQueue, RegionProgress
+from evalcube.flows.run.control import Control
+from evalcube.flows.run.counting import Counting
+from evalcube.flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
+from evalcube.flows.run.failures import fetched, is_killed, raise_if_failed, raise_own_error
+from evalcube.flows.run.in_flight import InFlightLimit
+from evalcube.flows.run.plugin import plugin_name, plugin_on
+from evalcube.flows.run.poison_isolation import PoisonIsolation, run_marked
+from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.turns import Turns
+from evalcube.flows.run.worker import RunContext
+from evalcube.flows.run.workers import Workers
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
 
 Future = DaskFuture[Any]
 

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.infer.limiter import NO_NEWS, News
-from stages.infer.pacing import Pace
+from evalcube.stages.infer.limiter import NO_NEWS, News
+from evalcube.stages.infer.pacing import Pace
 
 
 @dataclass(frozen=True)
@@ -100,7 +100,7 @@ class Traffic:
     """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second and ``connections``,
     of all workers together."""
     engines: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    """By label of the model, the fields of each `stages.infer.engines.EngineInfo` that serves it."""
+    """By label of the model, the fields of each `evalcube.stages.infer.engines.EngineInfo` that serves it."""
     worker: str = ""
     """Address and process; one without a process says that nobody is at the address any more."""
 
@@ -190,7 +190,7 @@ class Noted:
 
 @dataclass(frozen=True)
 class Controlled:
-    """Somebody ordered something of the run; see `flows.plan.control`."""
+    """Somebody ordered something of the run; see `evalcube.flows.plan.control`."""
 
     number: int
     command: str

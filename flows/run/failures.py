@@ -8,9 +8,9 @@ from typing import Any
 from distributed import Future as DaskFuture
 from distributed import KilledWorker
 
-from deploy.clusters import ClusterError
-from deploy.clusters.asking import Question
-from flows.errors import SweepError
+from evalcube.deploy.clusters import ClusterError
+from evalcube.deploy.clusters.asking import Question
+from evalcube.flows.errors import SweepError
 
 
 class WorkerDiedError(Exception):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from flows.run.events import BlockDone, LookedUp
+from evalcube.flows.run.events import BlockDone, LookedUp
 
 
 class FoundAgain:

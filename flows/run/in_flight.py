@@ -6,8 +6,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stages.infer.block_size import LARGE, LARGEST, adapted_size, initial_size, size_bounds
-from stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.block_size import LARGE, LARGEST, adapted_size, initial_size, size_bounds
+from evalcube.stages.infer.endpoint import Endpoint
 
 _MOST_QUEUED = 64
 """Bound on the blocks under way, in rounds of requests on all connections."""

@@ -7,16 +7,16 @@ from dataclasses import replace
 
 from distributed import get_worker, secede
 
-from flows.plan.blocks import Block
-from flows.plan.requests import Prepared
-from flows.run.dedup import ask
-from flows.run.plugin import workspace
-from flows.run.simulated import truth_of_output
-from flows.run.tasks import Delivery, graded_replies
-from flows.run.worker import Workspace
-from stages.infer.jobs import Job
-from stages.process.grading import Outcome
-from stages.process.reading import Reading
+from evalcube.flows.plan.blocks import Block
+from evalcube.flows.plan.requests import Prepared
+from evalcube.flows.run.dedup import ask
+from evalcube.flows.run.plugin import workspace
+from evalcube.flows.run.simulated import truth_of_output
+from evalcube.flows.run.tasks import Delivery, graded_replies
+from evalcube.flows.run.worker import Workspace
+from evalcube.stages.infer.jobs import Job
+from evalcube.stages.process.grading import Outcome
+from evalcube.stages.process.reading import Reading
 
 
 def judge(run: str, block: Block, delivery: Delivery) -> Delivery:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from flows.run.events import Traffic
-from stages.infer.endpoint import Endpoint
-from stages.infer.rates import strictest
+from evalcube.flows.run.events import Traffic
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.rates import strictest
 
 
 @dataclass(frozen=True)

@@ -6,14 +6,14 @@ import json
 from pathlib import Path, PurePosixPath
 from typing import Literal
 
-from deploy.kubernetes import KubernetesJob, manifest, resource_name
-from flows.config.cluster import KubernetesSection
-from flows.config.models import SweepConfig
-from flows.config.sites import cluster_section
-from flows.config.suites import load_sweep
-from flows.errors import SweepError
-from flows.run.servers import is_managed
-from storage.urls import directory_of, is_directory, scheme_of
+from evalcube.deploy.kubernetes import KubernetesJob, manifest, resource_name
+from evalcube.flows.config.cluster import KubernetesSection
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.sites import cluster_section
+from evalcube.flows.config.suites import load_sweep
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.servers import is_managed
+from evalcube.storage.urls import directory_of, is_directory, scheme_of
 
 Form = Literal["daskjob", "job"]
 

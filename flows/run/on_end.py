@@ -18,9 +18,9 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from evalcube import EvalcubeError
-from flows.config.models import SweepConfig
-from flows.config.on_end import OnEnd
-from flows.run.summary import RunSummary
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.on_end import OnEnd
+from evalcube.flows.run.summary import RunSummary
 
 _SHOWN_CHARACTERS = 500
 

@@ -12,12 +12,12 @@ from typing import Any
 
 from distributed import Worker, WorkerPlugin, get_worker
 
-from deploy.clusters import ClusterError, Connection
-from deploy.clusters.carried import owner_here
-from flows.run.events import Slowed, as_message, process_at, topic
-from flows.run.poison_isolation import blame_nobody
-from flows.run.subscribers.prometheus import publish
-from flows.run.worker import RunContext, Workspace
+from evalcube.deploy.clusters import ClusterError, Connection
+from evalcube.deploy.clusters.carried import owner_here
+from evalcube.flows.run.events import Slowed, as_message, process_at, topic
+from evalcube.flows.run.poison_isolation import blame_nobody
+from evalcube.flows.run.subscribers.prometheus import publish
+from evalcube.flows.run.worker import RunContext, Workspace
 
 _LONGEST_GROUP = 24
 _REPORT_MS = 500

@@ -20,11 +20,11 @@ from typing import Any
 import numpy as np
 from distributed import Future as DaskFuture
 
-from flows.plan.blocks import Block
-from flows.plan.plan import Plan
-from flows.run.failures import WorkerDiedError, is_killed
-from storage.cube.space import Space, When
-from storage.errors import StorageError
+from evalcube.flows.plan.blocks import Block
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.run.failures import WorkerDiedError, is_killed
+from evalcube.storage.cube.space import Space, When
+from evalcube.storage.errors import StorageError
 
 Future = DaskFuture[Any]
 

@@ -8,13 +8,13 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
-from deploy.clusters import ClusterError
-from deploy.clusters.asking import Question
-from deploy.clusters.code import Code, State
-from flows.config.models import ModelConfig
-from flows.errors import SweepError
-from flows.run.servers import is_managed
-from storage.reach import Token
+from evalcube.deploy.clusters import ClusterError
+from evalcube.deploy.clusters.asking import Question
+from evalcube.deploy.clusters.code import Code, State
+from evalcube.flows.config.models import ModelConfig
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.servers import is_managed
+from evalcube.storage.reach import Token
 
 _PATIENCE_SECONDS = 120.0
 """A first worker gets ready within that time: it imports evalcube, maybe over a network, on a busy machine."""

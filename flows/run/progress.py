@@ -8,9 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
-from flows.run.events import Asked, Event, Started, Traffic
-from flows.run.subscribers.duration import waits
-from flows.run.summary import Tracker
+from evalcube.flows.run.events import Asked, Event, Started, Traffic
+from evalcube.flows.run.subscribers.duration import waits
+from evalcube.flows.run.summary import Tracker
 
 RATE_SECONDS = 10.0
 """Over which rates are shown."""

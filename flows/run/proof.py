@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.key_source import check_source
-from storage.reach import Token
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.key_source import check_source
+from evalcube.storage.reach import Token
 
 
 @dataclass(frozen=True)

@@ -9,17 +9,17 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.blocks import NOTHING_KEPT, Kept, Window, window_of
-from flows.plan.grading import Arrays, trial_variables
-from flows.plan.recording import count_region, count_split_questions, receipt_of
-from flows.run.plugin import workspace
-from flows.run.tasks import BlockResult
-from flows.run.worker import Workspace
-from stages.generate.novelty import repeated
-from stages.score.counters import add_counters
-from storage.cube.ledger import Receipt, most_fingerprints
-from storage.cube.regions import Region
-from storage.errors import CubeDamagedError
+from evalcube.flows.plan.blocks import NOTHING_KEPT, Kept, Window, window_of
+from evalcube.flows.plan.grading import Arrays, trial_variables
+from evalcube.flows.plan.recording import count_region, count_split_questions, receipt_of
+from evalcube.flows.run.plugin import workspace
+from evalcube.flows.run.tasks import BlockResult
+from evalcube.flows.run.worker import Workspace
+from evalcube.stages.generate.novelty import repeated
+from evalcube.stages.score.counters import add_counters
+from evalcube.storage.cube.ledger import Receipt, most_fingerprints
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError
 
 
 def find_duplicates(run: str, task: int) -> None:

@@ -8,17 +8,17 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from deploy.servers.command import CommandServer
-from deploy.servers.llama import LlamaServer
-from deploy.servers.presets import DEFAULT_HEALTH, PRESETS, preset_command
-from deploy.servers.simulator import Simulator
-from deploy.servers.supervisor import Note, Supervisor
-from flows.config.models import ModelConfig
-from flows.config.serving import SERVED, Serve
-from flows.plan.build import request_model
-from flows.run.turns import Turns
-from flows.run.worker import Route
-from stages.infer.endpoint import Batching, Endpoint
+from evalcube.deploy.servers.command import CommandServer
+from evalcube.deploy.servers.llama import LlamaServer
+from evalcube.deploy.servers.presets import DEFAULT_HEALTH, PRESETS, preset_command
+from evalcube.deploy.servers.simulator import Simulator
+from evalcube.deploy.servers.supervisor import Note, Supervisor
+from evalcube.flows.config.models import ModelConfig
+from evalcube.flows.config.serving import SERVED, Serve
+from evalcube.flows.plan.build import request_model
+from evalcube.flows.run.turns import Turns
+from evalcube.flows.run.worker import Route
+from evalcube.stages.infer.endpoint import Batching, Endpoint
 
 LOCAL, SIMULATED = "local:", "sim:"
 _BUNDLED = "smollm2"

@@ -14,17 +14,17 @@ from typing import Any
 
 import numpy as np
 
-from deploy.clusters import Cluster, Connection, ThisProcess
-from deploy.clusters.asking import Question, ask_each
-from flows.config.models import SweepConfig
-from flows.plan.engines import origins_of, read_engines
-from flows.plan.part import Only
-from flows.plan.sampling import Sampling
-from flows.plan.store import SweepStore
-from flows.run.control import Control
-from flows.run.default_cluster import default_cluster
-from flows.run.driver import Driver
-from flows.run.events import (
+from evalcube.deploy.clusters import Cluster, Connection, ThisProcess
+from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.plan.engines import origins_of, read_engines
+from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.sampling import Sampling
+from evalcube.flows.plan.store import SweepStore
+from evalcube.flows.run.control import Control
+from evalcube.flows.run.default_cluster import default_cluster
+from evalcube.flows.run.driver import Driver
+from evalcube.flows.run.events import (
     TALLY,
     Asked,
     BlockDone,
@@ -40,27 +40,27 @@ from flows.run.events import (
     from_message,
     topic,
 )
-from flows.run.found_again import FoundAgain
-from flows.run.in_flight import make_judge_limits, make_limits
-from flows.run.interrupts import stop_on_interrupt
-from flows.run.plugin import install, plugin_name, plugin_on, task_group
-from flows.run.preflight import Admission, refuse_far_workers
-from flows.run.proof import Proof
-from flows.run.servers import serve_models
-from flows.run.spending import Spending
-from flows.run.subscribers.engine_book import EngineBook
-from flows.run.subscribers.live_file import LiveFile
-from flows.run.summarized import left_of, summarized
-from flows.run.summary import RunSummary, Tracker
-from flows.run.turns import Turns
-from flows.run.waiting import wait_for_workers
-from flows.run.worker import Route, RunContext
-from flows.run.workers import present
-from stages.infer.endpoint import Endpoint
-from stages.reply.status import COUNTERS
-from storage.cube.lease import Lease
-from storage.reach import leave_tokens
-from storage.urls import absolute
+from evalcube.flows.run.found_again import FoundAgain
+from evalcube.flows.run.in_flight import make_judge_limits, make_limits
+from evalcube.flows.run.interrupts import stop_on_interrupt
+from evalcube.flows.run.plugin import install, plugin_name, plugin_on, task_group
+from evalcube.flows.run.preflight import Admission, refuse_far_workers
+from evalcube.flows.run.proof import Proof
+from evalcube.flows.run.servers import serve_models
+from evalcube.flows.run.spending import Spending
+from evalcube.flows.run.subscribers.engine_book import EngineBook
+from evalcube.flows.run.subscribers.live_file import LiveFile
+from evalcube.flows.run.summarized import left_of, summarized
+from evalcube.flows.run.summary import RunSummary, Tracker
+from evalcube.flows.run.turns import Turns
+from evalcube.flows.run.waiting import wait_for_workers
+from evalcube.flows.run.worker import Route, RunContext
+from evalcube.flows.run.workers import present
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.reach import leave_tokens
+from evalcube.storage.urls import absolute
 
 
 class Session:

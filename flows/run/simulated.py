@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from deploy.simulator.truth import judge_headers, judged_quality, trial_headers
-from flows.plan.grading import LayerGrader, Prices
-from flows.plan.requests import Prepared
-from stages.process.assertions import layered_scores
-from stages.process.grading import Outcome
-from stages.process.reading import Reading
-from stages.reply.status import Status
+from evalcube.deploy.simulator.truth import judge_headers, judged_quality, trial_headers
+from evalcube.flows.plan.grading import LayerGrader, Prices
+from evalcube.flows.plan.requests import Prepared
+from evalcube.stages.process.assertions import layered_scores
+from evalcube.stages.process.grading import Outcome
+from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.status import Status
 
 
 def truth_of_trial(item: Prepared) -> Mapping[str, str]:

@@ -7,13 +7,13 @@ import time
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 
-from flows.config.spend import Spend
-from flows.plan.records import SPENT, Spent, read_spent
-from flows.plan.sampling import Counters
-from flows.plan.spending_budget import spent as spent_on
-from flows.run.events import Event, Traffic
-from storage.cube.space import Space
-from storage.errors import StorageError, guarded
+from evalcube.flows.config.spend import Spend
+from evalcube.flows.plan.records import SPENT, Spent, read_spent
+from evalcube.flows.plan.sampling import Counters
+from evalcube.flows.plan.spending_budget import spent as spent_on
+from evalcube.flows.run.events import Event, Traffic
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError, guarded
 
 _SAVE_SECONDS = 5.0
 _MILLION = 1e6

@@ -5,17 +5,17 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 
-from flows.config.models import SweepConfig
-from flows.plan.blocks import RegionWork
-from flows.plan.part import Only
-from flows.plan.store import SweepStore
-from flows.plan.unnamed import unnamed
-from flows.run.batch_notes import requests_in_batches
-from flows.run.control import Control
-from flows.run.limit_use import found_limits, limit_use
-from flows.run.spending import Spending
-from flows.run.summary import ModelSummary, RunSummary, Tracker
-from stages.infer.endpoint import Endpoint
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.plan.blocks import RegionWork
+from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.store import SweepStore
+from evalcube.flows.plan.unnamed import unnamed
+from evalcube.flows.run.batch_notes import requests_in_batches
+from evalcube.flows.run.control import Control
+from evalcube.flows.run.limit_use import found_limits, limit_use
+from evalcube.flows.run.spending import Spending
+from evalcube.flows.run.summary import ModelSummary, RunSummary, Tracker
+from evalcube.stages.infer.endpoint import Endpoint
 
 
 def summarized(

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.plan.unnamed import Unnamed
-from flows.run.events import (
+from evalcube.flows.plan.unnamed import Unnamed
+from evalcube.flows.run.events import (
     TALLY,
     BlockDone,
     Controlled,
@@ -24,13 +24,13 @@ from flows.run.events import (
     Traffic,
     address_of,
 )
-from flows.run.limit_use import FoundLimit, LimitUse
-from flows.run.poison_isolation import KILLED
-from flows.run.summary_words import lines_of, table_of
-from stages.analyze.render.shown import Shown
+from evalcube.flows.run.limit_use import FoundLimit, LimitUse
+from evalcube.flows.run.poison_isolation import KILLED
+from evalcube.flows.run.summary_words import lines_of, table_of
+from evalcube.stages.analyze.render.shown import Shown
 
 if TYPE_CHECKING:
-    from stages.analyze.render.table import TableSpec
+    from evalcube.stages.analyze.render.table import TableSpec
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -313,7 +313,9 @@ class Tracker:
         The mean over tasks, each point with its weight in the first plan. None of an evaluation that lacks trials of
         some ranked point: it is not to be compared with others yet.
         """
-        from stages.analyze.formulas.design import design_factors  # with `scipy`, which takes a while
+        from evalcube.stages.analyze.formulas.design import (
+            design_factors,  # with `scipy`, which takes a while
+        )
 
         with self._lock:
             started = self.started

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from flows.run.summary import ModelSummary, RunSummary
-    from stages.analyze.render.table import TableSpec
+    from evalcube.flows.run.summary import ModelSummary, RunSummary
+    from evalcube.stages.analyze.render.table import TableSpec
 
 _RECKONED = " (reckoned from max_tokens and the prompts' lengths, as no usage was reported)"
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
@@ -65,7 +65,7 @@ def table_of(summary: RunSummary) -> TableSpec:
     summary
         Of the run.
     """
-    from stages.analyze.render.table import Column, TableSpec
+    from evalcube.stages.analyze.render.table import Column, TableSpec
 
     def share(row: ModelSummary) -> str:
         return f"{100 * row.done // row.trials} %" if row.trials else "–"

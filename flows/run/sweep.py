@@ -11,35 +11,35 @@ from typing import Any, Literal
 
 import numpy as np
 
-from deploy.clusters import Cluster
-from flows.config.load import as_config
-from flows.config.models import ModelConfig, SweepConfig
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.plan.growing import extend
-from flows.plan.part import Only
-from flows.plan.plan import Plan
-from flows.plan.rescoring import regrade_older
-from flows.plan.sampling import Sampling, as_configured
-from flows.plan.shared_arrays import mend_shared
-from flows.plan.store import SweepStore, sweep_cube
-from flows.plan.trust import remember_run
-from flows.plan.unnamed import KEY, unnamed
-from flows.run.chosen_cluster import chosen_cluster
-from flows.run.driver import FLUSH_SECONDS
-from flows.run.events import Noted, Subscriber
-from flows.run.on_end import when_ended
-from flows.run.proof import missing_key
-from flows.run.servers import keyed
-from flows.run.session import Session
-from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
-from flows.run.summary import RunSummary
-from storage.cache.cache import open_cache
-from storage.cube.lease import Lease
-from storage.cube.space import Space
-from storage.errors import LeaseHeldError
-from storage.reach import clear_tokens
-from storage.urls import absolute
+from evalcube.deploy.clusters import Cluster
+from evalcube.flows.config.load import as_config
+from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.growing import extend
+from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.rescoring import regrade_older
+from evalcube.flows.plan.sampling import Sampling, as_configured
+from evalcube.flows.plan.shared_arrays import mend_shared
+from evalcube.flows.plan.store import SweepStore, sweep_cube
+from evalcube.flows.plan.trust import remember_run
+from evalcube.flows.plan.unnamed import KEY, unnamed
+from evalcube.flows.run.chosen_cluster import chosen_cluster
+from evalcube.flows.run.driver import FLUSH_SECONDS
+from evalcube.flows.run.events import Noted, Subscriber
+from evalcube.flows.run.on_end import when_ended
+from evalcube.flows.run.proof import missing_key
+from evalcube.flows.run.servers import keyed
+from evalcube.flows.run.session import Session
+from evalcube.flows.run.subscribers.notebook import NotebookDisplay, in_notebook
+from evalcube.flows.run.summary import RunSummary
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import LeaseHeldError
+from evalcube.storage.reach import clear_tokens
+from evalcube.storage.urls import absolute
 
 _WAIT_SECONDS = 1.0
 Graders = Literal["current", "pinned"]
@@ -94,7 +94,7 @@ def run(
         What becomes of replies in the cube that another version graded: ``current`` grades them again from the cache,
         ``pinned`` keeps what they were given, so that two graders meet in the cube.
     subscribers
-        Called with each event (see `flows.run.events`), always from one thread at a time.
+        Called with each event (see `evalcube.flows.run.events`), always from one thread at a time.
     flush_seconds
         Regions under way are written at least this often.
     wait
@@ -189,7 +189,7 @@ def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
         return ()
     if notebook:
         return (stack.enter_context(NotebookDisplay()),)
-    from flows.run.subscribers.display import Display
+    from evalcube.flows.run.subscribers.display import Display
 
     return (stack.enter_context(Display()),)
 

@@ -7,9 +7,10 @@
 
 * ``generate`` makes a block's trials, looks them up in the cache, and returns which of them must be asked.
 * ``infer`` asks those; replies go to the cache, and it returns what could not be delivered and why.
-  Where the sweep has judges, a second task of this stage asks them about the answers (`flows.run.judging`).
+  Where the sweep has judges, a second task of this stage asks them about the answers (`evalcube.flows.run.judging`).
 * ``process`` reads the block's replies from the cache and grades them, a few bytes per trial; one more task of this
-  stage gathers a region's blocks and writes whole chunks, the only writer of that region (`flows.run.region_tasks`).
+  stage gathers a region's blocks and writes whole chunks, the only writer of that region
+  (`evalcube.flows.run.region_tasks`).
 * ``score`` counts a region's counters from what the cube now holds, and adds such counters.
 * ``analyze`` puts the counters of some models into the cube.
 
@@ -26,18 +27,18 @@ import numpy as np
 import numpy.typing as npt
 from distributed import get_worker, secede
 
-from flows.plan.blocks import Block
-from flows.plan.grading import Arrays, columns, grade_reading, read_stored
-from flows.plan.requests import Prepared
-from flows.run.dedup import ask
-from flows.run.events import BlockDone, LookedUp, as_message, topic
-from flows.run.plugin import workspace
-from flows.run.poison_isolation import KILLED, name_trials
-from flows.run.worker import Workspace
-from stages.process.grading import Outcome
-from stages.process.reading import Reading
-from stages.reply.status import FINISHED, Status
-from storage.cube.ledger import most_fingerprints
+from evalcube.flows.plan.blocks import Block
+from evalcube.flows.plan.grading import Arrays, columns, grade_reading, read_stored
+from evalcube.flows.plan.requests import Prepared
+from evalcube.flows.run.dedup import ask
+from evalcube.flows.run.events import BlockDone, LookedUp, as_message, topic
+from evalcube.flows.run.plugin import workspace
+from evalcube.flows.run.poison_isolation import KILLED, name_trials
+from evalcube.flows.run.worker import Workspace
+from evalcube.stages.process.grading import Outcome
+from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.status import FINISHED, Status
+from evalcube.storage.cube.ledger import most_fingerprints
 
 NOT_RATED = "not rated: the cache lacks the answer"
 

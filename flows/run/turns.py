@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 
-from deploy.errors import DeployError
-from deploy.servers.supervisor import Note, Supervisor, last_words
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.supervisor import Note, Supervisor, last_words
 
 
 class Turns:

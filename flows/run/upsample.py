@@ -7,21 +7,21 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
-from deploy.clusters import Cluster
-from flows.config.models import SweepConfig
-from flows.config.precision import LEVELS, Precision
-from flows.errors import SweepError
-from flows.plan.acting import acting_config, what_is_asked
-from flows.plan.build import build_plan
-from flows.plan.records import read_notes
-from flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
-from flows.plan.spending_budget import Amount, Budget, resumed, spent
-from flows.plan.store import existing_store
-from flows.plan.targets import MOST_REPEATS, MOST_TRIALS
-from flows.run.events import Noted, Subscriber
-from flows.run.summary import RunSummary
-from flows.run.sweep import Graders, run
-from stages.analyze.formulas.allocation import Purpose
+from evalcube.deploy.clusters import Cluster
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.precision import LEVELS, Precision
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.acting import acting_config, what_is_asked
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
+from evalcube.flows.plan.spending_budget import Amount, Budget, resumed, spent
+from evalcube.flows.plan.store import existing_store
+from evalcube.flows.plan.targets import MOST_REPEATS, MOST_TRIALS
+from evalcube.flows.run.events import Noted, Subscriber
+from evalcube.flows.run.summary import RunSummary
+from evalcube.flows.run.sweep import Graders, run
+from evalcube.stages.analyze.formulas.allocation import Purpose
 
 
 def upsample(

@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 
-from deploy.clusters import Cluster, ClusterError, Connection
-from flows.run.workers import present
-from storage.cube.lease import Lease
+from evalcube.deploy.clusters import Cluster, ClusterError, Connection
+from evalcube.flows.run.workers import present
+from evalcube.storage.cube.lease import Lease
 
 _POLL_SECONDS = 0.5
 _NOTE_SECONDS = 5.0

@@ -16,25 +16,25 @@ from typing import Any
 
 from distributed import Reschedule
 
-from flows.plan.blocks import Block
-from flows.plan.grading import LayerGrader, Prices
-from flows.plan.plan import Plan
-from flows.plan.requests import Prepared, prepare_trials
-from flows.plan.targets import SampleTargets
-from flows.run.batch_notes import BatchBook
-from flows.run.events import Traffic
-from flows.run.proof import Proof
-from flows.run.simulated import truth_of_trial
-from flows.run.subscribers.prometheus import Meter
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine
-from stages.infer.jobs import Job, Slowdown
-from stages.infer.steering import UNSTEERED, Steering
-from stages.process.grading import Outcome
-from stages.process.reading import Reading
-from storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
-from storage.cube.cube import Cube
-from storage.cube.lease import check_holder
+from evalcube.flows.plan.blocks import Block
+from evalcube.flows.plan.grading import LayerGrader, Prices
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import Prepared, prepare_trials
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.run.batch_notes import BatchBook
+from evalcube.flows.run.events import Traffic
+from evalcube.flows.run.proof import Proof
+from evalcube.flows.run.simulated import truth_of_trial
+from evalcube.flows.run.subscribers.prometheus import Meter
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.jobs import Job, Slowdown
+from evalcube.stages.infer.steering import UNSTEERED, Steering
+from evalcube.stages.process.grading import Outcome
+from evalcube.stages.process.reading import Reading
+from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import check_holder
 
 _FETCHED = 64
 """Replies that a task has in memory at once: they may be megabytes each."""

@@ -11,15 +11,15 @@ from typing import Any, NamedTuple, Protocol
 
 from distributed import Client
 
-from deploy.clusters import ClusterError, Connection
-from deploy.clusters.asking import Question, ask_each, serving
-from deploy.clusters.base import PATIENCE_SECONDS
-from deploy.clusters.code import View
-from flows.run.events import Event, Noted, Slowed, Traffic, process_at
-from flows.run.plugin import plugin_name, plugin_on
-from flows.run.preflight import Admission
-from stages.infer.jobs import Slowdown
-from stages.infer.steering import UNSTEERED, Steering
+from evalcube.deploy.clusters import ClusterError, Connection
+from evalcube.deploy.clusters.asking import Question, ask_each, serving
+from evalcube.deploy.clusters.base import PATIENCE_SECONDS
+from evalcube.deploy.clusters.code import View
+from evalcube.flows.run.events import Event, Noted, Slowed, Traffic, process_at
+from evalcube.flows.run.plugin import plugin_name, plugin_on
+from evalcube.flows.run.preflight import Admission
+from evalcube.stages.infer.jobs import Slowdown
+from evalcube.stages.infer.steering import UNSTEERED, Steering
 
 _POLL_SECONDS = 1.0
 _ADMIT_SECONDS, _SECONDS_PER_WORKER = 0.1, 0.001

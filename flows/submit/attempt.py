@@ -14,9 +14,9 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from deploy.clusters.base import ClusterError
-from deploy.clusters.slurm import queue
-from flows.submit.chain import Chain, Ending
+from evalcube.deploy.clusters.base import ClusterError
+from evalcube.deploy.clusters.slurm import queue
+from evalcube.flows.submit.chain import Chain, Ending
 
 _COMPLETE, _STOPPED = 0, 130
 _SET_PARENT_DEATH_SIGNAL = 1
@@ -107,7 +107,7 @@ def _run(
 ) -> tuple[Ending, int]:
     """Run the part's sweep in a process of its own, so that its end, whatever it is, leaves somebody who notes it."""
     python = [sys.executable] if not container else ["python3"]
-    words = [*container, *python, "-P", "-m", "flows", "run", str(folder / "config.yaml")]
+    words = [*container, *python, "-P", "-m", "evalcube", "run", str(folder / "config.yaml")]
     words += ["--workers", str(workers), "--quiet", "--log", str(folder / "events.jsonl")]
     # A run that another one keeps waiting did not fail: it waits as long as its job lasts, and its successor goes on.
     words += ["--wait", str(int(walltime))]
@@ -164,7 +164,7 @@ def _finish(folder: Path) -> None:
         os.close(os.open(folder / "merge.lock", os.O_CREAT | os.O_EXCL))
     except FileExistsError:
         return
-    words = [sys.executable, "-P", "-m", "flows", "merge", cube, *parts.values()]
+    words = [sys.executable, "-P", "-m", "evalcube", "merge", cube, *parts.values()]
     if subprocess.call(words) != 0:
         (folder / "merge.lock").unlink(missing_ok=True)
         _say(f"complete, but not merged; do it with: evalcube merge {shlex.join([cube, *parts.values()])}")

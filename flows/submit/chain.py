@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from storage.files import replace_synced
+from evalcube.storage.files import replace_synced
 
 MOST_RETRIES = 3
 _GO_ON = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")

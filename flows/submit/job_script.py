@@ -7,9 +7,9 @@ import sys
 from dataclasses import replace
 from pathlib import Path
 
-from deploy.clusters.slurm.script import CAREFUL, JobSettings, sbatch_header
-from flows.config.cluster import SlurmSection
-from flows.submit.chain import MOST_RETRIES
+from evalcube.deploy.clusters.slurm.script import CAREFUL, JobSettings, sbatch_header
+from evalcube.flows.config.cluster import SlurmSection
+from evalcube.flows.submit.chain import MOST_RETRIES
 
 _NOTICE_SECONDS = 120
 """Before the walltime, in which a run ends in good order."""
@@ -62,7 +62,7 @@ def job_script(name: str, part: str, place: Path, section: SlurmSection, job: Jo
     header = sbatch_header(f"{name}-{part}", replace(job, logs=str(place)), more)
     chain = shlex.quote(str(place / "chain.json"))
     again = _TRY_AGAIN.format(chain=chain, most=MOST_RETRIES, pause=_PAUSE_SECONDS)
-    words = [section.python or sys.executable, "-P", "-m", "flows", "cluster", "attempt", str(place)]
+    words = [section.python or sys.executable, "-P", "-m", "evalcube", "cluster", "attempt", str(place)]
     words += ["--workers", str(section.cores)]
     words += ["--container", section.container] if section.container else []
     # Looked for first: where `exec` fails, a shell has forgotten what it was to do then.

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from deploy.clusters.slurm.script import slug
-from flows.config.models import SweepConfig
-from flows.errors import SweepError
-from storage.urls import absolute
+from evalcube.deploy.clusters.slurm.script import slug
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.errors import SweepError
+from evalcube.storage.urls import absolute
 
 
 @dataclass(frozen=True)

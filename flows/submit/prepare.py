@@ -11,22 +11,22 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from deploy.clusters.base import ClusterError
-from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.script import clock, slug
-from flows.config.cluster import SlurmSection
-from flows.config.models import SweepConfig
-from flows.config.sites import cluster_section
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.run.chosen_cluster import job_settings
-from flows.submit.chain import Chain
-from flows.submit.job_script import job_script
-from flows.submit.parts import Part, cut
-from flows.submit.records import Submission, SubmittedPart, alone, remember, submissions_of
-from flows.submit.watch import live_jobs
-from storage.cube.address import space_of
-from storage.urls import absolute
+from evalcube.deploy.clusters.base import ClusterError
+from evalcube.deploy.clusters.slurm import queue
+from evalcube.deploy.clusters.slurm.script import clock, slug
+from evalcube.flows.config.cluster import SlurmSection
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.sites import cluster_section
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.run.chosen_cluster import job_settings
+from evalcube.flows.submit.chain import Chain
+from evalcube.flows.submit.job_script import job_script
+from evalcube.flows.submit.parts import Part, cut
+from evalcube.flows.submit.records import Submission, SubmittedPart, alone, remember, submissions_of
+from evalcube.flows.submit.watch import live_jobs
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.urls import absolute
 
 _JOBS = 12
 """Of a chain, if nothing else is said."""
@@ -78,7 +78,7 @@ def prepare(
     cluster
         Name or file of a cluster of kind slurm; default: the config's.
     groups, together
-        See `flows.submit.parts.cut`.
+        See `evalcube.flows.submit.parts.cut`.
     total
         Seconds of walltime of all jobs of a chain together; default: twelve jobs.
 

@@ -10,9 +10,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from flows.plan.trust import own_record, state_folder
-from storage.files import locked, replace_synced
-from storage.urls import resolved
+from evalcube.flows.plan.trust import own_record, state_folder
+from evalcube.storage.files import locked, replace_synced
+from evalcube.storage.urls import resolved
 
 _READ_BYTES = 5_000_000
 _LOCK = "submit.lock"

@@ -14,12 +14,12 @@ import tarfile
 from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
-from deploy.clusters.slurm.queue import printable
-from deploy.clusters.slurm.script import slug
-from flows.config.models import SweepConfig
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.submit.records import Submission, remember, submissions_of
+from evalcube.deploy.clusters.slurm.queue import printable
+from evalcube.deploy.clusters.slurm.script import slug
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.submit.records import Submission, remember, submissions_of
 
 _SECONDS = 120
 _CONFIG = "sweep.yaml"

@@ -8,10 +8,10 @@ from dataclasses import replace
 from pathlib import Path
 
 from evalcube import EvalcubeError
-from flows.cubes.status import cube_status
-from flows.errors import SweepError
-from flows.submit.chain import Chain, Outlook
-from flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.submit.chain import Chain, Outlook
+from evalcube.flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
 
 _LOG_LINES = 5
 """Of a job's log that are shown."""
@@ -59,14 +59,14 @@ def live_jobs(submission: Submission) -> set[int]:
 def _live_states(part: SubmittedPart) -> dict[int, str]:
     """Number -> state of the jobs of a part that wait or run."""
     # Here, not above: it loads Dask, and `status` of a sweep that nobody submitted is quick without.
-    from deploy.clusters.slurm import queue
+    from evalcube.deploy.clusters.slurm import queue
 
     return {number: state.state for number, state in queue.states(part.job_name).items() if state.live}
 
 
 def _live(known: Sequence[Submission]) -> list[Submission]:
     """Those that go on; where Slurm does not answer, those of which it is not known that they do not."""
-    from deploy.clusters.base import ClusterError
+    from evalcube.deploy.clusters.base import ClusterError
 
     found: list[Submission] = []
     for one in known:
@@ -115,7 +115,7 @@ def cancel(submission: Submission) -> int:
     ClusterError
         If Slurm does not answer.
     """
-    from deploy.clusters.slurm import queue
+    from evalcube.deploy.clusters.slurm import queue
 
     ended = 0
     for part in submission.parts:
@@ -132,7 +132,7 @@ def cancel(submission: Submission) -> int:
 
 
 def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
-    from deploy.clusters.base import ClusterError
+    from evalcube.deploy.clusters.base import ClusterError
 
     live: dict[int, str] | None = None
     with suppress(ClusterError):
@@ -158,7 +158,7 @@ def _logs(submission: Submission, part: SubmittedPart) -> dict[int, Path]:
 
 
 def _last_lines(log: Path) -> tuple[str, ...]:
-    from deploy.clusters.slurm.log import last_lines
+    from evalcube.deploy.clusters.slurm.log import last_lines
 
     try:
         return tuple(last_lines(log, _LOG_LINES))

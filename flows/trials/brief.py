@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
-from flows.plan.points import telling
-from flows.trials.columns import TrialColumn
-from flows.trials.harmless import visible
-from stages.analyze.render.shown import WIDTH
-from stages.analyze.render.table import GAP, NAME_ENOUGH, NAME_WIDTH, Column, TableSpec
-from stages.analyze.render.text import ABSENT
+from evalcube.flows.plan.points import telling
+from evalcube.flows.trials.columns import TrialColumn
+from evalcube.flows.trials.harmless import visible
+from evalcube.stages.analyze.render.shown import WIDTH
+from evalcube.stages.analyze.render.table import GAP, NAME_ENOUGH, NAME_WIDTH, Column, TableSpec
+from evalcube.stages.analyze.render.text import ABSENT
 
 if TYPE_CHECKING:
-    from flows.trials.read import Trials
+    from evalcube.flows.trials.read import Trials
 
 FIRST = 20
 """Rows that are shown if nobody says how many."""
@@ -104,7 +104,7 @@ def brief_table(
     columns
         Of the rows.
     rows
-        As `flows.trials.read.Trials.rows` has them.
+        As `evalcube.flows.trials.read.Trials.rows` has them.
     notes
         Sentences below the table.
     width

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from flows.config.near_names import close_name
-from flows.errors import SweepError, need_text
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.errors import SweepError, need_text
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from flows.plan.plan import Plan
+    from evalcube.flows.plan.plan import Plan
 
 Kind = Literal["text", "integer", "single", "number", "flag", "texts", "messages", "opinions"]
 """What a cell holds: a text, a whole number, a number in single or double precision, yes or no, a list of texts, of

@@ -12,16 +12,16 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.exchange import status_name
-from flows.cubes.selection import Part, checked_option
-from flows.cubes.sides import Side, SideBySide, side_by_side
-from flows.errors import SweepError
-from flows.plan.points import differing
-from flows.trials.columns import COLUMNS
-from flows.trials.opened import OpenCube
-from flows.trials.texts import AT_ONCE, Texts
-from stages.analyze.labelled.pairing import TRUNCATED, Pair
-from stages.reply.status import Status
+from evalcube.flows.cubes.exchange import status_name
+from evalcube.flows.cubes.selection import Part, checked_option
+from evalcube.flows.cubes.sides import Side, SideBySide, side_by_side
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.points import differing
+from evalcube.flows.trials.columns import COLUMNS
+from evalcube.flows.trials.opened import OpenCube
+from evalcube.flows.trials.texts import AT_ONCE, Texts
+from evalcube.stages.analyze.labelled.pairing import TRUNCATED, Pair
+from evalcube.stages.reply.status import Status
 
 _QUESTION = ("prompt", "reference", "row_id")
 _REPLY = ("answer", "response", "reasoning")
@@ -294,7 +294,7 @@ def flips(
     Parameters
     ----------
     cubes, models, part, repeats
-        As for `flows.cubes.sides.side_by_side`.
+        As for `evalcube.flows.cubes.sides.side_by_side`.
     truncated
         "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
     cache

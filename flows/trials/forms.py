@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.cubes.outputs import new_file
-from flows.trials.columns import TrialColumn
-from flows.trials.harmless import csv_text
-from flows.trials.read import Trials
-from flows.trials.values import Labels, Values
+from evalcube.flows.cubes.outputs import new_file
+from evalcube.flows.trials.columns import TrialColumn
+from evalcube.flows.trials.harmless import csv_text
+from evalcube.flows.trials.read import Trials
+from evalcube.flows.trials.values import Labels, Values
 
 _NUMERIC = ("integer", "single", "number")
 _GROUP_BYTES = 64_000_000

@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from flows.cubes.exchange import ANSWERED
-from flows.trials.columns import TrialColumn
-from flows.trials.opened import OpenCube
-from flows.trials.rows import Rows, count
-from flows.trials.values import Labels, Numbers, Values
-from stages.reply.status import Status
+from evalcube.flows.cubes.exchange import ANSWERED
+from evalcube.flows.trials.columns import TrialColumn
+from evalcube.flows.trials.opened import OpenCube
+from evalcube.flows.trials.rows import Rows, count
+from evalcube.flows.trials.values import Labels, Numbers, Values
+from evalcube.stages.reply.status import Status
 
 _NEEDS: Mapping[str, Sequence[str]] = {
     "trial": (),

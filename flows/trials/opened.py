@@ -12,18 +12,18 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.cubes.reader import Reader
-from flows.errors import SweepError, no_bare_text
-from flows.plan.plan import Plan, PlannedCell, TaskPlan
-from flows.plan.records import priced_models
-from flows.plan.row_ids import ROW_ID
-from flows.plan.targets import SampleTargets
-from flows.trials.columns import PARAM, TrialColumn
-from flows.trials.rows import Rows
-from flows.trials.values import Labels
-from stages.generate.stream import canonical_json
-from storage.cube.cube import Cube
-from storage.urls import redacted
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
+from evalcube.flows.plan.records import priced_models
+from evalcube.flows.plan.row_ids import ROW_ID
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.trials.columns import PARAM, TrialColumn
+from evalcube.flows.trials.rows import Rows
+from evalcube.flows.trials.values import Labels
+from evalcube.stages.generate.stream import canonical_json
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.urls import redacted
 
 MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "latency",
             "guess_chance", "fact", "behavior", "judge", ROW_ID)  # fmt: skip
@@ -42,7 +42,10 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
     measured: dict[str, object] = {}
     if not where:
         return (), measured
-    from flows.cubes.filters import read_condition, split_condition  # with xarray, which takes a while
+    from evalcube.flows.cubes.filters import (  # with xarray, which takes a while
+        read_condition,
+        split_condition,
+    )
 
     if isinstance(where, Mapping):
         measured = {name: condition for name, condition in where.items() if name in MEASURED}
@@ -88,7 +91,7 @@ class OpenCube:
     address
         Of the cube.
     where
-        objects on models and points, as `flows.cubes.filters.checked_where` takes them.
+        objects on models and points, as `evalcube.flows.cubes.filters.checked_where` takes them.
     cache
         Address of the response cache, or several; default: the one at hand.
 
@@ -117,10 +120,10 @@ class OpenCube:
             self._select(where)
 
     def _select(self, where: Any) -> None:  # noqa: ANN401
-        from flows.cubes.design import with_design  # with xarray, which takes a while
-        from flows.cubes.filters import checked_where
-        from flows.cubes.selection import refused
-        from stages.analyze.labelled.selection import keys, select
+        from evalcube.flows.cubes.design import with_design  # with xarray, which takes a while
+        from evalcube.flows.cubes.filters import checked_where
+        from evalcube.flows.cubes.selection import refused
+        from evalcube.stages.analyze.labelled.selection import keys, select
 
         dataset = with_design(self.cube.summary())
         table = keys(dataset)

@@ -9,26 +9,26 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from flows.errors import SweepError, need_addresses, need_number, no_bare_text
-from flows.plan.points import differing
-from flows.plan.row_ids import ROW_ID
-from flows.trials import rows as places
-from flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
-from flows.trials.measured import arrays_of, measured
-from flows.trials.opened import OpenCube, split_where
-from flows.trials.rows import Rows
-from flows.trials.scan import Wanted, check_status, scan
-from flows.trials.search import Search
-from flows.trials.sorting import Order
-from flows.trials.texts import AT_ONCE, Texts
-from flows.trials.values import Plain, Values
-from stages.analyze.render.shown import Shown
+from evalcube.flows.errors import SweepError, need_addresses, need_number, no_bare_text
+from evalcube.flows.plan.points import differing
+from evalcube.flows.plan.row_ids import ROW_ID
+from evalcube.flows.trials import rows as places
+from evalcube.flows.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
+from evalcube.flows.trials.measured import arrays_of, measured
+from evalcube.flows.trials.opened import OpenCube, split_where
+from evalcube.flows.trials.rows import Rows
+from evalcube.flows.trials.scan import Wanted, check_status, scan
+from evalcube.flows.trials.search import Search
+from evalcube.flows.trials.sorting import Order
+from evalcube.flows.trials.texts import AT_ONCE, Texts
+from evalcube.flows.trials.values import Plain, Values
+from evalcube.stages.analyze.render.shown import Shown
 
 if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from stages.analyze.render.table import TableSpec
+    from evalcube.stages.analyze.render.table import TableSpec
 
 _NO_ARROW = "Run: pip install 'evalcube[parquet]'"
 
@@ -232,7 +232,7 @@ class Trials(Shown):
         return list(self.rows())
 
     def _table(self) -> TableSpec:
-        from flows.trials.brief import first_rows
+        from evalcube.flows.trials.brief import first_rows
 
         return first_rows(self)
 

@@ -9,14 +9,14 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from flows.config.near_names import close_name
-from flows.cubes.exchange import ANSWERED
-from flows.errors import SweepError, need_text
-from flows.plan.row_ids import ROW_ID
-from flows.trials.opened import OpenCube, fulfils
-from flows.trials.rows import Rows
-from stages.reply.status import FINISHED, Status
-from storage.cube.schema import LAYERS, VARIABLES
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.cubes.exchange import ANSWERED
+from evalcube.flows.errors import SweepError, need_text
+from evalcube.flows.plan.row_ids import ROW_ID
+from evalcube.flows.trials.opened import OpenCube, fulfils
+from evalcube.flows.trials.rows import Rows
+from evalcube.stages.reply.status import FINISHED, Status
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
 
 _FINISHED = tuple(status.name.lower() for status in FINISHED)
 STATUSES = (*(status.name.lower() for status in Status), ANSWERED)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from flows.config.near_names import close_name
-from flows.errors import SweepError, need_text
-from flows.trials.columns import TEXTS
-from stages.process.assertions.model import UnmeasuredError
-from stages.process.assertions.patterns import SECONDS, compile_pattern, search
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.errors import SweepError, need_text
+from evalcube.flows.trials.columns import TEXTS
+from evalcube.stages.process.assertions.model import UnmeasuredError
+from evalcube.stages.process.assertions.patterns import SECONDS, compile_pattern, search
 
 _MOST_SLOW = 5
 """Texts that a regular expression may run out of time on before it is given up."""

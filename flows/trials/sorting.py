@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from flows.errors import SweepError, need_text
-from flows.trials import rows as places
-from flows.trials.columns import TrialColumn, chosen
-from flows.trials.rows import Rows
-from flows.trials.values import Numbers, Values
+from evalcube.flows.errors import SweepError, need_text
+from evalcube.flows.trials import rows as places
+from evalcube.flows.trials.columns import TrialColumn, chosen
+from evalcube.flows.trials.rows import Rows
+from evalcube.flows.trials.values import Numbers, Values
 
 _NUMERIC = ("integer", "single", "number", "flag")
 _SORTABLE = (*_NUMERIC, "text")

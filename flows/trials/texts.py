@@ -12,20 +12,20 @@ from typing import Any
 
 import numpy as np
 
-from flows.config.templates import Message
-from flows.cubes.exchange import Answered, read_answer, row_of
-from flows.plan.criteria import CriteriaBook
-from flows.plan.evaluations import Evaluation
-from flows.plan.judges import opinion_keys, read_opinion
-from flows.plan.own_replies import Asked
-from flows.plan.requests import messages_request, trial_messages
-from flows.trials.columns import TrialColumn
-from flows.trials.opened import OpenCube
-from flows.trials.rows import Rows
-from flows.trials.values import Plain, Values
-from stages.generate import Cell, Trial
-from storage.cache.cache import Cache
-from storage.cube.regions import Region
+from evalcube.flows.config.templates import Message
+from evalcube.flows.cubes.exchange import Answered, read_answer, row_of
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.judges import opinion_keys, read_opinion
+from evalcube.flows.plan.own_replies import Asked
+from evalcube.flows.plan.requests import messages_request, trial_messages
+from evalcube.flows.trials.columns import TrialColumn
+from evalcube.flows.trials.opened import OpenCube
+from evalcube.flows.trials.rows import Rows
+from evalcube.flows.trials.values import Plain, Values
+from evalcube.stages.generate import Cell, Trial
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.regions import Region
 
 AT_ONCE = 512
 """Rows whose replies are in memory at once."""

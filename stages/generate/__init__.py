@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-from stages.generate.axes import Axis, Density, Window
-from stages.generate.base import Cell, Task, TaskParams, Trial
-from stages.generate.dataset import Dataset
-from stages.generate.errors import TaskError
-from stages.generate.manifold import Entry, Point, expand, find_problems
-from stages.generate.plugins import installed, with_plugins
-from stages.generate.tasks.arithmetic import Arithmetic
-from stages.generate.tasks.boolean import Boolean
-from stages.generate.tasks.brackets import Brackets
-from stages.generate.tasks.cars import Cars
-from stages.generate.tasks.dates import Dates
-from stages.generate.tasks.jsonpath import Jsonpath
-from stages.generate.tasks.letters import Letters
-from stages.generate.tasks.movies import Movies
-from stages.generate.tasks.objects import Objects
-from stages.generate.tasks.sequence import Sequence
-from stages.generate.tasks.shapes import Shapes
-from stages.generate.tasks.shuffle import Shuffle
-from stages.generate.tasks.sort import Sort
-from stages.generate.tasks.tables import Tables
+from evalcube.stages.generate.axes import Axis, Density, Window
+from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
+from evalcube.stages.generate.dataset import Dataset
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.manifold import Entry, Point, expand, find_problems
+from evalcube.stages.generate.plugins import installed, with_plugins
+from evalcube.stages.generate.tasks.arithmetic import Arithmetic
+from evalcube.stages.generate.tasks.boolean import Boolean
+from evalcube.stages.generate.tasks.brackets import Brackets
+from evalcube.stages.generate.tasks.cars import Cars
+from evalcube.stages.generate.tasks.dates import Dates
+from evalcube.stages.generate.tasks.jsonpath import Jsonpath
+from evalcube.stages.generate.tasks.letters import Letters
+from evalcube.stages.generate.tasks.movies import Movies
+from evalcube.stages.generate.tasks.objects import Objects
+from evalcube.stages.generate.tasks.sequence import Sequence
+from evalcube.stages.generate.tasks.shapes import Shapes
+from evalcube.stages.generate.tasks.shuffle import Shuffle
+from evalcube.stages.generate.tasks.sort import Sort
+from evalcube.stages.generate.tasks.tables import Tables
 
 __all__ = [
     "TASKS",

@@ -15,8 +15,8 @@ from typing import ClassVar, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
-from stages.generate.errors import TaskError
-from stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed
 
 
 class TaskParams(BaseModel):
@@ -243,7 +243,7 @@ class Cell:
     params: TaskParams = field(compare=False)  # ... and what matters of these
     seed: int
     id: str = field(init=False)
-    """See `stages.generate.stream.cell_id`."""
+    """See `evalcube.stages.generate.stream.cell_id`."""
     _prefix: bytes = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:

@@ -6,8 +6,8 @@ import math
 import pickle
 from collections.abc import Callable, Iterator
 
-from stages.generate.base import Cell, Task, TaskParams, Trial
-from stages.generate.errors import TaskError
+from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
+from evalcube.stages.generate.errors import TaskError
 
 HOSTILE = (
     "",

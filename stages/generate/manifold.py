@@ -12,10 +12,10 @@ from typing import Literal, get_args, get_origin
 from pydantic import ValidationError
 from pydantic.fields import FieldInfo
 
-from stages.generate.axes import Axis, Density
-from stages.generate.base import Task, TaskParams
-from stages.generate.errors import TaskError
-from stages.generate.stream import canonical_json
+from evalcube.stages.generate.axes import Axis, Density
+from evalcube.stages.generate.base import Task, TaskParams
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.stream import canonical_json
 
 MAX_POINTS = 100_000
 """Points that one entry may expand to; a larger grid is taken for a mistake."""

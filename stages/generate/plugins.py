@@ -8,8 +8,8 @@ from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 
-from stages.generate.base import Task, TaskParams
-from stages.generate.errors import TaskError
+from evalcube.stages.generate.base import Task, TaskParams
+from evalcube.stages.generate.errors import TaskError
 
 GROUP = "evalcube.tasks"
 """Entry point group; a plugin's object is a `Task` subclass or an instance of one."""

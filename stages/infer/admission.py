@@ -1,7 +1,7 @@
 """Admits requests to an endpoint in the order in which they came, as fast as its limits allow.
 
-The limits themselves are pure (`stages.infer.rates.Throttle`); here are their clock, and those who wait. Everything
-runs on one event loop, so that between two awaits nothing changes.
+The limits themselves are pure (`evalcube.stages.infer.rates.Throttle`); here are their clock, and those who wait.
+Everything runs on one event loop, so that between two awaits nothing changes.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stages.infer.limiter import Limiter, News
-from stages.infer.rates import Share, Throttle
+from evalcube.stages.infer.limiter import Limiter, News
+from evalcube.stages.infer.rates import Share, Throttle
 
 _SHORTEST_SLEEP = 0.001
 
@@ -41,7 +41,7 @@ class Mark(NamedTuple):
     in_flight: int
     """Requests in flight when it started, itself among them."""
     epoch: int
-    """See `stages.infer.aimd.Window.epoch`: an overload may have been acted upon meanwhile."""
+    """See `evalcube.stages.infer.aimd.Window.epoch`: an overload may have been acted upon meanwhile."""
 
 
 class Admission:

@@ -1,6 +1,6 @@
 """How each API is asked: its path, its headers, and how messages and sampler become a request's fields.
 
-One entry of `APIS` is one kind of endpoint. What its replies look like is in `stages.reply.forms`.
+One entry of `APIS` is one kind of endpoint. What its replies look like is in `evalcube.stages.reply.forms`.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
+from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
 
 Messages = Sequence[Mapping[str, object]]
 Fields = dict[str, object]

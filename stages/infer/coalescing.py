@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from concurrent.futures import Future
 
-from stages.infer.jobs import Job, Result
+from evalcube.stages.infer.jobs import Job, Result
 
 
 class Block:

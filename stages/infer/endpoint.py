@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from evalcube import EvalcubeError
-from stages.infer.apis import APIS
-from stages.infer.rates import Quota
-from stages.reply.forms import CHAT
+from evalcube.stages.infer.apis import APIS
+from evalcube.stages.infer.rates import Quota
+from evalcube.stages.reply.forms import CHAT
 
 if TYPE_CHECKING:
     import ssl
@@ -66,7 +66,7 @@ class Endpoint:
     patience: float = 600.0
     """Seconds for which a request that is refused because of a limit is tried again, whatever `retries` is."""
     backoff_base: float = 0.5
-    """Seconds before the first retry; see `stages.infer.retry.backoff`."""
+    """Seconds before the first retry; see `evalcube.stages.infer.retry.backoff`."""
     response_bytes: int = 4_000_000
     """Bound on one response body, decompressed."""
     headers: Mapping[str, str] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class Endpoint:
     ca_file: str | None = None
     """PEM file of certificate authorities that are believed, too; read on the worker."""
     api: str = CHAT
-    """One of `stages.infer.apis.APIS`."""
+    """One of `evalcube.stages.infer.apis.APIS`."""
     stream: bool = False
     """Whether replies come in a stream of events; the record is the same but for the time to the first token."""
     batch: Batching | None = None

@@ -1,7 +1,8 @@
 """What an engine knows of a queue of requests to one endpoint, whichever way they travel.
 
-`stages.infer.queue.HttpQueue` sends each request by itself, `stages.infer.batch.queue.BatchQueue` many together. All
-methods belong to the event loop's thread; only `learned`, `news`, `found`, `idle` and `paused` are read from others.
+`evalcube.stages.infer.queue.HttpQueue` sends each request by itself, `evalcube.stages.infer.batch.queue.BatchQueue`
+many together. All methods belong to the event loop's thread; only `learned`, `news`, `found`, `idle` and `paused` are
+read from others.
 """
 
 from __future__ import annotations
@@ -11,17 +12,17 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable
 
-from stages.infer.coalescing import SharedJob
-from stages.infer.endpoint import Endpoint
-from stages.infer.engines import EngineInfo
-from stages.infer.jobs import Found, Result, Slowdown, Stats
-from stages.infer.key_source import KeyHolder
-from stages.infer.limiter import NO_NEWS, News
-from stages.infer.rates import Quota
-from stages.infer.reply import Reply
-from stages.infer.retry import Breaker
-from stages.infer.wire import Sender, connector
-from stages.infer.writer import Writer
+from evalcube.stages.infer.coalescing import SharedJob
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engines import EngineInfo
+from evalcube.stages.infer.jobs import Found, Result, Slowdown, Stats
+from evalcube.stages.infer.key_source import KeyHolder
+from evalcube.stages.infer.limiter import NO_NEWS, News
+from evalcube.stages.infer.rates import Quota
+from evalcube.stages.infer.reply import Reply
+from evalcube.stages.infer.retry import Breaker
+from evalcube.stages.infer.wire import Sender, connector
+from evalcube.stages.infer.writer import Writer
 
 
 class EndpointQueue(ABC):

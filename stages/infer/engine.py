@@ -13,18 +13,18 @@ import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 
-from stages.infer.batch.note import Batches
-from stages.infer.batch.queue import BatchQueue
-from stages.infer.coalescing import Block, SharedJob
-from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.endpoint_queue import EndpointQueue
-from stages.infer.engines import EngineInfo
-from stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
-from stages.infer.limiter import NO_NEWS, News, news_since
-from stages.infer.queue import HttpQueue
-from stages.infer.rates import Quota, strictest
-from stages.infer.steering import UNSTEERED, Steering
-from stages.infer.writer import Store, Writer
+from evalcube.stages.infer.batch.note import Batches
+from evalcube.stages.infer.batch.queue import BatchQueue
+from evalcube.stages.infer.coalescing import Block, SharedJob
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.endpoint_queue import EndpointQueue
+from evalcube.stages.infer.engines import EngineInfo
+from evalcube.stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
+from evalcube.stages.infer.limiter import NO_NEWS, News, news_since
+from evalcube.stages.infer.queue import HttpQueue
+from evalcube.stages.infer.rates import Quota, strictest
+from evalcube.stages.infer.steering import UNSTEERED, Steering
+from evalcube.stages.infer.writer import Store, Writer
 
 if sys.platform == "win32":  # uvloop is not made for it
     from asyncio import new_event_loop

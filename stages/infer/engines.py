@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator
 from typing import NamedTuple
 
-from stages.reply.body import short_text
+from evalcube.stages.reply.body import short_text
 
 LISTING = "models"
 """Path of the list of models, below the base URL; others begin with / and are below the server's root."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from stages.infer.admission import Admission, Mark
-from stages.infer.jobs import Slowdown
-from stages.infer.limiter import NO_NEWS
-from stages.infer.reply import Reply
-from stages.infer.retry import is_let_through, is_overload, is_refusal, longest_pause, pause_reason
+from evalcube.stages.infer.admission import Admission, Mark
+from evalcube.stages.infer.jobs import Slowdown
+from evalcube.stages.infer.limiter import NO_NEWS
+from evalcube.stages.infer.reply import Reply
+from evalcube.stages.infer.retry import is_let_through, is_overload, is_refusal, longest_pause, pause_reason
 
 _SAME_OVERLOAD_SECONDS = 2.0
 """What other workers report within this time is the overload that this worker saw itself."""
@@ -37,7 +37,7 @@ class Feedback:
         self.paused = (-math.inf, "")
         """End of the pause that lasts longest, and why."""
         self.learned = (0, -math.inf, "")
-        """See `stages.infer.endpoint_queue.EndpointQueue.learned`."""
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.learned`."""
 
     @property
     def shut_seconds(self) -> float:

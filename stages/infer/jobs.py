@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from stages.infer.limiter import NO_NEWS, News
-from stages.infer.reply import Reply
+from evalcube.stages.infer.limiter import NO_NEWS, News
+from evalcube.stages.infer.reply import Reply
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,7 +17,7 @@ class Job:
     """One request to send."""
 
     digest: str
-    """See `stages.infer.request.Request`."""
+    """See `evalcube.stages.infer.request.Request`."""
     body: bytes
     """Sent as it stands, but for the ending that asks for a stream."""
     headers: Mapping[str, str] | None = None
@@ -31,7 +31,7 @@ class Result:
     kind: str
     """``stored``, ``failed`` or ``skipped`` (never sent, because the run stops)."""
     cause: str = ""
-    """See `stages.infer.reply.Reply.cause`."""
+    """See `evalcube.stages.infer.reply.Reply.cause`."""
     detail: str = ""
     """What the endpoint said of a failure, on one line, for people."""
     attempts: int = 0
@@ -68,7 +68,7 @@ class Slowdown:
     pause: float
     """Seconds in which nothing should start."""
     reason: str = ""
-    """Why, for people; see `stages.infer.retry.pause_reason`."""
+    """Why, for people; see `evalcube.stages.infer.retry.pause_reason`."""
     news: News = NO_NEWS
     """What it learned of limits that nobody declared."""
 
@@ -82,7 +82,7 @@ class Waiting:
     seconds: float
     """Until it is asked again."""
     reason: str
-    """Why, for people; see `stages.infer.retry.pause_reason`."""
+    """Why, for people; see `evalcube.stages.infer.retry.pause_reason`."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,7 +18,7 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
-from stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 
 _LONGEST_KEY = 16_384
 """Bytes; tokens of identity providers have a few thousand."""

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from stages.infer.aimd import Window
-from stages.infer.concurrency import InFlightEvidence
-from stages.infer.pacing import Pace, Turns
-from stages.infer.rate_finder import RateFinder
+from evalcube.stages.infer.aimd import Window
+from evalcube.stages.infer.concurrency import InFlightEvidence
+from evalcube.stages.infer.pacing import Pace, Turns
+from evalcube.stages.infer.rate_finder import RateFinder
 
 _NOTICE_SECONDS = 2.0
 """Until all workers have heard of another pace."""

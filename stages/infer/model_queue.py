@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 
-from stages.infer.coalescing import SharedJob
-from stages.infer.endpoint import Endpoint
-from stages.infer.reply import Reply
-from stages.infer.retry import Breaker
-from stages.infer.token_estimate import TokenEstimate
-from stages.infer.wire import Sender
+from evalcube.stages.infer.coalescing import SharedJob
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.reply import Reply
+from evalcube.stages.infer.retry import Breaker
+from evalcube.stages.infer.token_estimate import TokenEstimate
+from evalcube.stages.infer.wire import Sender
 
 
 class ModelQueue:

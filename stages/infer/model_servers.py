@@ -5,12 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Coroutine, Mapping
 
-from stages.infer.endpoint import Endpoint
-from stages.infer.engines import EngineInfo, identification
-from stages.infer.jobs import Job, Stats
-from stages.infer.model_queue import ModelQueue
-from stages.infer.replicas import Replicas
-from stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engines import EngineInfo, identification
+from evalcube.stages.infer.jobs import Job, Stats
+from evalcube.stages.infer.model_queue import ModelQueue
+from evalcube.stages.infer.replicas import Replicas
+from evalcube.stages.infer.reply import Reply, RetryClass
 
 _MOST_MOVES = 3
 """Times that a request goes on to another server, or waits for its own, because that went while it was there."""
@@ -36,7 +36,7 @@ class ModelServers:
         """By digest, how often servers went while a request that is in hand was there."""
         self._watchers: set[asyncio.Task[None]] = set()
         self.engines: dict[tuple[str, int], EngineInfo] = {}
-        """See `stages.infer.endpoint_queue.EndpointQueue.engines`."""
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.engines`."""
         # One server that nobody starts again needs none of it, and pays for none of it.
         several = len(endpoint.urls) > 1 or endpoint.outage > 0.0
         self._replicas = Replicas(endpoint, self._is_there, self._watch, self._back) if several else None

@@ -8,19 +8,19 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
 from functools import partial
 
-from stages.infer.admission import Admission
-from stages.infer.coalescing import SharedJob
-from stages.infer.endpoint import Endpoint
-from stages.infer.endpoint_queue import EndpointQueue
-from stages.infer.engines import EngineInfo
-from stages.infer.feedback import Feedback
-from stages.infer.jobs import Found, Job, Result, Slowdown, Stats
-from stages.infer.limiter import News
-from stages.infer.model_queue import ModelQueue
-from stages.infer.model_servers import ModelServers
-from stages.infer.rates import Quota
-from stages.infer.reply import Reply
-from stages.infer.retry import (
+from evalcube.stages.infer.admission import Admission
+from evalcube.stages.infer.coalescing import SharedJob
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.endpoint_queue import EndpointQueue
+from evalcube.stages.infer.engines import EngineInfo
+from evalcube.stages.infer.feedback import Feedback
+from evalcube.stages.infer.jobs import Found, Job, Result, Slowdown, Stats
+from evalcube.stages.infer.limiter import News
+from evalcube.stages.infer.model_queue import ModelQueue
+from evalcube.stages.infer.model_servers import ModelServers
+from evalcube.stages.infer.rates import Quota
+from evalcube.stages.infer.reply import Reply
+from evalcube.stages.infer.retry import (
     Breaker,
     backoff,
     concerns_model,
@@ -31,8 +31,8 @@ from stages.infer.retry import (
     retry,
     turn_of,
 )
-from stages.infer.wire import Sender
-from stages.infer.writer import Writer
+from evalcube.stages.infer.wire import Sender
+from evalcube.stages.infer.writer import Writer
 
 _FIRST_RETRIES = 2
 """Of a model's first request, where it cannot be asked at all as it seems."""
@@ -54,7 +54,7 @@ class HttpQueue(EndpointQueue):
     Parameters
     ----------
     endpoint, stats, writer
-        See `stages.infer.endpoint_queue.EndpointQueue`.
+        See `evalcube.stages.infer.endpoint_queue.EndpointQueue`.
     quota
         The endpoint's limits, for the whole cluster.
     """
@@ -94,7 +94,7 @@ class HttpQueue(EndpointQueue):
         return self._feedback.paused if held or waiting else None
 
     def add(self, name: str, endpoint: Endpoint) -> None:
-        """Serve a model too; see `stages.infer.endpoint_queue.EndpointQueue.add`."""
+        """Serve a model too; see `evalcube.stages.infer.endpoint_queue.EndpointQueue.add`."""
         if name not in self._models:
             model = ModelQueue(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
             model.down = self._down
@@ -148,27 +148,27 @@ class HttpQueue(EndpointQueue):
                 model.revive()
 
     def slow_down(self, slowdown: Slowdown) -> None:
-        """See `stages.infer.feedback.Feedback.slow_down`."""
+        """See `evalcube.stages.infer.feedback.Feedback.slow_down`."""
         self._feedback.slow_down(slowdown)
 
     @property
     def learned(self) -> tuple[int, float, str]:
-        """See `stages.infer.endpoint_queue.EndpointQueue.learned`."""
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.learned`."""
         return self._feedback.learned
 
     @property
     def engines(self) -> dict[tuple[str, int], EngineInfo]:
-        """See `stages.infer.endpoint_queue.EndpointQueue.engines`."""
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.engines`."""
         return self._servers.engines
 
     @property
     def news(self) -> News:
-        """See `stages.infer.endpoint_queue.EndpointQueue.news`."""
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.news`."""
         return self._admission.limiter.news
 
     @property
     def found(self) -> Found:
-        """See `stages.infer.endpoint_queue.EndpointQueue.found`."""
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found`."""
         limiter = self._admission.limiter
         return Found(limiter.found_rate, limiter.found_connections)
 

@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from stages.infer.chance import ChanceRefusals
+from evalcube.stages.infer.chance import ChanceRefusals
 
 _TOLERATED = 0.07
 """Share of refused requests below which an endpoint is not slowed down."""

@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from stages.infer.aimd import Window
-from stages.infer.limiter import Limiter, News
+from evalcube.stages.infer.aimd import Window
+from evalcube.stages.infer.limiter import Limiter, News
 
 _BURST_SECONDS = 0.1
 """Unused time that may be caught up with; so short that no minute has noticeably more than its share."""
@@ -202,7 +202,7 @@ class Throttle:
         return bounded or slowed
 
     def hear(self, news: News, now: float) -> None:
-        """Take over what another worker learned, see `stages.infer.limiter.Limiter.hear`."""
+        """Take over what another worker learned, see `evalcube.stages.infer.limiter.Limiter.hear`."""
         self.limiter.hear(news, now)
         self._update_timed()
 

@@ -16,8 +16,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from stages.infer.endpoint import Endpoint
-from stages.infer.reply import Reply, RetryClass, one_line
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.reply import Reply, RetryClass, one_line
 
 SUSPECT = frozenset(
     {"connect", "dns", "tls", "reset", "cut reply", "timeout", "http 500"}

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from enum import Enum
 from typing import NamedTuple
 
-from stages.infer.retry_after import exhausted, retry_after
-from stages.reply.body import ErrorBody, parse_body, read_error
-from stages.reply.forms import CHAT, FORMS, ReplyForm, counted
+from evalcube.stages.infer.retry_after import exhausted, retry_after
+from evalcube.stages.reply.body import ErrorBody, parse_body, read_error
+from evalcube.stages.reply.forms import CHAT, FORMS, ReplyForm, counted
 
 
 class RetryClass(Enum):
@@ -42,7 +42,7 @@ class Reply(NamedTuple):
     exhausted: float | None = None
     """Seconds until the endpoint takes requests again, where its headers say that none are left."""
     limit: str = ""
-    """Name of the limit of which they say so; see `stages.infer.retry_after.Refill`."""
+    """Name of the limit of which they say so; see `evalcube.stages.infer.retry_after.Refill`."""
     prompt_tokens: int = 0
     """As the endpoint counted them; 0 where it does not say."""
     completion_tokens: int = 0
@@ -89,7 +89,7 @@ def classify(status: int, headers: Mapping[str, str], body: bytes, now: float, a
     now
         Unix time in seconds, for a ``Retry-After`` that is a date.
     api
-        One of `stages.reply.forms.FORMS`.
+        One of `evalcube.stages.reply.forms.FORMS`.
     """
     reply = (
         _classify_ok(body, FORMS[api]) if 200 <= status < 300 else _classify_error(status, headers, body, now)

@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stages.infer.apis import APIS
-from stages.reply.forms import CHAT
+from evalcube.stages.infer.apis import APIS
+from evalcube.stages.reply.forms import CHAT
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +48,7 @@ def build_request(
     repeat
         Index of the repeat; part of the digest, not of the body.
     api
-        One of `stages.infer.apis.APIS`.
+        One of `evalcube.stages.infer.apis.APIS`.
     revision
         What tells the model from others that answer to the same name; part of the digest, not of the body.
 
@@ -56,7 +56,7 @@ def build_request(
     ------
     ValueError
         If a parameter is NaN or infinite, which JSON cannot carry, or if the API cannot carry the messages or the
-        sampler (`stages.infer.apis.ApiError`).
+        sampler (`evalcube.stages.infer.apis.ApiError`).
 
     Examples
     --------

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
 
-from stages.infer.limiter import Limiter
-from stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.limiter import Limiter
+from evalcube.stages.infer.reply import Reply, RetryClass
 
 T = TypeVar("T")
 Policy = Generator[float, Reply, Reply]
@@ -91,7 +91,7 @@ def pause_reason(reply: Reply) -> str:
 
     Examples
     --------
-    >>> from stages.infer.reply import Reply, RetryClass
+    >>> from evalcube.stages.infer.reply import Reply, RetryClass
     >>> pause_reason(Reply(RetryClass.RETRY, "http 429", retry_after=45.0, exhausted=360.0, limit="requests"))
     '429: requests, Retry-After'
     >>> pause_reason(Reply(RetryClass.FINAL, exhausted=5.0, limit="tokens"))
@@ -145,7 +145,7 @@ def backoff(
     >>> policy = backoff(1, jitter=0.5)
     >>> next(policy)
     0.0
-    >>> from stages.infer.reply import Reply, RetryClass
+    >>> from evalcube.stages.infer.reply import Reply, RetryClass
     >>> policy.send(Reply(RetryClass.RETRY, "timeout"))
     0.5
     """

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from stages.infer.rates import Quota
+from evalcube.stages.infer.rates import Quota
 
 
 @dataclass(frozen=True)

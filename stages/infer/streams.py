@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any
 
-from stages.infer.sse import Events, TooLargeError
-from stages.reply.body import parse_body, read_error
-from stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
+from evalcube.stages.infer.sse import Events, TooLargeError
+from evalcube.stages.reply.body import parse_body, read_error
+from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
 
 _PART_COST = 256
 """Bytes that a field takes beside its text."""
@@ -309,7 +309,7 @@ class Stream:
     Parameters
     ----------
     api
-        One of `stages.infer.apis.APIS`.
+        One of `evalcube.stages.infer.apis.APIS`.
     limit
         Most bytes of the reply that it is put together to. The stream itself, which says the same at greater length,
         may have `_VERBOSITY` times as many; it is not kept.

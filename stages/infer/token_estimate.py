@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from stages.infer.reply import Reply
+from evalcube.stages.infer.reply import Reply
 
 _BYTES_PER_TOKEN = 4.0
 _UNBOUNDED_COMPLETION = 1024.0

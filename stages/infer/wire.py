@@ -11,16 +11,16 @@ from contextlib import suppress
 import aiohttp
 from yarl import URL
 
-from stages.infer.apis import APIS
-from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.jobs import Job
-from stages.infer.key_mask import KeyMask
-from stages.infer.key_source import KeyHolder
-from stages.infer.reply import Reply, RetryClass, classify, one_line
-from stages.infer.sse import TooLargeError
-from stages.infer.streams import BadEventError, CutError, Stream
-from stages.reply.body import parse_body
-from stages.reply.record import Record
+from evalcube.stages.infer.apis import APIS
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.jobs import Job
+from evalcube.stages.infer.key_mask import KeyMask
+from evalcube.stages.infer.key_source import KeyHolder
+from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
+from evalcube.stages.infer.sse import TooLargeError
+from evalcube.stages.infer.streams import BadEventError, CutError, Stream
+from evalcube.stages.reply.body import parse_body
+from evalcube.stages.reply.record import Record
 
 _HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""

@@ -11,8 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from stages.infer.coalescing import SharedJob
-from stages.infer.jobs import Result
+from evalcube.stages.infer.coalescing import SharedJob
+from evalcube.stages.infer.jobs import Result
 
 _PAUSE_SECONDS = 0.03
 """Between two commits. A reply counts that much later, which nobody waits for but its block."""
@@ -29,7 +29,7 @@ class Store(Protocol):
         key
             Digest of the request, 64 hex digits.
         value
-            An encoded `stages.reply.record.Record`.
+            An encoded `evalcube.stages.reply.record.Record`.
 
         Returns
         -------
@@ -89,7 +89,7 @@ class Writer:
         shared
             The job, and who waits for it.
         record
-            An encoded `stages.reply.record.Record`.
+            An encoded `evalcube.stages.reply.record.Record`.
         result
             What the job is resolved with.
         """

@@ -6,8 +6,8 @@ import gzip
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from stages.process.reading import Reading
-from stages.reply.status import Status
+from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.status import Status
 
 GRADER = "3"
 """Version of how replies are read and graded; raised whenever one may be graded otherwise. Cubes note it by region."""

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from stages.process.tool_calls import Call, read_tool_calls
-from stages.reply.body import parse_body, read_error, short_text
-from stages.reply.forms import FORMS, counted
-from stages.reply.record import Record
-from stages.reply.status import Status
+from evalcube.stages.process.tool_calls import Call, read_tool_calls
+from evalcube.stages.reply.body import parse_body, read_error, short_text
+from evalcube.stages.reply.forms import FORMS, counted
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
 
 TEXT_LIMIT = 4_000_000
 """Characters of answer and of reasoning that are read; an endpoint that sends more is cut."""
@@ -58,7 +58,7 @@ class Reading:
     imported: ImportedGrade | None = None
     """What another tool said of the reply; None of one that evalcube got itself."""
     fingerprint: str = ""
-    """What the endpoint says of the system that answered, `stages.reply.body.short_text` of it."""
+    """What the endpoint says of the system that answered, `evalcube.stages.reply.body.short_text` of it."""
 
 
 def read_reply(record: Record) -> Reading:

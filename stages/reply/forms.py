@@ -1,7 +1,7 @@
 """Where the parts of a reply stand, by API, as plain data that `infer` and `process` share.
 
 All replies are JSON objects that name the same few things differently. A streamed reply is put together in the same
-form, so that nothing but `stages.infer.streams` has to know of streams.
+form, so that nothing but `evalcube.stages.infer.streams` has to know of streams.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
-from stages.reply.body import token_count
+from evalcube.stages.reply.body import token_count
 
 CHAT, COMPLETIONS, MESSAGES = "chat", "completions", "messages"
 """Names of the APIs: chat completions, text completions, and Anthropic's messages."""

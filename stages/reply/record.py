@@ -13,7 +13,7 @@ import math
 import re
 from dataclasses import dataclass
 
-from stages.reply.forms import CHAT, FORMS
+from evalcube.stages.reply.forms import CHAT, FORMS
 
 _FORMAT = 1
 _HEADER_LIMIT = 1024
@@ -37,7 +37,7 @@ class Record:
     first_token: float = math.nan
     """Seconds from sending the request to the first text or reasoning; NaN where the reply was not streamed."""
     api: str = CHAT
-    """Which of `stages.reply.forms.FORMS` the body has."""
+    """Which of `evalcube.stages.reply.forms.FORMS` the body has."""
 
     imported: bool = False
     """Whether another tool got the reply and graded it; the body then has a field ``imported`` with its grade.

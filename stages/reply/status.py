@@ -52,7 +52,7 @@ COUNTERS = (
     "transport",
     "missing",
 )
-"""Labels of the counters of a cell, in the order in which they are stored; see `stages.score.counters`."""
+"""Labels of the counters of a cell, in the order in which they are stored; see `evalcube.stages.score.counters`."""
 
 QUESTION_COUNTERS = ("questions", "correct_squares", "correct_answers", "answer_squares")
 """Labels of the counters that follow them in a cube: sums over the questions of a cell, each asked m times and answered

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from stages.reply.status import COUNTERS, LAST_FINISHED, Status
+from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -106,7 +106,7 @@ def count_questions(status: Array) -> FloatArray:
     Parameters
     ----------
     status
-        Codes of `stages.reply.status.Status`, shape (..., trial, repeat), with all repeats of each question.
+        Codes of `evalcube.stages.reply.status.Status`, shape (..., trial, repeat), with all repeats of each question.
 
     Returns
     -------

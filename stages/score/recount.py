@@ -14,8 +14,15 @@ import xarray as xr
 from dask.base import is_dask_collection
 from dask.system import CPU_COUNT
 
-from stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
-from stages.score.counters import VALUES, FloatArray, check_options, count_trials, over_limit, set_cost
+from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
+from evalcube.stages.score.counters import (
+    VALUES,
+    FloatArray,
+    check_options,
+    count_trials,
+    over_limit,
+    set_cost,
+)
 
 _TRIAL = ("model", "task", "params", "trial", "repeat")
 _CELL = _TRIAL[:3]
@@ -45,7 +52,7 @@ def recount(
         without which every trial without an outcome is missing, and the prices ``price_prompt`` and
         ``price_completion`` (model) in USD per million tokens, without which nothing costs anything.
     unique_only, trials, clip_tokens
-        See `stages.score.counters.count_trials`.
+        See `evalcube.stages.score.counters.count_trials`.
 
     Returns
     -------
@@ -92,8 +99,8 @@ def trimmed(
         Dataset with ``status`` and ``tokens`` (model, task, params, trial, repeat), lazy or not, and ``duplicate``
         (task, params, trial) for `unique_only`.
     unique_only, trials, clip_tokens
-        See `stages.score.counters.count_trials`. A trial whose prompt occurred before is missing here, as an array
-        has no other way to leave it out.
+        See `evalcube.stages.score.counters.count_trials`. A trial whose prompt occurred before is missing here, as an
+        array has no other way to leave it out.
 
     Returns
     -------

@@ -19,9 +19,9 @@ from typing import IO, BinaryIO
 
 import zstandard
 
-from storage.cache.entry import MOST_BYTES, Contexts, decode
-from storage.errors import StorageError, guarded
-from storage.files import sync_path
+from evalcube.storage.cache.entry import MOST_BYTES, Contexts, decode
+from evalcube.storage.errors import StorageError, guarded
+from evalcube.storage.files import sync_path
 
 _FORMAT = 1
 _LAST = "evalcube-cache.json"

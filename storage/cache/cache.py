@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from storage.cache.claims import Claims
-from storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
-from storage.cache.directory import DirectoryCache
-from storage.cache.folders import Folders, is_cache
-from storage.errors import UnsupportedUrlError, need_package
-from storage.urls import (
+from evalcube.storage.cache.claims import Claims
+from evalcube.storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
+from evalcube.storage.cache.directory import DirectoryCache
+from evalcube.storage.cache.folders import Folders, is_cache
+from evalcube.storage.errors import UnsupportedUrlError, need_package
+from evalcube.storage.urls import (
     OBJECT_SCHEMES,
     REDIS_SCHEMES,
     directory_of,
@@ -65,15 +65,15 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
     if scheme in OBJECT_SCHEMES:
         address = object_prefix(str(url))
         need_package("obstore", "objects", "a cache", address)
-        from storage.cache.objects import ObjectBackend
-        from storage.cache.remote import RemoteCache
+        from evalcube.storage.cache.objects import ObjectBackend
+        from evalcube.storage.cache.remote import RemoteCache
 
         return RemoteCache(ObjectBackend(str(url), writable=writable), writable=writable)
     if scheme in REDIS_SCHEMES:
         address = str(redis_address(str(url)))
         need_package("redis", "redis", "a cache", address)
-        from storage.cache.redis import RedisBackend
-        from storage.cache.remote import RemoteCache
+        from evalcube.storage.cache.redis import RedisBackend
+        from evalcube.storage.cache.remote import RemoteCache
 
         return RemoteCache(RedisBackend(str(url), writable=writable), writable=writable)
     if scheme not in ("", "file"):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from storage.cache.contract import Cache
+from evalcube.storage.cache.contract import Cache
 
 
 class ChainedCache:

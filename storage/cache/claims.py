@@ -20,10 +20,10 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from storage.cache.folders import CLAIMS_LOCK
-from storage.cache.owners import heading, is_abandoned, lock, owner_life, read_heading, this_owner
-from storage.files import locked, write_all_at
-from storage.processes import Life
+from evalcube.storage.cache.folders import CLAIMS_LOCK
+from evalcube.storage.cache.owners import heading, is_abandoned, lock, owner_life, read_heading, this_owner
+from evalcube.storage.files import locked, write_all_at
+from evalcube.storage.processes import Life
 
 _MAGIC = b"EVQ1"  # entries begin with another one, as do packs
 _SUFFIX = ".claim"

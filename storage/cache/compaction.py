@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from storage.cache.folders import Folders, sweep_files
-from storage.cache.owners import heading, is_abandoned, this_owner
-from storage.cache.packs import (
+from evalcube.storage.cache.folders import Folders, sweep_files
+from evalcube.storage.cache.owners import heading, is_abandoned, this_owner
+from evalcube.storage.cache.packs import (
     HEADER_BYTES,
     PACK_MAGIC,
     Columns,
@@ -29,9 +29,9 @@ from storage.cache.packs import (
     tokens_in,
     walk,
 )
-from storage.cache.sealed_index import SealedIndex, write_index
-from storage.clocks import aged, file_clock
-from storage.files import sync_path, write_all
+from evalcube.storage.cache.sealed_index import SealedIndex, write_index
+from evalcube.storage.clocks import aged, file_clock
+from evalcube.storage.files import sync_path, write_all
 
 _MERGED_BYTES = 2**30
 _MERGED_RECORDS = 2**20

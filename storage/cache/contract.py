@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from storage.cache.entry import MAX_VALUE
-from storage.errors import StorageError
+from evalcube.storage.cache.entry import MAX_VALUE
+from evalcube.storage.errors import StorageError
 
 KEY = re.compile(r"[0-9a-f]{64}")
 _HEX = re.compile(r"[0-9a-f]*")

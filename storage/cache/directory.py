@@ -18,18 +18,18 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from storage.cache import compaction
-from storage.cache.contract import CacheStats, EntryInfo, check_key, check_keys, check_value
-from storage.cache.entry import MAX_VALUE, Contexts, encode
-from storage.cache.folders import Folders, is_cache, sweep_files
-from storage.cache.key_index import Location
-from storage.cache.pack_index import PackIndex
-from storage.cache.packs import Columns, tokens_in
-from storage.cache.reader import Reader
-from storage.cache.scan import scan_packs
-from storage.cache.writer import Writer
-from storage.errors import NotWritableError, StorageError, guarded, storage_error
-from storage.files import make_directory
+from evalcube.storage.cache import compaction
+from evalcube.storage.cache.contract import CacheStats, EntryInfo, check_key, check_keys, check_value
+from evalcube.storage.cache.entry import MAX_VALUE, Contexts, encode
+from evalcube.storage.cache.folders import Folders, is_cache, sweep_files
+from evalcube.storage.cache.key_index import Location
+from evalcube.storage.cache.pack_index import PackIndex
+from evalcube.storage.cache.packs import Columns, tokens_in
+from evalcube.storage.cache.reader import Reader
+from evalcube.storage.cache.scan import scan_packs
+from evalcube.storage.cache.writer import Writer
+from evalcube.storage.errors import NotWritableError, StorageError, guarded, storage_error
+from evalcube.storage.files import make_directory
 
 REFRESH_SECONDS = 0.5
 """How old what `get_many` knows of other processes' entries may be."""

@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from storage.clocks import aged
-from storage.files import locked
+from evalcube.storage.clocks import aged
+from evalcube.storage.files import locked
 
 CLAIMS_LOCK = "claims.lock"
 """Name of the lock, in ``tmp/``, under which claims are made."""

@@ -20,12 +20,12 @@ import obstore
 from obstore import exceptions
 from obstore.store import from_url
 
-from storage.cache.contract import EntryInfo
-from storage.cache.entry import MOST_BYTES
-from storage.cache.remote import Found
-from storage.errors import StorageError
-from storage.object_stores import RETRIES, has_no_place, translated
-from storage.urls import object_prefix
+from evalcube.storage.cache.contract import EntryInfo
+from evalcube.storage.cache.entry import MOST_BYTES
+from evalcube.storage.cache.remote import Found
+from evalcube.storage.errors import StorageError
+from evalcube.storage.object_stores import RETRIES, has_no_place, translated
+from evalcube.storage.urls import object_prefix
 
 _T = TypeVar("_T")
 _S = TypeVar("_S")

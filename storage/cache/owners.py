@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 
-from storage.processes import Life, ProcessIdentity, life_of, machine_id, same_kernel, this_process
+from evalcube.storage.processes import Life, ProcessIdentity, life_of, machine_id, same_kernel, this_process
 
 FOREIGN_SECONDS = 7 * 86400.0
 """Age from which a file of another machine, of which nothing can be known from here, is taken for abandoned."""
@@ -78,8 +78,8 @@ def is_abandoned(
     Parameters
     ----------
     clock
-        Returns the time by the clock that gave the file its own (`storage.clocks.file_clock`): a file that is very old
-        by it is abandoned, too. Without it, age means nothing.
+        Returns the time by the clock that gave the file its own (`evalcube.storage.clocks.file_clock`): a file that is
+        very old by it is abandoned, too. Without it, age means nothing.
     take
         Whether the descriptor, which is open for writing then, keeps the file's lock to itself.
     """

@@ -11,11 +11,11 @@ import time
 from collections import deque
 from pathlib import Path
 
-from storage.cache.folders import Folders
-from storage.cache.key_index import KeyIndex, Location, Pack, Part
-from storage.cache.owners import is_abandoned
-from storage.cache.pack_writer import PackWriter
-from storage.cache.packs import (
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cache.key_index import KeyIndex, Location, Pack, Part
+from evalcube.storage.cache.owners import is_abandoned
+from evalcube.storage.cache.pack_writer import PackWriter
+from evalcube.storage.cache.packs import (
     PACK_MAGIC,
     Columns,
     OpenFile,
@@ -26,7 +26,7 @@ from storage.cache.packs import (
     tokens_in,
     walk,
 )
-from storage.cache.sealed_index import SealedIndex
+from evalcube.storage.cache.sealed_index import SealedIndex
 
 _OPEN_FILES = 64
 _SETTLED_SECONDS = 2.0

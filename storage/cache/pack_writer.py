@@ -14,9 +14,9 @@ from contextlib import suppress
 
 import numpy as np
 
-from storage.cache.folders import Folders
-from storage.cache.owners import heading, lock, this_owner
-from storage.cache.packs import (
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cache.owners import heading, lock, this_owner
+from evalcube.storage.cache.packs import (
     HEADER_BYTES,
     PACK_MAGIC,
     Columns,
@@ -24,8 +24,8 @@ from storage.cache.packs import (
     make_record,
     salt_of,
 )
-from storage.cache.sealed_index import write_index
-from storage.files import sync_path, write_all_at
+from evalcube.storage.cache.sealed_index import write_index
+from evalcube.storage.files import sync_path, write_all_at
 
 _CHUNK = 1 << 20
 
@@ -70,7 +70,7 @@ class PackWriter:
             As the operating system says.
         """
         # The heading comes with the first record, in one write: a pack without records has no owner either, and is
-        # deleted after an hour (`storage.cache.owners`).
+        # deleted after an hour (`evalcube.storage.cache.owners`).
         first = heading(PACK_MAGIC, this_owner()) if self.size == 0 else b""
         data = first + make_record(key, content, when, self._salt)
         descriptor = self._handle.descriptor

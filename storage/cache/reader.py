@@ -7,12 +7,12 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import TypeVar
 
-from storage.cache.compaction import unindex
-from storage.cache.entry import Contexts, decode, is_whole
-from storage.cache.folders import Folders
-from storage.cache.key_index import Location
-from storage.cache.pack_index import PackIndex
-from storage.files import write_synced
+from evalcube.storage.cache.compaction import unindex
+from evalcube.storage.cache.entry import Contexts, decode, is_whole
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cache.key_index import Location
+from evalcube.storage.cache.pack_index import PackIndex
+from evalcube.storage.files import write_synced
 
 _ATTEMPTS = 5
 _T = TypeVar("_T")

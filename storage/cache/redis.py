@@ -17,11 +17,11 @@ from redis import Redis, exceptions
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
-from storage.cache.contract import KEY, EntryInfo
-from storage.cache.entry import MOST_BYTES
-from storage.cache.remote import BATCH_BYTES, Found
-from storage.errors import DiskFullError, NotWritableError, StorageError
-from storage.urls import RedisAddress, redis_address
+from evalcube.storage.cache.contract import KEY, EntryInfo
+from evalcube.storage.cache.entry import MOST_BYTES
+from evalcube.storage.cache.remote import BATCH_BYTES, Found
+from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError
+from evalcube.storage.urls import RedisAddress, redis_address
 
 _ENTRY = "evalcube:entry:"
 _ASIDE = "evalcube:damaged:"

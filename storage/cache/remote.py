@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from storage.cache.contract import CacheStats, EntryInfo, check_key, check_value
-from storage.cache.entry import MAX_VALUE, Contexts, decode, encode
-from storage.errors import NotWritableError, StorageError
+from evalcube.storage.cache.contract import CacheStats, EntryInfo, check_key, check_value
+from evalcube.storage.cache.entry import MAX_VALUE, Contexts, decode, encode
+from evalcube.storage.errors import NotWritableError, StorageError
 
 BATCH_BYTES = 16 * 2**20
 """About how much is sent or read at once."""
@@ -228,7 +228,7 @@ class RemoteCache:
         return CacheStats(entries, size, self._backend.aside())
 
     def entries(self, *, there_now: bool = False) -> Iterator[EntryInfo]:
-        """List the entries, one at a time; see `storage.cache.contract.ManagedCache.entries`."""
+        """List the entries, one at a time; see `evalcube.storage.cache.contract.ManagedCache.entries`."""
         return self._backend.entries(there_now=there_now)
 
     def contents(self, keys: Sequence[str]) -> list[bytes | None]:

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from storage.cache.folders import Folders
-from storage.cache.pack_index import PackIndex
-from storage.cache.packs import Columns, OpenFile, first_record, salt_of, tokens_in, walk
-from storage.cache.sealed_index import SealedIndex, heads_of
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cache.pack_index import PackIndex
+from evalcube.storage.cache.packs import Columns, OpenFile, first_record, salt_of, tokens_in, walk
+from evalcube.storage.cache.sealed_index import SealedIndex, heads_of
 
 _SHARD_ROWS = 1 << 16
 _ATTEMPTS = 5

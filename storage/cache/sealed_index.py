@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from storage.cache.packs import Columns, OpenFile
-from storage.files import sync_path, write_synced
+from evalcube.storage.cache.packs import Columns, OpenFile
+from evalcube.storage.files import sync_path, write_synced
 
 _MAGIC = b"EVX1"
 _HEADER = struct.Struct("<4sIQQ")

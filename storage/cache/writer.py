@@ -11,10 +11,10 @@ import time
 from contextlib import suppress
 from functools import partial
 
-from storage.cache.folders import Folders
-from storage.cache.pack_index import PackIndex
-from storage.cache.pack_writer import PackWriter
-from storage.cache.packs import new_token
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cache.pack_index import PackIndex
+from evalcube.storage.cache.pack_writer import PackWriter
+from evalcube.storage.cache.packs import new_token
 
 SEAL_BYTES = 2**30
 SEAL_RECORDS = 2**18

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from storage.cube.directory import Directory
-from storage.cube.space import Space
-from storage.errors import need_package
-from storage.urls import (
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import need_package
+from evalcube.storage.urls import (
     HTTP_SCHEMES,
     ICECHUNK,
     OBJECT_SCHEMES,
@@ -42,7 +42,7 @@ def space_of(url: Address) -> Space:
         if (file := _remote_zip(address)) is not None:
             return file
         # Imported here: cubes in directories, which most are, start without it.
-        from storage.cube.bucket import Bucket
+        from evalcube.storage.cube.bucket import Bucket
 
         return Bucket(address)
     if scheme in HTTP_SCHEMES:
@@ -50,18 +50,18 @@ def space_of(url: Address) -> Space:
         need_package("obstore", "objects", "a cube", address)
         if (file := _remote_zip(address)) is not None:
             return file
-        from storage.cube.served import ServedFiles
+        from evalcube.storage.cube.served import ServedFiles
 
         return ServedFiles(address)
     if scheme == ICECHUNK:
         repository = repository_address(str(url))
         need_package("icechunk", "icechunk", "a cube", str(repository))
-        from storage.cube.versions.committed import committed_files
+        from evalcube.storage.cube.versions.committed import committed_files
 
         return committed_files(repository)
     path = directory_of(url)
     if path.name.endswith(ZIP) and not path.is_dir():
-        from storage.cube.zipped import ZippedFiles
+        from evalcube.storage.cube.zipped import ZippedFiles
 
         return ZippedFiles(path)
     return Directory(path)
@@ -71,6 +71,6 @@ def _remote_zip(address: str) -> Space | None:
     """The zip file at an address of a store or server; None if there is none."""
     if not address.endswith(ZIP):
         return None
-    from storage.cube.zipped_remote import RemoteZip, is_remote_zip
+    from evalcube.storage.cube.zipped_remote import RemoteZip, is_remote_zip
 
     return RemoteZip(address) if is_remote_zip(address) else None

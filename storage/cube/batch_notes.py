@@ -9,8 +9,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from storage.cube.space import Space
-from storage.errors import guarded
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import guarded
 
 _FOLDER = "batches"
 _NAME = re.compile(r"([0-9a-f]{8,64})\.json")
@@ -22,7 +22,7 @@ class BatchNotes:
     Parameters
     ----------
     records
-        Where they are, usually `storage.cube.cube.Cube.records`.
+        Where they are, usually `evalcube.storage.cube.cube.Cube.records`.
     """
 
     def __init__(self, records: Space) -> None:

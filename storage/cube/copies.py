@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
-from storage.cube.space import Space
-from storage.errors import StorageError
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.cube.address import Address, space_of
-from storage.cube.group import UNREADABLE, undecodable
-from storage.cube.growing import GrowingCube
-from storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
-from storage.cube.read_only import ReadOnly
-from storage.cube.regions import Region, RegionShape, region_digest
-from storage.cube.schema import REGION_DIMS, SHARED, Variable
-from storage.cube.space import Space
-from storage.errors import NotWritableError, guarded
+from evalcube.storage.cube.address import Address, space_of
+from evalcube.storage.cube.group import UNREADABLE, undecodable
+from evalcube.storage.cube.growing import GrowingCube
+from evalcube.storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
+from evalcube.storage.cube.read_only import ReadOnly
+from evalcube.storage.cube.regions import Region, RegionShape, region_digest
+from evalcube.storage.cube.schema import REGION_DIMS, SHARED, Variable
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import NotWritableError, guarded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,7 +70,7 @@ class Cube(GrowingCube):
         attrs
             Attributes of the cube (JSON values).
         layers
-            Names of the arrays of `storage.cube.schema.LAYERS` that the cube has.
+            Names of the arrays of `evalcube.storage.cube.schema.LAYERS` that the cube has.
         fill
             Writes into the cube, which only it sees then, and which is not made where it raises; default: the cube is
             empty.
@@ -337,7 +337,7 @@ class Cube(GrowingCube):
         CubeDamagedError
             A chunk of these cannot be decoded.
         """
-        from storage.cube.summary import in_memory
+        from evalcube.storage.cube.summary import in_memory
 
         trials = [variable.name for variable in self.trial_arrays.values()]
         opened = self._open(chunks=None).drop_vars(trials, errors="ignore")
@@ -352,7 +352,7 @@ class Cube(GrowingCube):
         sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded gets a
         `CubeDamagedError`, which names the array.
         """
-        from storage.cube.lazy import checked
+        from evalcube.storage.cube.lazy import checked
 
         dataset = self._open(chunks={})
         names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}

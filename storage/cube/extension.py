@@ -19,8 +19,8 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
-from storage.cube.group import CubeGroup
-from storage.cube.layout import (
+from evalcube.storage.cube.group import CubeGroup
+from evalcube.storage.cube.layout import (
     MODELS_PER_COUNTER_CHUNK,
     SHAPES,
     Coordinate,
@@ -28,11 +28,11 @@ from storage.cube.layout import (
     create_coordinate,
     create_variable,
 )
-from storage.cube.metadata import METADATA, commit, put_own, read_metadata
-from storage.cube.regions import RegionShape
-from storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
-from storage.cube.space import Space
-from storage.errors import CubeDamagedError, CubeMismatchError
+from evalcube.storage.cube.metadata import METADATA, commit, put_own, read_metadata
+from evalcube.storage.cube.regions import RegionShape
+from evalcube.storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeDamagedError, CubeMismatchError
 
 _KEPT = ("trial", "repeat", "counter")
 """Indexes that stay as they are."""
@@ -41,7 +41,7 @@ _WHOLE = (COUNTERS, *PLANNED.values())
 
 
 class Extension:
-    """One growth of a cube; see `storage.cube.growing.GrowingCube.extend`."""
+    """One growth of a cube; see `evalcube.storage.cube.growing.GrowingCube.extend`."""
 
     def __init__(
         self,

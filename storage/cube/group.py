@@ -1,6 +1,6 @@
 """The zarr arrays of a cube, read and written chunk by chunk.
 
-All that knows zarr after creation is here. `storage.cube.cube` is the public face and checks what comes in.
+All that knows zarr after creation is here. `evalcube.storage.cube.cube` is the public face and checks what comes in.
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, Crc32cCodec
 
-from storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SHAPES, consolidate, expected_warnings
-from storage.cube.metadata import (
+from evalcube.storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SHAPES, consolidate, expected_warnings
+from evalcube.storage.cube.metadata import (
     LONGEST,
     METADATA,
     REPAIR,
@@ -29,10 +29,10 @@ from storage.cube.metadata import (
     put_own,
     read_metadata,
 )
-from storage.cube.regions import Region, RegionShape, dims_of, shapes_from
-from storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
-from storage.cube.space import Space
-from storage.errors import (
+from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
+from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import (
     CubeDamagedError,
     guarded,
     storage_error,
@@ -212,7 +212,7 @@ class CubeGroup:
         return tuple(self._array(name).shape)
 
     def metadata_problems(self, *, grown: bool) -> dict[str, str]:
-        """Array -> what is wrong with its own metadata; see `storage.cube.metadata.own_problem`."""
+        """Array -> what is wrong with its own metadata; see `evalcube.storage.cube.metadata.own_problem`."""
         arrays = self._consolidated()
         found = _at_once(
             lambda name: own_problem(self.space, name, arrays.get(name, {}), grown=grown), self.names()

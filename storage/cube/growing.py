@@ -11,18 +11,18 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from storage.cube.extension import Extension
-from storage.cube.layout import Coordinate
-from storage.cube.ledger import Receipt
-from storage.cube.regions import RegionShape
-from storage.cube.shared_arrays import SharedArrays
-from storage.errors import CubeDamagedError, guarded
+from evalcube.storage.cube.extension import Extension
+from evalcube.storage.cube.layout import Coordinate
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import RegionShape
+from evalcube.storage.cube.shared_arrays import SharedArrays
+from evalcube.storage.errors import CubeDamagedError, guarded
 
 _NOTHING: Mapping[str, Any] = {}
 
 
 class GrowingCube(SharedArrays):
-    """The part of `storage.cube.cube.Cube` that changes shapes; for the driver only."""
+    """The part of `evalcube.storage.cube.cube.Cube` that changes shapes; for the driver only."""
 
     def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
         """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
@@ -80,7 +80,7 @@ class GrowingCube(SharedArrays):
         attrs
             Attributes that are replaced (JSON values).
         layers
-            Names of the arrays of `storage.cube.schema.LAYERS` that the cube is to have.
+            Names of the arrays of `evalcube.storage.cube.schema.LAYERS` that the cube is to have.
         shared
             By name, counters and plans (model, task, params, ...) of the new sizes, where they are not to be as they
             were, since a place has got another meaning.

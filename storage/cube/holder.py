@@ -14,10 +14,10 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from storage.clocks import SUSPECT_SECONDS, in_words
-from storage.cube.space import Renewed, Space
-from storage.errors import LeaseHeldError, guarded
-from storage.processes import Life, ProcessIdentity, is_before_restart, life_of, this_process
+from evalcube.storage.clocks import SUSPECT_SECONDS, in_words
+from evalcube.storage.cube.space import Renewed, Space
+from evalcube.storage.errors import LeaseHeldError, guarded
+from evalcube.storage.processes import Life, ProcessIdentity, is_before_restart, life_of, this_process
 
 NAME = "lease.json"
 """Key of the lease among a cube's records."""
@@ -43,7 +43,7 @@ class Holder:
     ttl: float
     """Time to live after a renewal, seconds."""
     machine: str = ""
-    """Id of its machine, see `storage.processes.machine_id`; empty where it is not known."""
+    """Id of its machine, see `evalcube.storage.processes.machine_id`; empty where it is not known."""
 
 
 class Hold(Enum):
@@ -110,7 +110,7 @@ def read_holder(records: Space) -> tuple[Holder, float] | None:
     Parameters
     ----------
     records
-        Where the lease is, usually `storage.cube.cube.Cube.records`.
+        Where the lease is, usually `evalcube.storage.cube.cube.Cube.records`.
 
     Raises
     ------
@@ -130,7 +130,7 @@ def apparent_holder(records: Space) -> Holder | None:
     Parameters
     ----------
     records
-        Where the lease is, usually `storage.cube.cube.Cube.records`.
+        Where the lease is, usually `evalcube.storage.cube.cube.Cube.records`.
 
     Raises
     ------

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.cube.cube import Cube
-from storage.cube.ledger import Receipt
-from storage.cube.regions import RegionShape, region_digest
-from storage.errors import CubeDamagedError
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import RegionShape, region_digest
+from evalcube.storage.errors import CubeDamagedError
 
 CONTENT = ""
 """In the place of an array's name where it is not known which array differs."""

@@ -21,7 +21,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 from zarr.core.array_spec import ArrayConfigParams
 from zarr.errors import ZarrUserWarning
 
-from storage.cube.schema import (
+from evalcube.storage.cube.schema import (
     COUNTER_LABELS,
     COUNTERS,
     DIMS,
@@ -34,8 +34,8 @@ from storage.cube.schema import (
     VARIABLES,
     Variable,
 )
-from storage.cube.space import Space
-from storage.errors import CubeMismatchError, guarded
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeMismatchError, guarded
 
 SIDE = "_evalcube"
 """Folder inside the cube for ledger, lease and plan; an empty Zarr group to other programs."""

@@ -11,10 +11,10 @@ import zarr
 from dask.base import tokenize
 from numpy.typing import NDArray
 
-from storage.cube.group import UNREADABLE, undecodable
-from storage.cube.space import Space
-from storage.cube.summary import loaded
-from storage.errors import guarded
+from evalcube.storage.cube.group import UNREADABLE, undecodable
+from evalcube.storage.cube.space import Space
+from evalcube.storage.cube.summary import loaded
+from evalcube.storage.errors import guarded
 
 if TYPE_CHECKING:
     import xarray as xr

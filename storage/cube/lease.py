@@ -1,9 +1,9 @@
 """The right to be the only driver of a cube, for as long as it is renewed.
 
 The record names its holder and never changes; the holder renews it twelve times within its time to live. Whoever finds
-that its holder ended, or watches for that long and sees no renewal, takes it over: see `storage.cube.holder`. How that
-is kept from happening twice at once is up to the space: see `storage.cube.space.LeaseRecord` and
-`storage.cube.directory.lease`. No clock of another machine decides anything.
+that its holder ended, or watches for that long and sees no renewal, takes it over: see `evalcube.storage.cube.holder`.
+How that is kept from happening twice at once is up to the space: see `evalcube.storage.cube.space.LeaseRecord` and
+`evalcube.storage.cube.directory.lease`. No clock of another machine decides anything.
 
 A lease keeps two drivers apart that both behave. A holder that was stopped for longer than its time to live may wake up
 in the middle of a write: so drivers call `Lease.check`, and tasks `check_holder`, right before they write, and the
@@ -21,8 +21,8 @@ from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Self
 
-from storage.clocks import elapsed
-from storage.cube.holder import (
+from evalcube.storage.clocks import elapsed
+from evalcube.storage.cube.holder import (
     HELD_HERE,
     LONGEST_TTL,
     NAME,
@@ -37,10 +37,10 @@ from storage.cube.holder import (
     watched,
     where_of,
 )
-from storage.cube.ledger import NAME as LEDGER
-from storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
-from storage.errors import LeaseLostError, StorageError, guarded
-from storage.processes import machine_id, this_process
+from evalcube.storage.cube.ledger import NAME as LEDGER
+from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
+from evalcube.storage.errors import LeaseLostError, StorageError, guarded
+from evalcube.storage.processes import machine_id, this_process
 
 _RENEWALS = 12
 """Within a time to live. One would do; of many, whoever watches sees one soon."""
@@ -93,7 +93,7 @@ class Lease:
         Parameters
         ----------
         records
-            Where the lease is, usually `storage.cube.cube.Cube.records`.
+            Where the lease is, usually `evalcube.storage.cube.cube.Cube.records`.
         ttl
             Seconds that it lasts without renewal, a day at most.
         notify

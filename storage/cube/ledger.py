@@ -16,9 +16,9 @@ from dataclasses import asdict, dataclass, field
 from types import TracebackType
 from typing import Any, Self
 
-from storage.cube.regions import Region
-from storage.cube.space import LogConflictError, Space
-from storage.errors import StorageError, guarded
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.space import LogConflictError, Space
+from evalcube.storage.errors import StorageError, guarded
 
 NAME = "ledger.jsonl"
 """Key of the ledger among a cube's records."""
@@ -57,11 +57,11 @@ class Receipt:
     causes: Mapping[str, int]
     """Transport errors by cause, as the run that wrote the region has met them there; the most frequent ones."""
     digest: str
-    """`storage.cube.cube.region_digest` of the arrays."""
+    """`evalcube.storage.cube.cube.region_digest` of the arrays."""
     grader: str = FIRST_GRADER
     """Version of the grader that graded the region's replies; several joined by + where they meet in it."""
     shape: int = 0
-    """Which of `storage.cube.cube.Cube.shapes` the region had; the first one is not written."""
+    """Which of `evalcube.storage.cube.cube.Cube.shapes` the region had; the first one is not written."""
     unrated: int = 0
     """Finished trials that not all judges were asked about yet; none is not written."""
     at: int | None = None
@@ -186,7 +186,7 @@ class Ledger:
     Parameters
     ----------
     records
-        Where it is, usually `storage.cube.cube.Cube.records`.
+        Where it is, usually `evalcube.storage.cube.cube.Cube.records`.
     """
 
     def __init__(self, records: Space) -> None:

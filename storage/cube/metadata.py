@@ -6,10 +6,16 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
-from storage.cube.layout import SIDE
-from storage.cube.schema import FORMAT
-from storage.cube.space import Space, Version, When
-from storage.errors import CubeDamagedError, CubeNotFoundError, CubeVersionError, StorageError, guarded
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.schema import FORMAT
+from evalcube.storage.cube.space import Space, Version, When
+from evalcube.storage.errors import (
+    CubeDamagedError,
+    CubeNotFoundError,
+    CubeVersionError,
+    StorageError,
+    guarded,
+)
 
 METADATA = "zarr.json"
 LONGEST = 10**7

@@ -7,15 +7,15 @@ import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn
 
-from storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space, Version, When
-from storage.errors import NotWritableError
+from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space, Version, When
+from evalcube.storage.errors import NotWritableError
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
 
 
 class ReadOnly:
-    """The writing half of a `storage.cube.space.Space`, refused."""
+    """The writing half of a `evalcube.storage.cube.space.Space`, refused."""
 
     __slots__ = ()
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.cube.schema import LAYERS, REGION_DIMS, VARIABLES, Variable
+from evalcube.storage.cube.schema import LAYERS, REGION_DIMS, VARIABLES, Variable
 
 _UNTIMED = ("latency",)  # differs between equal runs
 

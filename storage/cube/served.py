@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore import exceptions
 
-from storage.cube.bucket.lease import BucketLease
-from storage.cube.bucket.log import BucketLog
-from storage.cube.read_only import FinishedLog, ReadOnly
-from storage.cube.space import Found, HeldRecord, Renewed, Version
-from storage.errors import NotWritableError
-from storage.object_stores import connected, first_bytes, translated
+from evalcube.storage.cube.bucket.lease import BucketLease
+from evalcube.storage.cube.bucket.log import BucketLog
+from evalcube.storage.cube.read_only import FinishedLog, ReadOnly
+from evalcube.storage.cube.space import Found, HeldRecord, Renewed, Version
+from evalcube.storage.errors import NotWritableError
+from evalcube.storage.object_stores import connected, first_bytes, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -30,7 +30,7 @@ _RANGE_BYTES = 65536
 
 @dataclass(frozen=True, slots=True)
 class ServedFiles(ReadOnly):
-    """A `storage.cube.space.Space` at an address that begins with http:// or https://."""
+    """A `evalcube.storage.cube.space.Space` at an address that begins with http:// or https://."""
 
     cube: str
     """Address of the whole cube."""
@@ -91,7 +91,7 @@ class ServedFiles(ReadOnly):
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of the files."""
-        from storage.cube.bucket.zarr_store import (
+        from evalcube.storage.cube.bucket.zarr_store import (
             BucketStore,  # takes a while, and ledgers and leases need none
         )
 

@@ -11,14 +11,14 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from storage.cube.group import CubeGroup
-from storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
-from storage.cube.space import Space
-from storage.errors import CubeMismatchError, NotWritableError, guarded
+from evalcube.storage.cube.group import CubeGroup
+from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeMismatchError, NotWritableError, guarded
 
 
 class SharedArrays:
-    """Small arrays of a cube; see `storage.cube.cube.Cube`."""
+    """Small arrays of a cube; see `evalcube.storage.cube.cube.Cube`."""
 
     def __init__(self, space: Space, *, writable: bool) -> None:
         self._space = space

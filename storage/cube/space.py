@@ -2,7 +2,8 @@
 
 A `Space` holds objects under keys, which are relative and divided by slashes. Everything above it, in this package and
 in those that use it, handles a cube's records through it, and knows neither paths nor files.
-`storage.cube.directory.Directory` is its implementation today; a bucket of an object store is the one it is drawn for.
+`evalcube.storage.cube.directory.Directory` is its implementation today; a bucket of an object store is the one it is
+drawn for.
 
 Its core is what every store has: get, put, put if absent, put if unchanged, delete, list, the store that zarr writes
 through, and `Space.sync`, which makes durable what zarr wrote. The rest is there because a directory and a bucket do it
@@ -162,7 +163,7 @@ class Space(Protocol):
 
     An object that is put on a condition by one writer is put on a condition by all of them. Methods raise `OSError` as
     the operating system does, or `StorageError`; callers that know what they are doing say so with
-    `storage.errors.guarded`.
+    `evalcube.storage.errors.guarded`.
     """
 
     @property

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from storage.cube.group import UNREADABLE, undecodable
-from storage.cube.space import Space
-from storage.errors import guarded
+from evalcube.storage.cube.group import UNREADABLE, undecodable
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import guarded
 
 if TYPE_CHECKING:
     import xarray as xr

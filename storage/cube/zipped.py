@@ -14,12 +14,12 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.cube.directory import Directory
-from storage.cube.directory.creation import sweep_creations, temporary_beside
-from storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly, copied_lines
-from storage.cube.space import Found, Space, Version
-from storage.errors import CubeDamagedError, CubeExistsError, NotWritableError
-from storage.files import link_new, make_directory, sync_path
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.directory.creation import sweep_creations, temporary_beside
+from evalcube.storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly, copied_lines
+from evalcube.storage.cube.space import Found, Space, Version
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, NotWritableError
+from evalcube.storage.files import link_new, make_directory, sync_path
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
@@ -206,7 +206,7 @@ def _version(info: zipfile.ZipInfo) -> Version:
 
 
 def _store(space: ZippedFiles) -> Store:
-    from storage.cube.zipped_store import ZippedStore  # with zarr, which takes a while
+    from evalcube.storage.cube.zipped_store import ZippedStore  # with zarr, which takes a while
 
     return ZippedStore(space)
 

@@ -17,11 +17,11 @@ from functools import lru_cache
 import obstore
 from obstore import exceptions
 
-from storage.cube.space import Space
-from storage.cube.zipped import Members, ZippedFiles, members_of
-from storage.errors import NotWritableError, StorageError
-from storage.object_stores import connected, first_bytes, translated
-from storage.urls import HTTP_SCHEMES, scheme_of
+from evalcube.storage.cube.space import Space
+from evalcube.storage.cube.zipped import Members, ZippedFiles, members_of
+from evalcube.storage.errors import NotWritableError, StorageError
+from evalcube.storage.object_stores import connected, first_bytes, translated
+from evalcube.storage.urls import HTTP_SCHEMES, scheme_of
 
 MOST_WHOLE_BYTES = 2**28
 """Of a file that a server does not give in parts."""
@@ -32,7 +32,7 @@ _BLOCKS = 64
 
 @dataclass(frozen=True, slots=True)
 class RemoteZip(ZippedFiles):
-    """A `storage.cube.space.Space` in a zip file at an address."""
+    """A `evalcube.storage.cube.space.Space` in a zip file at an address."""
 
     path: str
     """The file's address."""
@@ -46,7 +46,7 @@ class RemoteZip(ZippedFiles):
         raise self.refusal()
 
     def refusal(self) -> NotWritableError:
-        """See `storage.cube.read_only.ReadOnly.refusal`."""
+        """See `evalcube.storage.cube.read_only.ReadOnly.refusal`."""
         remedy = f"Make a copy that can be written: evalcube pull {self.path} DIRECTORY."
         return NotWritableError("a cube in a zip file can only be read", self.path, remedy)
 
@@ -61,7 +61,7 @@ def is_remote_zip(address: str) -> bool:
     Parameters
     ----------
     address
-        As `storage.urls.object_prefix` or `storage.urls.http_address` gives it.
+        As `evalcube.storage.urls.object_prefix` or `evalcube.storage.urls.http_address` gives it.
     """
     try:
         return _is_there(address)

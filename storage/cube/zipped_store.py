@@ -1,4 +1,4 @@
-"""Zarr's store of a zip file, with the bounds and errors of `storage.cube.zipped`."""
+"""Zarr's store of a zip file, with the bounds and errors of `evalcube.storage.cube.zipped`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from zarr.abc.store import (
 if TYPE_CHECKING:
     from zarr.core.buffer import Buffer, BufferPrototype
 
-    from storage.cube.zipped import ZippedFiles
+    from evalcube.storage.cube.zipped import ZippedFiles
 
 
 class ZippedStore(Store):

@@ -6,12 +6,12 @@ from tests.chaos import clock
 
 clock.install()
 
-import flows.run.sweep  # noqa: E402 - after the clock
-from flows.cli import main  # noqa: E402
+from evalcube.flows.cli import main  # noqa: E402 - after the clock
+from evalcube.flows.run import sweep  # noqa: E402
 
 FLUSH_SECONDS = 1.0
 
 if __name__ == "__main__":
     # Here and not outside: a worker process runs this module too, under another name.
-    flows.run.sweep.run = functools.partial(flows.run.sweep.run, flush_seconds=FLUSH_SECONDS)
+    sweep.run = functools.partial(sweep.run, flush_seconds=FLUSH_SECONDS)
     main()

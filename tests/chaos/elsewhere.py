@@ -6,8 +6,8 @@ not, and watch each other's leases.
 
 import sys
 
-from storage import processes
-from storage.cube.lease import Lease
+from evalcube.storage import processes
+from evalcube.storage.cube.lease import Lease
 
 
 def main():
@@ -15,7 +15,7 @@ def main():
     processes._boot = lambda: f"the boot of {name}"
     processes.socket.gethostname = lambda: name
     Lease.acquire.__func__.__kwdefaults__["ttl"] = float(seconds)
-    from evalcube_command import main as command
+    from evalcube.__main__ import main as command
 
     command()
 

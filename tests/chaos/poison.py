@@ -16,11 +16,11 @@ DEATHS = "EVALCUBE_CHAOS_DEATHS"
 
 def dask_setup(worker):  # noqa: ARG001 - the interface of preloads
     """Put the poison in."""
-    import flows.run.tasks
-    from stages.generate import Cell
+    from evalcube.flows.run import tasks
+    from evalcube.stages.generate import Cell
 
     poison = {(one["when"], one["length"], one["trial"]) for one in json.loads(os.environ[VARIABLE])}
-    make, grade = Cell.trial, flows.run.tasks.grade_reading
+    make, grade = Cell.trial, tasks.grade_reading
 
     def make_trial(cell, index):
         _die_if(cell.task.name == "arithmetic" and ("make", cell.plain_params["length"], index) in poison)
@@ -32,7 +32,7 @@ def dask_setup(worker):  # noqa: ARG001 - the interface of preloads
             _die_if(any((when, where) == here and trial == make(cell, i) for when, where, i in poison))
         return grade(reading, cell, trial)
 
-    Cell.trial, flows.run.tasks.grade_reading = make_trial, grade_trial
+    Cell.trial, tasks.grade_reading = make_trial, grade_trial
 
 
 def _die_if(condition):

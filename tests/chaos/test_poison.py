@@ -6,8 +6,8 @@ import re
 import numpy as np
 import pytest
 
-from flows.run.sweep import run
-from storage.cube.cube import Cube
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.cube import Cube
 from tests.chaos import poison
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.cube.cube import Cube
+from evalcube.storage.cube.cube import Cube
 from tests.chaos.processes import ROOT
 
 TIMED = ("latency",)
@@ -71,7 +71,7 @@ def collect_garbage(cube: Path, cache: Path) -> str:
         past = time.time() - _LONG_AGO
         os.utime(file, (past, past))
     done = subprocess.run(
-        [sys.executable, "-m", "flows", "cache", "gc", cache, "--keep", cube, "--yes", "--json"],
+        [sys.executable, "-m", "evalcube", "cache", "gc", cache, "--keep", cube, "--yes", "--json"],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,

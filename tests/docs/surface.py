@@ -16,11 +16,11 @@ import typer
 import xarray
 
 import evalcube
-from flows.cli.app import app
-from flows.cli.output import EXIT_CODES
-from flows.config.models import SweepConfig
-from flows.config.section import Section, field_types, sections_below
-from stages.generate import TASKS
+from evalcube.flows.cli.app import app
+from evalcube.flows.cli.output import EXIT_CODES
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.section import Section, field_types, sections_below
+from evalcube.stages.generate import TASKS
 from tests.docs.pages import ROOT
 from tests.flows.support import evalcube as command
 

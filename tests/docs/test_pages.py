@@ -14,8 +14,8 @@ import pytest
 import typer
 from ruamel.yaml import YAML
 
-from flows.cli.app import app
-from flows.config.models import SweepConfig
+from evalcube.flows.cli.app import app
+from evalcube.flows.config.models import SweepConfig
 from tests.docs.pages import LANGUAGES, PAGES, ROOT, are_separate, blocks, indented, needs_environment
 from tests.docs.typed import Reader
 from tests.installed import environment_with

@@ -9,9 +9,9 @@ import sys
 import pytest
 from pydantic import Field
 
-from flows.config.models import SweepConfig
-from flows.config.section import Section
-from stages.generate import TASKS
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.section import Section
+from evalcube.stages.generate import TASKS
 from tests.docs.pages import ROOT
 
 

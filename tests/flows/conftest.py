@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.servers.simulator import Simulator
+from evalcube.deploy.servers.simulator import Simulator
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 

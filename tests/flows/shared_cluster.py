@@ -4,7 +4,7 @@ from contextlib import ExitStack, contextmanager
 
 from distributed import Client
 
-from deploy.clusters import Cluster, Connection, LocalProcesses
+from evalcube.deploy.clusters import Cluster, Connection, LocalProcesses
 
 
 class SharedCluster(Cluster):

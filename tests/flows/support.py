@@ -13,9 +13,9 @@ from unittest.mock import patch
 import numpy as np
 from typer.testing import CliRunner
 
-from deploy.clusters import LocalProcesses
-from flows.cli import app as cli
-from storage.cube.cube import Cube
+from evalcube.deploy.clusters import LocalProcesses
+from evalcube.flows.cli import app as cli
+from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.waiting import PATIENCE
 
@@ -152,7 +152,7 @@ def evalcube(*arguments, cwd, columns=200):
         CliRunner(env={"COLUMNS": str(columns)}).isolation() as (output, errors, _),
         chdir(cwd),
         patch.object(sys, "argv", ["evalcube", *map(str, arguments)]),
-        patch("flows.run.chosen_cluster.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
+        patch("evalcube.flows.run.chosen_cluster.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
     ):
         code = cli._run(SimpleNamespace(failure=None))
         sys.stdout.flush()
@@ -162,7 +162,9 @@ def evalcube(*arguments, cwd, columns=200):
 
 def command(*arguments, cwd, env=None, **options):
     """Start the command line in a process of its own."""
-    return subprocess_of([sys.executable, "-m", "flows", *map(str, arguments)], cwd=cwd, env=env, **options)
+    return subprocess_of(
+        [sys.executable, "-m", "evalcube", *map(str, arguments)], cwd=cwd, env=env, **options
+    )
 
 
 def subprocess_of(words, *, cwd, env=None, **options):

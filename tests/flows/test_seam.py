@@ -3,24 +3,24 @@
 import numpy as np
 import pytest
 
-from flows.config.load import from_mapping
-from flows.cubes.status import cube_status
-from flows.plan.build import build_plan
-from flows.plan.store import SweepStore, existing_store, open_store
-from flows.plan.targets import SampleTargets
-from flows.run.batch_notes import requests_in_batches
-from flows.run.events import Finished, Started, Traffic
-from flows.run.failures import WorkerDiedError
-from flows.run.poison_isolation import PoisonIsolation, run_marked
-from flows.run.spending import Spending
-from flows.run.subscribers.live_file import LiveFile
-from flows.run.summary import Tracker
-from stages.reply.status import COUNTERS
-from storage.cube import cube as cube_module
-from storage.cube.cube import Cube
-from storage.cube.lease import Lease
-from storage.cube.ledger import Receipt
-from storage.cube.schema import VARIABLES
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import SweepStore, existing_store, open_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.run.batch_notes import requests_in_batches
+from evalcube.flows.run.events import Finished, Started, Traffic
+from evalcube.flows.run.failures import WorkerDiedError
+from evalcube.flows.run.poison_isolation import PoisonIsolation, run_marked
+from evalcube.flows.run.spending import Spending
+from evalcube.flows.run.subscribers.live_file import LiveFile
+from evalcube.flows.run.summary import Tracker
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube import cube as cube_module
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.schema import VARIABLES
 from tests.flows.support import sweep_config
 from tests.storage.support.memory_space import MemorySpace
 

@@ -12,13 +12,21 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
 @pytest.mark.parametrize(
     ("modules", "absent"),
     [
-        ("flows.cli.app, flows.config.suites, flows.run.sweep, flows.cli.running", SLOW),
-        ("flows.config.findings, flows.plan.estimate, flows.cli.planned, stages.analyze.render.text", SLOW),
-        ("flows.cubes.status", (*SLOW, "dask", "distributed", "aiohttp")),
+        ("evalcube.flows.cli.app, flows.config.suites, flows.run.sweep, flows.cli.running", SLOW),
+        (
+            "evalcube.flows.config.findings, flows.plan.estimate, flows.cli.planned, stages.analyze.render.text",
+            SLOW,
+        ),
+        ("evalcube.flows.cubes.status", (*SLOW, "dask", "distributed", "aiohttp")),
         ("evalcube", (*SLOW, "numpy", "zarr", "dask")),
         (
-            "flows.cubes.statistics",
-            ("stages.generate", "storage.cache.cache", "flows.plan.plan", "matplotlib"),
+            "evalcube.flows.cubes.statistics",
+            (
+                "evalcube.stages.generate",
+                "evalcube.storage.cache.cache",
+                "evalcube.flows.plan.plan",
+                "matplotlib",
+            ),
         ),
     ],
 )

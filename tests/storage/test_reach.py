@@ -2,8 +2,8 @@
 
 import pytest
 
-from storage import reach
-from storage.reach import leave_tokens
+from evalcube.storage import reach
+from evalcube.storage.reach import leave_tokens
 
 
 @pytest.fixture(autouse=True)

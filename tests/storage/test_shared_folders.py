@@ -9,19 +9,19 @@ from pathlib import Path
 
 import pytest
 
-from storage.cache.claims import Claims
-from storage.cache.compaction import recover_all
-from storage.cache.directory import DirectoryCache
-from storage.cache.folders import Folders
-from storage.cube import holder as holder_module
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.cube import Cube
-from storage.cube.directory import Directory
-from storage.cube.holder import read_holder
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger
-from storage.errors import LeaseHeldError, NotWritableError, StorageError
-from storage.processes import Life
+from evalcube.storage.cache.claims import Claims
+from evalcube.storage.cache.compaction import recover_all
+from evalcube.storage.cache.directory import DirectoryCache
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cube import holder as holder_module
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.holder import read_holder
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import LeaseHeldError, NotWritableError, StorageError
+from evalcube.storage.processes import Life
 from tests.storage.support import storage_workers
 
 ANNE, BERT, GROUP = 54321, 54322, 54320

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from storage.errors import DiskFullError, NotWritableError, StorageError, guarded, storage_error
-from storage.urls import directory_of
+from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, guarded, storage_error
+from evalcube.storage.urls import directory_of
 
 
 @pytest.mark.parametrize(

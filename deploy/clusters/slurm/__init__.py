@@ -1,6 +1,6 @@
 """Workers in jobs of Slurm, which are submitted, watched and replaced by the driver."""
 
-from deploy.clusters.slurm.cluster import Slurm
-from deploy.clusters.slurm.script import JobSettings
+from evalcube.deploy.clusters.slurm.cluster import Slurm
+from evalcube.deploy.clusters.slurm.script import JobSettings
 
 __all__ = ["JobSettings", "Slurm"]

@@ -19,11 +19,11 @@ from distributed import Client
 from distributed.comm.core import CommClosedError
 from distributed.security import Security
 
-from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.local import SETTINGS, interrupts_blocked
-from deploy.clusters.scheduler_here import SchedulerHere, key_of_run, scheduler_here
-from deploy.clusters.slurm.crew import Crew
-from deploy.clusters.slurm.script import JobSettings, slug, worker_script
+from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.local import SETTINGS, interrupts_blocked
+from evalcube.deploy.clusters.scheduler_here import SchedulerHere, key_of_run, scheduler_here
+from evalcube.deploy.clusters.slurm.crew import Crew
+from evalcube.deploy.clusters.slurm.script import JobSettings, slug, worker_script
 
 _ALLOWED_FAILURES = 10
 """Deaths of workers that a task may see before it is suspected: walltime and preemption end jobs that do no wrong."""

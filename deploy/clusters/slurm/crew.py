@@ -10,10 +10,10 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from deploy.clusters.base import ClusterError
-from deploy.clusters.slurm import queue
-from deploy.clusters.slurm.log import last_lines
-from deploy.clusters.slurm.queue import JobState, SlurmBusyError
+from evalcube.deploy.clusters.base import ClusterError
+from evalcube.deploy.clusters.slurm import queue
+from evalcube.deploy.clusters.slurm.log import last_lines
+from evalcube.deploy.clusters.slurm.queue import JobState, SlurmBusyError
 
 _MOST_FAILURES = 3
 """Jobs in a row that end before a worker has come from them."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from deploy.clusters.slurm.queue import printable
+from evalcube.deploy.clusters.slurm.queue import printable
 
 _BYTES = 4096
 

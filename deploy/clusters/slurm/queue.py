@@ -9,7 +9,7 @@ import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from deploy.clusters.base import ClusterError
+from evalcube.deploy.clusters.base import ClusterError
 
 _SECONDS = 30.0
 """That a command may take: a controller under load answers late."""

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from deploy.clusters.local import SETTINGS
+from evalcube.deploy.clusters.local import SETTINGS
 
 ALWAYS_EXPORTED = (
     *(

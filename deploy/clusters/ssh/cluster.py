@@ -18,10 +18,10 @@ import dask
 from distributed import Client
 from distributed.security import Security
 
-from deploy.clusters.base import Cluster, ClusterError, Connection
-from deploy.clusters.local import SETTINGS, interrupts_blocked
-from deploy.clusters.scheduler_here import SchedulerHere, key_of_run, scheduler_here
-from deploy.clusters.ssh.host import Host, Login, RemoteWorkers
+from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.local import SETTINGS, interrupts_blocked
+from evalcube.deploy.clusters.scheduler_here import SchedulerHere, key_of_run, scheduler_here
+from evalcube.deploy.clusters.ssh.host import Host, Login, RemoteWorkers
 
 T = TypeVar("T")
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from jinja2 import Undefined
 
-from flows.errors import TemplateError
+from evalcube.flows.errors import TemplateError
 
 LARGEST_OUTPUT = 4_000_000
 """Bytes of UTF-8 in all contents together."""

@@ -10,7 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from flows.config.jinja.budget import BUDGET, SCALAR
+from evalcube.flows.config.jinja.budget import BUDGET, SCALAR
 
 Cost = Callable[..., float]
 

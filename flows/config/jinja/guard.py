@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 from jinja2 import nodes
 from jinja2.visitor import NodeTransformer
 
-from flows.config.jinja import sandbox
+from evalcube.flows.config.jinja import sandbox
 
 _Body = TypeVar("_Body", nodes.Macro, nodes.Block, nodes.CallBlock)
 

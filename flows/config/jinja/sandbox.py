@@ -11,9 +11,9 @@ from jinja2 import runtime
 from jinja2.sandbox import ImmutableSandboxedEnvironment, SandboxedFormatter, safe_range
 from markupsafe import Markup, escape
 
-from flows.config.jinja import growth
-from flows.config.jinja.budget import BUDGET, CALL, LARGEST_OUTPUT, SCALAR, SHORTEN, Budget
-from flows.errors import TemplateError
+from evalcube.flows.config.jinja import growth
+from evalcube.flows.config.jinja.budget import BUDGET, CALL, LARGEST_OUTPUT, SCALAR, SHORTEN, Budget
+from evalcube.flows.errors import TemplateError
 
 MOST_BITS = 4096
 """Of a whole number that a template computes."""

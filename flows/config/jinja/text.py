@@ -11,10 +11,10 @@ import jinja2
 from jinja2 import meta, nodes
 from jinja2.sandbox import ImmutableSandboxedEnvironment
 
-from flows.config.jinja.budget import BUDGET, LARGEST_OUTPUT, SHORTEN, Budget
-from flows.config.jinja.guard import guard, is_plain
-from flows.config.jinja.sandbox import bounded_environment
-from flows.errors import TemplateError
+from evalcube.flows.config.jinja.budget import BUDGET, LARGEST_OUTPUT, SHORTEN, Budget
+from evalcube.flows.config.jinja.guard import guard, is_plain
+from evalcube.flows.config.jinja.sandbox import bounded_environment
+from evalcube.flows.errors import TemplateError
 
 VARIABLES = ("prompt", "task", "params")
 MOST_TOKENS = 50_000

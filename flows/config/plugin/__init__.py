@@ -7,10 +7,8 @@ import re
 import sys
 from importlib.resources import files
 
-from flows.errors import SweepError
-from stages.generate import TASKS
-
-_OURS = ("evalcube", "evalcube_command", "flows", "stages", "storage", "deploy")
+from evalcube.flows.errors import SweepError
+from evalcube.stages.generate import TASKS
 
 
 def plugin_files(name: str) -> dict[str, bytes]:
@@ -41,7 +39,7 @@ def plugin_files(name: str) -> dict[str, bytes]:
         "a task of evalcube"
         if module in TASKS
         else "a module of Python's or evalcube's"
-        if module in (*sys.stdlib_module_names, *_OURS)
+        if module in (*sys.stdlib_module_names, "evalcube")
         else ""
     )
     if taken:

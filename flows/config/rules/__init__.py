@@ -1,7 +1,7 @@
 """Rules between the fields and the sections of a config: unique names, references, tasks, templates.
 
 Rules about one field, or within one section, stand with the section's model. Those here get the sections as
-their models made them, as far as they are valid (see `flows.config.partial`): a rule that needs a part that is
+their models made them, as far as they are valid (see `evalcube.flows.config.partial`): a rule that needs a part that is
 wrong says nothing about it.
 """
 
@@ -10,11 +10,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import suppress
 
-from flows.config.findings import Finding, Path
-from flows.config.models import SweepConfig
-from flows.config.rules import endpoints, judges, models, sampling, templates, views
-from flows.config.rules.tasks import CheckedTasks
-from flows.config.section import Hole
+from evalcube.flows.config.findings import Finding, Path
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.rules import endpoints, judges, models, sampling, templates, views
+from evalcube.flows.config.rules.tasks import CheckedTasks
+from evalcube.flows.config.section import Hole
 
 
 def check(config: SweepConfig) -> list[Finding]:

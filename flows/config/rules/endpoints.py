@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from itertools import product
 
-from flows.config.findings import Finding, Path
-from flows.config.models import EvaluationRule, ModelConfig, SweepConfig
-from flows.config.partial import each, keys, listed
-from flows.config.secrecy import show
-from flows.config.serving import SERVED
-from flows.config.templates import Template
-from flows.errors import TemplateError
-from stages.infer.apis import APIS, Api, ApiError
-from stages.process.rubric import judge_messages
-from stages.reply.forms import CHAT, MESSAGES
+from evalcube.flows.config.findings import Finding, Path
+from evalcube.flows.config.models import EvaluationRule, ModelConfig, SweepConfig
+from evalcube.flows.config.partial import each, keys, listed
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.config.serving import SERVED
+from evalcube.flows.config.templates import Template
+from evalcube.flows.errors import TemplateError
+from evalcube.stages.infer.apis import APIS, Api, ApiError
+from evalcube.stages.process.rubric import judge_messages
+from evalcube.stages.reply.forms import CHAT, MESSAGES
 
 Samples = Mapping[str, Mapping[str, object]]
 """Task -> params of one of its points, to render templates with."""
@@ -181,6 +181,6 @@ def _template(name: str, source: str | list[dict[str, str]], api: Api, samples: 
         for task, params in (samples or {"task": {}}).items():
             api.write(template.render(prompt="?", task=task, params=params))
     except TemplateError:
-        return  # `flows.config.rules.templates` says so
+        return  # `evalcube.flows.config.rules.templates` says so
     except ApiError as error:
         yield Finding(("templates", name), error.rule, remedy=error.remedy, at_key=True)

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from flows.config.assertions import declared_path, known_hooks, offers_tools
-from flows.config.findings import Finding, Path, unknown_name
-from flows.config.models import EvaluationRule, SweepConfig
-from flows.config.partial import each, keys, listed
-from flows.config.rules.models import names_of, repeated
-from flows.config.rules.sampling import limits
-from flows.config.secrecy import mask
-from stages.process.assertions import DeclarationError, parse_assertions, unmeasurable
+from evalcube.flows.config.assertions import declared_path, known_hooks, offers_tools
+from evalcube.flows.config.findings import Finding, Path, unknown_name
+from evalcube.flows.config.models import EvaluationRule, SweepConfig
+from evalcube.flows.config.partial import each, keys, listed
+from evalcube.flows.config.rules.models import names_of, repeated
+from evalcube.flows.config.rules.sampling import limits
+from evalcube.flows.config.secrecy import mask
+from evalcube.stages.process.assertions import DeclarationError, parse_assertions, unmeasurable
 
 
 def assertions(config: SweepConfig) -> Iterator[Finding]:

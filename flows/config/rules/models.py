@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from flows.config.findings import Finding, unknown_name
-from flows.config.models import EvaluationRule, SweepConfig
-from flows.config.partial import each, every, keys, listed
-from flows.config.secrecy import show
+from evalcube.flows.config.findings import Finding, unknown_name
+from evalcube.flows.config.models import EvaluationRule, SweepConfig
+from evalcube.flows.config.partial import each, every, keys, listed
+from evalcube.flows.config.secrecy import show
 
 
 def unique_names(config: SweepConfig) -> Iterator[Finding]:

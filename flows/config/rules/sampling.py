@@ -6,11 +6,11 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from flows.config.findings import Finding, Path
-from flows.config.models import SweepConfig
-from flows.config.partial import each, every
-from flows.config.secrecy import show
-from stages.process.grading import IMPORTED
+from evalcube.flows.config.findings import Finding, Path
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.partial import each, every
+from evalcube.flows.config.secrecy import show
+from evalcube.stages.process.grading import IMPORTED
 
 
 def trials_or_precision(config: SweepConfig) -> Iterator[Finding]:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from flows.config.findings import Finding, Path, unknown_name
-from flows.config.manifold import TaskConfig
-from flows.config.models import SweepConfig
-from flows.config.partial import each, keys, known, listed
-from flows.config.secrecy import mask
-from flows.config.section import Density
-from stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
+from evalcube.flows.config.findings import Finding, Path, unknown_name
+from evalcube.flows.config.manifold import TaskConfig
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.partial import each, keys, known, listed
+from evalcube.flows.config.secrecy import mask
+from evalcube.flows.config.section import Density
+from evalcube.stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
 
 _Parts = dict[int | None, list[Entry]]
 """Index of each valid entry of a manifold -> its records."""

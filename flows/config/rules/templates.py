@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from flows.config.findings import Finding
-from flows.config.models import SweepConfig
-from flows.config.partial import each
-from flows.config.secrecy import mask
-from flows.config.templates import Template
-from flows.errors import TemplateError
+from evalcube.flows.config.findings import Finding
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.partial import each
+from evalcube.flows.config.secrecy import mask
+from evalcube.flows.config.templates import Template
+from evalcube.flows.errors import TemplateError
 
 SAMPLE_PROMPT = 'What is 2 + 3?\n"Quoted" text, a back\\slash and a line break are in here on purpose.'
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, get_args
 
-from flows.config.findings import Finding, Path, unknown_name
-from flows.config.manifold import DEFAULT_TIERS
-from flows.config.models import SweepConfig
-from flows.config.partial import each, keys, listed
-from flows.config.rules.models import names_of
-from stages.generate import Task
+from evalcube.flows.config.findings import Finding, Path, unknown_name
+from evalcube.flows.config.manifold import DEFAULT_TIERS
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.partial import each, keys, listed
+from evalcube.flows.config.rules.models import names_of
+from evalcube.stages.generate import Task
 
 
 def coordinates(config: SweepConfig, tasks: Mapping[str, Task]) -> Iterator[Finding]:

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path
 
-from flows.config.load import load_config, parse_config
-from flows.config.models import SweepConfig
-from flows.config.near_names import close_name
-from flows.config.secrecy import show
-from flows.config.suites.endpoints import model_section
-from flows.errors import ConfigError, Problem, SweepError, need_text, no_bare_text
+from evalcube.flows.config.load import load_config, parse_config
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.config.suites.endpoints import model_section
+from evalcube.flows.errors import ConfigError, Problem, SweepError, need_text, no_bare_text
 
 MARK = "# models:"
 """How the line begins in whose place a copy of a suite has its models."""
@@ -55,7 +55,7 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
     name
         One of `suite_names`.
     models, key_envs
-        As for `flows.config.suites.endpoints.model_section`.
+        As for `evalcube.flows.config.suites.endpoints.model_section`.
 
     Returns
     -------
@@ -92,7 +92,7 @@ def load_sweep(target: str | Path, models: Sequence[str] = (), key_envs: Sequenc
     target
         Path of a config, or a suite's name. A file of that name wins.
     models, key_envs
-        As for `flows.config.suites.endpoints.model_section`; for a file they take the place of its models.
+        As for `evalcube.flows.config.suites.endpoints.model_section`; for a file they take the place of its models.
 
     Raises
     ------

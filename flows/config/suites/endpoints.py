@@ -6,10 +6,10 @@ import re
 from collections.abc import Sequence
 from pathlib import PurePath
 
-from flows.config.load import MODELS
-from flows.config.near_names import did_you_mean
-from flows.config.secrecy import show
-from flows.errors import ConfigError, Problem, need_text
+from evalcube.flows.config.load import MODELS
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.errors import ConfigError, Problem, need_text
 
 _NAMED = re.compile(r"([^=:/#]+)=(.+)", re.DOTALL)
 _KEY_OF = re.compile(r"(.+)=([^=]+)", re.DOTALL)

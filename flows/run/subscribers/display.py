@@ -16,9 +16,9 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from flows.run.events import Controlled, Event, Noted, Started
-from flows.run.progress import ModelProgress, Progress, RunProgress
-from flows.run.subscribers.facts import facts_of, note_of
+from evalcube.flows.run.events import Controlled, Event, Noted, Started
+from evalcube.flows.run.progress import ModelProgress, Progress, RunProgress
+from evalcube.flows.run.subscribers.facts import facts_of, note_of
 
 _LINE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5
@@ -96,7 +96,7 @@ class Display:
         return Group(*parts, self._models(now))
 
     def _models(self, now: RunProgress) -> Table:
-        from stages.analyze.render.table import NAME_LEAST, fold  # with xarray, which takes a while
+        from evalcube.stages.analyze.render.table import NAME_LEAST, fold  # with xarray, which takes a while
 
         # What is going on comes first where there is no room for all.
         most = max(3, min(_SHOWN_MODELS, self._console.height - _ROWS_BESIDE))

@@ -29,7 +29,7 @@ def waits(waiting: Mapping[str, Mapping[str, Any]]) -> str:
     Parameters
     ----------
     waiting
-        See `flows.run.events.Traffic.waiting`.
+        See `evalcube.flows.run.events.Traffic.waiting`.
 
     Examples
     --------

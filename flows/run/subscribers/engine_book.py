@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from flows.plan.engines import joined_engines, read_engines, write_engines
-from flows.plan.plan import Plan
-from flows.run.events import Event, Traffic
-from stages.infer.engines import EngineInfo
-from storage.cube.space import Space
+from evalcube.flows.plan.engines import joined_engines, read_engines, write_engines
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.run.events import Event, Traffic
+from evalcube.stages.infer.engines import EngineInfo
+from evalcube.storage.cube.space import Space
 
 
 class EngineBook:

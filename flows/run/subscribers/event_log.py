@@ -16,10 +16,10 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
-from deploy.errors import DeployError
 from evalcube import EvalcubeError
-from flows.errors import SweepError
-from flows.run.events import (
+from evalcube.deploy.errors import DeployError
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.events import (
     BlockDone,
     Controlled,
     Event,
@@ -31,7 +31,7 @@ from flows.run.events import (
     Started,
     Traffic,
 )
-from flows.run.summary import Tracker
+from evalcube.flows.run.summary import Tracker
 
 MOST_BYTES = 16_384
 _MOST_ITEMS = 100

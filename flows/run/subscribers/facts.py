@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from flows.run.events import Controlled, Noted
-from flows.run.progress import RunProgress
-from flows.run.subscribers.duration import duration
+from evalcube.flows.run.events import Controlled, Noted
+from evalcube.flows.run.progress import RunProgress
+from evalcube.flows.run.subscribers.duration import duration
 
 
 def note_of(event: Noted | Controlled) -> str:

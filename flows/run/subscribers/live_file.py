@@ -6,11 +6,11 @@ import json
 import time
 from contextlib import suppress
 
-from flows.plan.records import LIVE
-from flows.run.events import Controlled, Event, Finished, Started
-from flows.run.summary import Tracker
-from storage.cube.space import Space
-from storage.errors import StorageError
+from evalcube.flows.plan.records import LIVE
+from evalcube.flows.run.events import Controlled, Event, Finished, Started
+from evalcube.flows.run.summary import Tracker
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
 
 _WRITE_SECONDS = 2.0
 _STORE_SECONDS = 10.0

@@ -11,9 +11,9 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from flows.run.events import Controlled, Event, Finished, Noted
-from flows.run.progress import ModelProgress, Progress, RunProgress
-from flows.run.subscribers.facts import facts_of, note_of
+from evalcube.flows.run.events import Controlled, Event, Finished, Noted
+from evalcube.flows.run.progress import ModelProgress, Progress, RunProgress
+from evalcube.flows.run.subscribers.facts import facts_of, note_of
 
 _LOOK_SECONDS = 0.5
 _SHOWN_MODELS = 30

@@ -9,8 +9,8 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from flows.run.events import Traffic
-from stages.infer.jobs import Result
+from evalcube.flows.run.events import Traffic
+from evalcube.stages.infer.jobs import Result
 
 
 @dataclass

@@ -8,9 +8,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtr  # `scipy.stats` takes half a second to import
 
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.reasonscore import adjusted
-from stages.analyze.formulas.reasonscore_posterior import ENOUGH
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.reasonscore import adjusted
+from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
 
 Floats = npt.NDArray[np.float64]
 Purpose = Literal["ranking", "intervals"]
@@ -34,9 +34,9 @@ def allocate(
     """Trials of each cell once a budget is spent where it helps most.
 
     The score of a model is what a leaderboard leads with: from
-    `stages.analyze.formulas.reasonscore_posterior.ENOUGH` trials of each task and tier on, the mean over tiers of the
-    geometric mean over tasks of the mean rate of the points; below that the mean rate over tasks. Its variance is, to
-    first order, the sum over cells of g²·v/n, with g the derivative of the score after the cell's rate,
+    `evalcube.stages.analyze.formulas.reasonscore_posterior.ENOUGH` trials of each task and tier on, the mean over tiers
+    of the geometric mean over tasks of the mean rate of the points; below that the mean rate over tasks. Its variance
+    is, to first order, the sum over cells of g²·v/n, with g the derivative of the score after the cell's rate,
     v = p(1 − p) and n trials. With ``intervals`` the sum of all variances is made small: n grows to
     max(n, g·sqrt(v/cost)/λ), Neyman's allocation, with λ such that the budget is spent. With ``ranking`` each model's
     variance counts as much as it adds to the expected number of pairs in the wrong order.

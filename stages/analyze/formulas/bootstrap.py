@@ -21,10 +21,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import Basis, mean_score, per_token, tier_score, tier_tokens
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.reasonscore import Basis, mean_score, per_token, tier_score, tier_tokens
+from evalcube.stages.reply.status import COUNTERS
 
 BLOCK = 125
 """Draws that share one random stream and are held in memory at once."""
@@ -105,7 +105,7 @@ def bootstrap_scores(
     labels
         Names along the last axis of `counters`.
     basis
-        See `stages.analyze.formulas.reasonscore.adjusted`; of version 1 only.
+        See `evalcube.stages.analyze.formulas.reasonscore.adjusted`; of version 1 only.
     score
         Another score than version 1.
     draws

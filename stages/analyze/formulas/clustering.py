@@ -16,8 +16,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.intervals import Floats
-from stages.reply.status import LAST_FINISHED, Status
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.reply.status import LAST_FINISHED, Status
 
 MOMENTS = ("correct", "answers", "questions", "correct_squares", "correct_answers", "answer_squares")
 """Sums over the questions of a point: Σc, Σm, Q, Σc², Σcm, Σm²."""
@@ -29,7 +29,8 @@ def cluster_moments(status: NDArray[np.uint8]) -> Floats:
     Parameters
     ----------
     status
-        Codes of `stages.reply.status.Status`, shape (..., question, repeat). A truncated trial is a wrong answer.
+        Codes of `evalcube.stages.reply.status.Status`, shape (..., question, repeat). A truncated trial is a wrong
+        answer.
 
     Returns
     -------

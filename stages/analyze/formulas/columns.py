@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.arguments import items, reals
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.arguments import items, reals
+from evalcube.stages.reply.status import COUNTERS
 
 
 def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) -> NDArray[np.float64]:

@@ -17,9 +17,9 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import Floats
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.reply.status import COUNTERS
 
 
 def design_factors(counters: ArrayLike, base: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:

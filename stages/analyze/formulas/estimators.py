@@ -11,7 +11,7 @@ chances of completed trials, W being Wilson's interval::
 
 Counters add: sum them over a group first and estimate once. These intervals are the reference's. With guessing
 they take n_u − g for a number of trials, which leaves out the noise of guesses: nominal 95 % cover 46 to 92 %, least
-for weak models. `stages.analyze.formulas.stratified.exact_estimate` counts that noise.
+for weak models. `evalcube.stages.analyze.formulas.stratified.exact_estimate` counts that noise.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.arguments import one_of
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import Floats, wilson_bounds
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.arguments import one_of
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import Floats, wilson_bounds
+from evalcube.stages.reply.status import COUNTERS
 
 Mode = Literal["E_I", "E_P", "E_O", "C_I", "C_P", "C_O"]
 MODES: tuple[Mode, ...] = get_args(Mode)

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, ndtri
 
-from stages.analyze.formulas.arguments import confidence_level, fitting
+from evalcube.stages.analyze.formulas.arguments import confidence_level, fitting
 
 Floats = NDArray[np.float64]
 

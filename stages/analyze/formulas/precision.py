@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import exact_bounds
-from stages.analyze.formulas.stratified import effective_trials, moments
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import exact_bounds
+from evalcube.stages.analyze.formulas.stratified import effective_trials, moments
+from evalcube.stages.reply.status import COUNTERS
 
 
 @dataclass(frozen=True)
@@ -31,9 +31,9 @@ def half_width(
 ) -> npt.NDArray[np.float64]:
     """Half the width of each cell's 95 % interval of C_P, its success rate with guesses taken out.
 
-    That of `stages.analyze.formulas.stratified.exact_estimate` before it is cut off at 0 and 1: a weak model's interval
-    would look narrow where only half of it is shown. The noise of guesses counts, so that a task with options needs
-    more trials.
+    That of `evalcube.stages.analyze.formulas.stratified.exact_estimate` before it is cut off at 0 and 1: a weak model's
+    interval would look narrow where only half of it is shown. The noise of guesses counts, so that a task with options
+    needs more trials.
 
     Parameters
     ----------

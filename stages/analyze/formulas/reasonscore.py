@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from stages.analyze.formulas.arguments import broadcast, one_of, reals
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import Floats, wilson
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.arguments import broadcast, one_of, reals
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import Floats, wilson
+from evalcube.stages.reply.status import COUNTERS
 
 Basis = Literal["completed", "all"]
 

@@ -2,9 +2,9 @@
 
 Version 1 scores upper bounds, which few trials raise, and version 2 point values, whose geometric mean few trials
 lower. Here the score is the median of what the rates may be. A task's C_P in a tier is worth Z·M successes in M trials
-of a raw rate, of which guessing explains c (`stages.analyze.formulas.stratified.effective_trials`); draws of the raw
-rate θ from Beta(Z·M + ½, M − Z·M + ½) become (θ − c)/(1 − c), at least 0.01, their geometric mean × 1000 the draw
-of a tier, and the mean over tiers that of the score.
+of a raw rate, of which guessing explains c (`evalcube.stages.analyze.formulas.stratified.effective_trials`); draws of
+the raw rate θ from Beta(Z·M + ½, M − Z·M + ½) become (θ − c)/(1 − c), at least 0.01, their geometric mean × 1000 the
+draw of a tier, and the mean over tiers that of the score.
 
 The lower end is the quantile of draws from Beta(Z·M, M − Z·M + 1), the upper end that of draws from
 Beta(Z·M + 1, M − Z·M): the two posteriors whose quantiles are the exact interval of Clopper and Pearson. A logarithm of
@@ -29,9 +29,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
-from stages.analyze.formulas.bootstrap import stream
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import FLOOR, SCALE, mean_score
+from evalcube.stages.analyze.formulas.bootstrap import stream
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.reasonscore import FLOOR, SCALE, mean_score
 
 ENOUGH = 100
 """Trials of each task and tier from which this score leads a leaderboard."""

@@ -11,12 +11,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas import bootstrap
-from stages.analyze.formulas.bootstrap import Intervals
-from stages.analyze.formulas.estimators import estimate
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import TierScores, combine_tasks
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas import bootstrap
+from evalcube.stages.analyze.formulas.bootstrap import Intervals
+from evalcube.stages.analyze.formulas.estimators import estimate
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.reasonscore import TierScores, combine_tasks
+from evalcube.stages.reply.status import COUNTERS
 
 LEAST = 10.0
 """Least score of a tier."""
@@ -25,7 +25,7 @@ LEAST = 10.0
 def task_score(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
     """Point value of C_P of a task within a tier, from counters (..., counter) summed over its points.
 
-    NaN without trials; see `stages.analyze.formulas.estimators.estimate`.
+    NaN without trials; see `evalcube.stages.analyze.formulas.estimators.estimate`.
     """
     return estimate(counters, labels=labels, mode="C_P")[0]
 
@@ -77,7 +77,7 @@ def bootstrap_scores(
 ) -> Intervals:
     """Percentile intervals of version 2 scores; arguments, shapes and errors as of version 1's.
 
-    The draws of counters are those of `stages.analyze.formulas.bootstrap.bootstrap_scores` with the same seed.
+    The draws of counters are those of `evalcube.stages.analyze.formulas.bootstrap.bootstrap_scores` with the same seed.
     """
     return bootstrap.bootstrap_scores(
         counters,
@@ -103,7 +103,7 @@ def draw_tier_scores(
 ) -> Floats:
     """Version 2 tier scores of one model under every draw: array (draw, tier), NaN without trials.
 
-    Arguments as of `stages.analyze.formulas.bootstrap.draw_tier_scores`, whose draws of counters these are.
+    Arguments as of `evalcube.stages.analyze.formulas.bootstrap.draw_tier_scores`, whose draws of counters these are.
     """
     return bootstrap.draw_tier_scores(
         counters, in_tier, identity, seed=seed, labels=labels, score=_drawn, draws=draws, effect=effect

@@ -26,9 +26,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betaln, xlog1py, xlogy
 
-from stages.analyze.formulas.arguments import confidence_level, fitting, one_of
-from stages.analyze.formulas.estimators import Bounds
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.arguments import confidence_level, fitting, one_of
+from evalcube.stages.analyze.formulas.estimators import Bounds
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 METHODS = ("betabinomial", "hoeffding")
 

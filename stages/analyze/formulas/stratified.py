@@ -29,10 +29,10 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.arguments import fitting
-from stages.analyze.formulas.estimators import Bounds, checked_mode, counts, estimate
-from stages.analyze.formulas.intervals import Floats, exact_bounds, wilson_bounds
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.arguments import fitting
+from evalcube.stages.analyze.formulas.estimators import Bounds, checked_mode, counts, estimate
+from evalcube.stages.analyze.formulas.intervals import Floats, exact_bounds, wilson_bounds
+from evalcube.stages.reply.status import COUNTERS
 
 MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
 """Names of the additive sums: strata with an estimate, Σw, Σw(1 − k), Σa, Σaz̄, Σa²s²/m, Σa²/m, and the latter
@@ -58,7 +58,7 @@ def stratified(
     labels
         Names along the last axis.
     mode
-        One of `stages.analyze.formulas.estimators.MODES`.
+        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     confidence
         Level in (0, 1); None means z = 1.96 exactly.
 
@@ -163,9 +163,9 @@ def exact_estimate(
 ) -> Bounds:
     """One estimator of summed counters, elementwise, with an interval that counts the noise of guessing.
 
-    The point value is that of `stages.analyze.formulas.estimators.estimate`. The interval is that of one stratum, with
-    the exact interval of Clopper and Pearson in the place of Wilson's: at least 93 % for rates .02 to .98, guess
-    chances up to ½, any truncation and from 8 trials on.
+    The point value is that of `evalcube.stages.analyze.formulas.estimators.estimate`. The interval is that of one
+    stratum, with the exact interval of Clopper and Pearson in the place of Wilson's: at least 93 % for rates .02 to
+    .98, guess chances up to ½, any truncation and from 8 trials on.
 
     Parameters
     ----------
@@ -174,7 +174,7 @@ def exact_estimate(
     labels
         Names along the last axis.
     mode
-        One of `stages.analyze.formulas.estimators.MODES`.
+        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     confidence
         Level in (0, 1); None means 95 %.
     effect

@@ -13,15 +13,15 @@ from typing import Any, Literal, get_args
 import numpy as np
 import xarray as xr
 
-from stages.analyze.formulas import design, estimators, stratified
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.estimators import Bounds, Joint, Mode
-from stages.analyze.formulas.intervals import Floats, quantile
-from stages.analyze.labelled import selection
-from stages.analyze.labelled.axes import names
-from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.counters import BASE, CELL_DIMS, base_design, counter_cells
-from stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
+from evalcube.stages.analyze.formulas import design, estimators, stratified
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
+from evalcube.stages.analyze.formulas.intervals import Floats, quantile
+from evalcube.stages.analyze.labelled import selection
+from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.counters import BASE, CELL_DIMS, base_design, counter_cells
+from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 
 Pooling = Literal["pooled", "stratified"]
 Interval = Literal["exact", "wilson"]
@@ -58,7 +58,7 @@ def aggregate(
         Conditions by the same names, all to be fulfilled: a value, a list of values, a pair (low, high) with
         both ends included and None for open, or a function of a value.
     mode
-        One of `stages.analyze.formulas.estimators.MODES`.
+        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     pooling
         "pooled": the formula on summed counters; points weigh by the trials that the first plan gave them
         (``base_trials``), however many were added. "stratified": mean over points, each with its weight.
@@ -68,13 +68,13 @@ def aggregate(
     confidence
         Level of the intervals in (0, 1); 0.95 uses z = 1.96.
     joint
-        For the products C_P and C_O if pooled, see `stages.analyze.formulas.estimators.estimate`; "bonferroni" implies
-        Wilson's intervals.
+        For the products C_P and C_O if pooled, see `evalcube.stages.analyze.formulas.estimators.estimate`; "bonferroni"
+        implies Wilson's intervals.
     interval
         "exact" covers at any size and counts the noise of guessing
-        (`stages.analyze.formulas.stratified.exact_estimate`). "wilson" gives the reference's intervals
-        (`stages.analyze.formulas.estimators.estimate`). Where questions were asked several times and the dataset has
-        ``status``, exact intervals go by question.
+        (`evalcube.stages.analyze.formulas.stratified.exact_estimate`). "wilson" gives the reference's intervals
+        (`evalcube.stages.analyze.formulas.estimators.estimate`). Where questions were asked several times and the
+        dataset has ``status``, exact intervals go by question.
 
     Returns
     -------
@@ -142,11 +142,11 @@ def points(
     where
         Conditions on models and cells, as for `aggregate`; None means all.
     mode
-        One of `stages.analyze.formulas.estimators.MODES`.
+        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
     confidence
         Level of the intervals in (0, 1); 0.95 uses z = 1.96.
     joint
-        For the products C_P and C_O, see `stages.analyze.formulas.estimators.estimate`.
+        For the products C_P and C_O, see `evalcube.stages.analyze.formulas.estimators.estimate`.
     interval
         As for `aggregate`.
 

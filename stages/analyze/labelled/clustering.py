@@ -9,10 +9,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.clustering import cluster_effect, cluster_moments
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled.axes import most_repeats, names
-from stages.reply.status import QUESTION_COUNTERS, QUESTION_MOMENTS
+from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.axes import most_repeats, names
+from evalcube.stages.reply.status import QUESTION_COUNTERS, QUESTION_MOMENTS
 
 _QUESTION = ("params", "trial", "repeat")
 

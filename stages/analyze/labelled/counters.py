@@ -8,10 +8,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas import design
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.formulas import design
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.axes import names
 
 CELL_DIMS = ("model", "task", "params", "counter")
 
@@ -120,8 +120,8 @@ def members(ds: xr.Dataset) -> NDArray[np.bool_]:
 def tier_counters(ds: xr.Dataset) -> xr.DataArray:
     """Counters summed over each task's points in each tier: dims (model, tier, task, counter).
 
-    At their effective numbers where points weigh differently, see `stages.analyze.formulas.design`. Lazy if `ds` is. A
-    point that belongs to several tiers counts in each of them.
+    At their effective numbers where points weigh differently, see `evalcube.stages.analyze.formulas.design`. Lazy if
+    `ds` is. A point that belongs to several tiers counts in each of them.
     """
     return _effective(ds, members(ds), ("model", "tier", "task", "counter"))
 

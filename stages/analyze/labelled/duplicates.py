@@ -6,10 +6,10 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled.axes import names
-from stages.analyze.labelled.counters import raw_task_counters
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.counters import raw_task_counters
 
 _UNKNOWN = 255
 """A question that has not been compared with the others of its cell."""

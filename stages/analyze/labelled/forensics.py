@@ -13,11 +13,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.forensics import compression as traces
-from stages.analyze.formulas.forensics import hazard
-from stages.analyze.formulas.forensics.cost import costs, pareto_front
-from stages.analyze.labelled import axes, counters
-from stages.analyze.labelled.results import Leaderboard
+from evalcube.stages.analyze.formulas.forensics import compression as traces
+from evalcube.stages.analyze.formulas.forensics import hazard
+from evalcube.stages.analyze.formulas.forensics.cost import costs, pareto_front
+from evalcube.stages.analyze.labelled import axes, counters
+from evalcube.stages.analyze.labelled.results import Leaderboard
 
 BOUNDS = ("value", "lower", "upper")
 """Labels along the dim ``bound``."""
@@ -180,7 +180,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     Parameters
     ----------
     board
-        From `evalcube.leaderboard` or `stages.analyze.labelled.leaderboard.leaderboard`.
+        From `evalcube.leaderboard` or `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
 
     Returns
     -------

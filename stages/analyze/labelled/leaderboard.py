@@ -11,16 +11,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas import estimators, reasonscore, stratified
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.compare.ranks import rank_intervals
-from stages.analyze.formulas.estimators import Bounds, Mode
-from stages.analyze.formulas.intervals import Floats, quantile
-from stages.analyze.formulas.reasonscore import Basis
-from stages.analyze.formulas.reasonscore_posterior import ENOUGH
-from stages.analyze.labelled.axes import facets, most_repeats, names
-from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.counters import (
+from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
+from evalcube.stages.analyze.formulas.estimators import Bounds, Mode
+from evalcube.stages.analyze.formulas.intervals import Floats, quantile
+from evalcube.stages.analyze.formulas.reasonscore import Basis
+from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
+from evalcube.stages.analyze.labelled.axes import facets, most_repeats, names
+from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.counters import (
     CELL_DIMS,
     counter_cells,
     members,
@@ -29,10 +29,10 @@ from stages.analyze.labelled.counters import (
     tier_counters,
     weighing,
 )
-from stages.analyze.labelled.duplicates import unmarked_tasks
-from stages.analyze.labelled.other_points import other_points
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
-from stages.analyze.labelled.scores import (
+from evalcube.stages.analyze.labelled.duplicates import unmarked_tasks
+from evalcube.stages.analyze.labelled.other_points import other_points
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
+from evalcube.stages.analyze.labelled.scores import (
     VERSIONS,
     How,
     Scores,
@@ -64,17 +64,17 @@ def leaderboard(
     ----------
     ds
         Dataset with ``counters`` (model, task, params, counter), lazy or not, and the cube's coordinates. Points weigh
-        by the coordinate ``base_trials``, see `stages.analyze.formulas.design`. With ``status``, intervals go by
-        question where questions were asked several times.
+        by the coordinate ``base_trials``, see `evalcube.stages.analyze.formulas.design`. With ``status``, intervals go
+        by question where questions were asked several times.
     version
-        "auto" scores what the rates may be (`stages.analyze.formulas.reasonscore_posterior`), and leads with the rate
-        of `mode` where a task has fewer than `ENOUGH` trials in a tier; "v1" scores upper bounds
-        (`stages.analyze.formulas.reasonscore`), "v2" what was measured (`stages.analyze.formulas.reasonscore_v2`),
-        both at any size.
+        "auto" scores what the rates may be (`evalcube.stages.analyze.formulas.reasonscore_posterior`), and leads with
+        the rate of `mode` where a task has fewer than `ENOUGH` trials in a tier; "v1" scores upper bounds
+        (`evalcube.stages.analyze.formulas.reasonscore`), "v2" what was measured
+        (`evalcube.stages.analyze.formulas.reasonscore_v2`), both at any size.
     mode
-        Estimator of the column ``rate``, one of `stages.analyze.formulas.estimators.MODES`.
+        Estimator of the column ``rate``, one of `evalcube.stages.analyze.formulas.estimators.MODES`.
     basis
-        Denominator of version 1, see `stages.analyze.formulas.reasonscore.adjusted`.
+        Denominator of version 1, see `evalcube.stages.analyze.formulas.reasonscore.adjusted`.
     seed
         Seed of the draws; a row's interval depends on it, on `eval_id` and on the row's own counters
         only.

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.axes import plain
 
 
 def other_points(planned: NDArray[np.bool_], tasks: Sequence[str]) -> list[str]:

@@ -14,9 +14,15 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.outcomes import table
-from stages.analyze.formulas.outcomes.counts import Categories, Integers, Successes, count_rows, distinct_rows
-from stages.reply.status import FINISHED, Status
+from evalcube.stages.analyze.formulas.outcomes import table
+from evalcube.stages.analyze.formulas.outcomes.counts import (
+    Categories,
+    Integers,
+    Successes,
+    count_rows,
+    distinct_rows,
+)
+from evalcube.stages.reply.status import FINISHED, Status
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,13 +9,13 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
-from stages.analyze.formulas.compare.repeated import design_effect, sign_flip
-from stages.analyze.formulas.compare.winrates import need_two
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled import axes, counters
-from stages.analyze.labelled.results import Estimate
-from stages.reply.status import COMPLETED, Status
+from evalcube.stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
+from evalcube.stages.analyze.formulas.compare.repeated import design_effect, sign_flip
+from evalcube.stages.analyze.formulas.compare.winrates import need_two
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled import axes, counters
+from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.reply.status import COMPLETED, Status
 
 TRUNCATED = ("wrong", "drop")
 
@@ -82,7 +82,7 @@ def compare_evaluations(
     truncated
         "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
     method
-        Of McNemar's test, see `stages.analyze.formulas.compare.paired.mcnemar`.
+        Of McNemar's test, see `evalcube.stages.analyze.formulas.compare.paired.mcnemar`.
     confidence
         Level of the intervals in (0, 1); None is 95 %.
 
@@ -157,7 +157,7 @@ def counted(codes: NDArray[np.uint8], truncated: str) -> NDArray[np.bool_]:
     Parameters
     ----------
     codes
-        Of `stages.reply.status.Status`, any shape.
+        Of `evalcube.stages.reply.status.Status`, any shape.
     truncated
         "wrong": truncated ones, too. "drop": not these.
     """

@@ -9,15 +9,15 @@ from string import ascii_uppercase
 import numpy as np
 import xarray as xr
 
-from stages.analyze.formulas.compare.clusters import overlap_clusters
-from stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
-from stages.analyze.formulas.compare.winrates import win_rates
-from stages.analyze.formulas.estimators import counts
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.labelled import axes, counters
-from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.leaderboard import row_order
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
+from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
+from evalcube.stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
+from evalcube.stages.analyze.formulas.compare.winrates import win_rates
+from evalcube.stages.analyze.formulas.estimators import counts
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled import axes, counters
+from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
 
 SCHEMA = "evalcube.ranking"
 SCHEMA_VERSION = 3
@@ -104,9 +104,9 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
     ds
         The dataset that the board was made from.
     board
-        From `stages.analyze.labelled.leaderboard.leaderboard`.
+        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
     prior
-        See `stages.analyze.formulas.compare.ratings.bradley_terry`.
+        See `evalcube.stages.analyze.formulas.compare.ratings.bradley_terry`.
     strict
         Whether intervals that touch in one point are told apart.
 

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from stages.analyze.formulas import design
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.estimators import Mode
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.stratified import exact_estimate
-from stages.analyze.labelled import axes, counters, duplicates
-from stages.analyze.labelled.aggregate import Pooling, aggregate
-from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.results import LACKING, Estimate
+from evalcube.stages.analyze.formulas import design
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.stratified import exact_estimate
+from evalcube.stages.analyze.labelled import axes, counters, duplicates
+from evalcube.stages.analyze.labelled.aggregate import Pooling, aggregate
+from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 
 MOST_POINTS = 12
 """A curve with more difficulties than this is drawn with neighbours pooled."""
@@ -79,7 +79,7 @@ def task_views(
     order
         Indices of models.
     mode, pooling, confidence
-        Of the accuracies, see `stages.analyze.labelled.aggregate.aggregate`.
+        Of the accuracies, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
     """
     if not len(order):
         return []

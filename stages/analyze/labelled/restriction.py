@@ -8,8 +8,8 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.labelled.selection import CELL, Where, keys, select
-from stages.reply.status import QUESTION_MOMENTS, Status
+from evalcube.stages.analyze.labelled.selection import CELL, Where, keys, select
+from evalcube.stages.reply.status import QUESTION_MOMENTS, Status
 
 _NOTHING = {
     "counters": 0.0,
@@ -32,7 +32,7 @@ def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
     ds
         Dataset with the cube's coordinates, lazy or not.
     where
-        As for `stages.analyze.labelled.aggregate.aggregate`.
+        As for `evalcube.stages.analyze.labelled.aggregate.aggregate`.
 
     Returns
     -------
@@ -41,7 +41,7 @@ def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
     Raises
     ------
     ValueError
-        As `stages.analyze.labelled.selection.select`.
+        As `evalcube.stages.analyze.labelled.selection.select`.
     """
     if not where:
         return ds

@@ -6,8 +6,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from stages.analyze.formulas.estimators import Mode
-from stages.analyze.labelled.axes import Facet, distinguishing
+from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.labelled.axes import Facet, distinguishing
 
 SCHEMA = "evalcube.leaderboard"
 SCHEMA_VERSION = 3
@@ -152,7 +152,7 @@ class Leaderboard:
     enough: int
     """Trials of each task and tier from which the score leads."""
     mode: Mode
-    """Estimator of the rows' rate, see `stages.analyze.formulas.estimators`."""
+    """Estimator of the rows' rate, see `evalcube.stages.analyze.formulas.estimators`."""
     uneven: bool
     """True if points differ in their numbers of trials."""
     weighed: str

@@ -9,14 +9,14 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2, stratified
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.estimators import Mode
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.reasonscore import Basis
-from stages.analyze.formulas.reasonscore_posterior import scores_of_models
-from stages.analyze.labelled.axes import names
-from stages.analyze.labelled.counters import point_factors
+from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2, stratified
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.reasonscore import Basis
+from evalcube.stages.analyze.formulas.reasonscore_posterior import scores_of_models
+from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.counters import point_factors
 
 Version = Literal["auto", "v1", "v2"]
 VERSIONS: tuple[Version, ...] = get_args(Version)

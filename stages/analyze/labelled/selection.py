@@ -10,7 +10,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.labelled.axes import facets, names
+from evalcube.stages.analyze.labelled.axes import facets, names
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -6,8 +6,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from stages.analyze.labelled.results import Estimate
-from stages.analyze.render.text import percent, significant
+from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.analyze.render.text import percent, significant
 
 WIDTH, HEIGHT = 320.0, 208.0
 LEFT, RIGHT, TOP, BOTTOM = 36.0, 10.0, 12.0, 34.0

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import Leaderboard, Row
-from stages.analyze.render.text import number, percent
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.results import Leaderboard, Row
+from evalcube.stages.analyze.render.text import number, percent
 
 MANY = 0.05
 """Share of replies that are invalid or refused above which a report says so before all else."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
 
-from stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.axes import plain
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,12 +6,12 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
-from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.pairing import Pair
-from stages.analyze.render.rows import PlainRow
-from stages.analyze.render.table import Column, TableSpec
-from stages.analyze.render.table_specs import p_text, pair_conclusion
-from stages.analyze.render.text import ABSENT, CODE_MOST, code, number, percent, sentence
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.analyze.render.rows import PlainRow
+from evalcube.stages.analyze.render.table import Column, TableSpec
+from evalcube.stages.analyze.render.table_specs import p_text, pair_conclusion
+from evalcube.stages.analyze.render.text import ABSENT, CODE_MOST, code, number, percent, sentence
 
 NO_ANSWER = {
     "truncated": "truncated",
@@ -29,7 +29,7 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
     pair
         The comparison of all tasks; None if nothing was answered by both.
     counts
-        Of the tasks, as `flows.trials.flips.Count` has them.
+        Of the tasks, as `evalcube.flows.trials.flips.Count` has them.
     names
         Of the first and the second side.
     """
@@ -69,7 +69,8 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
     Parameters
     ----------
     rows
-        Counts of `flows.trials.flips.Count`, and ``first_rate``, ``second_rate``, ``p_holm`` of the comparison.
+        Counts of `evalcube.flows.trials.flips.Count`, and ``first_rate``, ``second_rate``, ``p_holm`` of the
+        comparison.
     names
         Of the two sides.
     """

@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.forensics import FrontRow
-from stages.analyze.render.charts import (
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.forensics import FrontRow
+from evalcube.stages.analyze.render.charts import (
     BOTTOM,
     HEIGHT,
     LEFT,
@@ -26,7 +26,7 @@ from stages.analyze.render.charts import (
     mark,
     short,
 )
-from stages.analyze.render.text import shorten, significant
+from evalcube.stages.analyze.render.text import shorten, significant
 
 COLOURS = ("#2f6f9f", "#c8553d", "#4c8b48", "#8a5fa8", "#b07d12", "#52606d")
 """One for each mark of `stages.analyze.render.charts.mark`; told apart in the common forms of colour blindness."""
@@ -62,7 +62,7 @@ def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "righ
     Parameters
     ----------
     table
-        From `stages.analyze.labelled.forensics.hazard_table`, without tasks.
+        From `evalcube.stages.analyze.labelled.forensics.hazard_table`, without tasks.
     names
         A name for each evaluation.
     cause
@@ -85,7 +85,7 @@ def pareto_figure(rows: Sequence[FrontRow], *, against: str = "tokens") -> str:
     Parameters
     ----------
     rows
-        From `stages.analyze.labelled.forensics.pareto_rows`.
+        From `evalcube.stages.analyze.labelled.forensics.pareto_rows`.
     against
         "tokens" (per trial) or "cost" (USD per 1 000 trials).
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalcube import EvalcubeError
-from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.pairing import Pair
-from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import Estimate, Leaderboard, label_rows
-from stages.analyze.render.text import shorten
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, label_rows
+from evalcube.stages.analyze.render.text import shorten
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -9,14 +9,14 @@ from dataclasses import dataclass
 
 from rich.cells import cell_len
 
-from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.results import Leaderboard, Row, label_rows
-from stages.analyze.render.charts import Axis, axis_around
-from stages.analyze.render.cover import cover, spans
-from stages.analyze.render.drawing import Dot, Drawing, Lines, Words
-from stages.analyze.render.table import fold
-from stages.analyze.render.table_specs import leaderboard_spec
-from stages.analyze.render.text import ABSENT
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.results import Leaderboard, Row, label_rows
+from evalcube.stages.analyze.render.charts import Axis, axis_around
+from evalcube.stages.analyze.render.cover import cover, spans
+from evalcube.stages.analyze.render.drawing import Dot, Drawing, Lines, Words
+from evalcube.stages.analyze.render.table import fold
+from evalcube.stages.analyze.render.table_specs import leaderboard_spec
+from evalcube.stages.analyze.render.text import ABSENT
 
 MOST_ROWS = 50
 """Evaluations on a page; a reader with more wants a part of the board."""

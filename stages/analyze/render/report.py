@@ -15,16 +15,16 @@ import xarray as xr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from stages.analyze.labelled import ranking, report_data
-from stages.analyze.labelled.aggregate import Pooling
-from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.leaderboard import row_order
-from stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
-from stages.analyze.render import charts as figures
-from stages.analyze.render.cover import cover, spans
-from stages.analyze.render.table_specs import leading_text, span
-from stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
-from stages.reply.status import QUESTION_MOMENTS
+from evalcube.stages.analyze.labelled import ranking, report_data
+from evalcube.stages.analyze.labelled.aggregate import Pooling
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
+from evalcube.stages.analyze.render import charts as figures
+from evalcube.stages.analyze.render.cover import cover, spans
+from evalcube.stages.analyze.render.table_specs import leading_text, span
+from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
+from evalcube.stages.reply.status import QUESTION_MOMENTS
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
@@ -65,7 +65,7 @@ class SampleTrial:
     model: str
     task: str
     status: str
-    """The outcome in a word, as in `stages.reply.status.Status`."""
+    """The outcome in a word, as in `evalcube.stages.reply.status.Status`."""
     prompt: str
     response: str
     parsed: str | None
@@ -96,14 +96,15 @@ def render_report(
         The dataset that the leaderboard was made from; its coordinate ``difficulty`` (task, params), in
         elementary steps, gives the curves, which are left out without it.
     board
-        From `stages.analyze.labelled.leaderboard.leaderboard`.
+        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
     facts
         What the sweep was (seed, trials, version, digest, date), shown in this order; ``title`` is the
         heading.
     samples
         Trials to show; the first 500, or as many as have 3 000 000 characters, their texts cut to 4 000 characters.
     pooling
-        How accuracies of tasks are made from those of points, see `stages.analyze.labelled.aggregate.aggregate`.
+        How accuracies of tasks are made from those of points, see
+        `evalcube.stages.analyze.labelled.aggregate.aggregate`.
     failures
         Transport errors of the whole sweep: evaluation -> cause -> trials.
 

@@ -10,16 +10,16 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.outcomes.table import METRICS
-from stages.analyze.labelled.forensics import FrontRow
-from stages.analyze.labelled.pairing import Difference, Pair
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS
+from evalcube.stages.analyze.labelled.forensics import FrontRow
+from evalcube.stages.analyze.labelled.pairing import Difference, Pair
 
 PlainRow = dict[str, Any]
 """One row of plain values; NaN where undefined."""
 
 
 def group_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
-    """A row for each group of `stages.analyze.labelled.aggregate.aggregate` that has planned points.
+    """A row for each group of `evalcube.stages.analyze.labelled.aggregate.aggregate` that has planned points.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def pair_records(pairs: Sequence[Pair]) -> list[PlainRow]:
 
 
 def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:
-    """A row for each group and k of `stages.analyze.labelled.outcomes.cube_outcome_metrics`."""
+    """A row for each group and k of `evalcube.stages.analyze.labelled.outcomes.cube_outcome_metrics`."""
     dims = list(table["questions"].dims)
     rows = []
     for place, found, values in _groups(table, dims, labels):

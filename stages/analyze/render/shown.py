@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pandas as pd
 
-    from stages.analyze.render.table import TableSpec
+    from evalcube.stages.analyze.render.table import TableSpec
 
 WIDTH = 100
 """Columns of the text; as many as fit in a notebook."""
@@ -36,7 +36,7 @@ class Shown:
         DataFrame
             Estimates are columns such as ``score``, ``score_lower`` and ``score_upper``.
         """
-        from stages.analyze.render.flat import data_frame
+        from evalcube.stages.analyze.render.flat import data_frame
 
         return data_frame(self.records())
 
@@ -59,7 +59,7 @@ def text_table(table: TableSpec, width: int = WIDTH) -> str:
     """
     from rich.console import Console
 
-    from stages.analyze.render.table import left_out, terminal
+    from evalcube.stages.analyze.render.table import left_out, terminal
 
     console = Console(width=width, color_system=None, force_terminal=False)
     with console.capture() as captured:
@@ -78,7 +78,7 @@ def html_table(table: TableSpec) -> str:
     table
         The table.
     """
-    from stages.analyze.labelled.axes import plain  # with xarray, which takes a while
+    from evalcube.stages.analyze.labelled.axes import plain  # with xarray, which takes a while
 
     def cell(tag: str, text: str, *, right: bool) -> str:
         return f'<{tag} style="text-align:{"right" if right else "left"}">{escape(plain(text))}</{tag}>'

@@ -11,7 +11,7 @@ from rich import table as rich_table
 from rich.cells import cell_len
 from rich.text import Text
 
-from stages.analyze.render.text import ABSENT, cell_markdown, sentence, shorten
+from evalcube.stages.analyze.render.text import ABSENT, cell_markdown, sentence, shorten
 
 NAME_WIDTH = 40
 """Columns of a terminal that names get if they need them, before other columns do; longer ones take several lines."""

@@ -6,14 +6,22 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 
-from stages.analyze.formulas.outcomes.table import METRICS
-from stages.analyze.labelled.axes import plain
-from stages.analyze.labelled.pairing import Difference, Pair
-from stages.analyze.labelled.ranking import Ranking
-from stages.analyze.labelled.results import CUT, LACKING, Estimate, Leaderboard, Row, TierEstimate, label_rows
-from stages.analyze.render.rows import PlainRow, metric_parts
-from stages.analyze.render.table import Column, TableSpec
-from stages.analyze.render.text import ABSENT, number, percent, significant
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.pairing import Difference, Pair
+from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.results import (
+    CUT,
+    LACKING,
+    Estimate,
+    Leaderboard,
+    Row,
+    TierEstimate,
+    label_rows,
+)
+from evalcube.stages.analyze.render.rows import PlainRow, metric_parts
+from evalcube.stages.analyze.render.table import Column, TableSpec
+from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
 
 INCOMPLETE = "*"
 

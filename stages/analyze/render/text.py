@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 
-from stages.analyze.labelled.axes import plain, revealed
+from evalcube.stages.analyze.labelled.axes import plain, revealed
 
 ABSENT = "–"
 """Shown for a value that is undefined or was not measured."""

@@ -10,8 +10,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.resampling import in_blocks, indices
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.resampling import in_blocks, indices
 
 
 @dataclass(frozen=True)
@@ -204,7 +204,7 @@ def gold_agreement(
     level_alpha
         1 − level of the interval.
     draws, seed
-        Resampling; see `stages.analyze.verdict.resampling`.
+        Resampling; see `evalcube.stages.analyze.verdict.resampling`.
     """
     both = np.stack([np.asarray(gold, dtype=float), np.asarray(judge, dtype=float)], axis=1)
     both = both[~np.isnan(both).any(axis=1)]

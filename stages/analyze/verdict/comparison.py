@@ -8,15 +8,22 @@ from functools import partial
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.composite import LAYERS, common, composite, describe, difference, layer_bits
-from stages.analyze.verdict.gates import Gate
-from stages.analyze.verdict.hotelling import hotelling
-from stages.analyze.verdict.options import Options
-from stages.analyze.verdict.paired import Interval, paired_intervals, simultaneous_intervals
-from stages.analyze.verdict.result import Arm, Missing, PairResult
-from stages.analyze.verdict.rules import Evidence, decide_pair
-from stages.analyze.verdict.sensitivity import sensitivity
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.composite import (
+    LAYERS,
+    common,
+    composite,
+    describe,
+    difference,
+    layer_bits,
+)
+from evalcube.stages.analyze.verdict.gates import Gate
+from evalcube.stages.analyze.verdict.hotelling import hotelling
+from evalcube.stages.analyze.verdict.options import Options
+from evalcube.stages.analyze.verdict.paired import Interval, paired_intervals, simultaneous_intervals
+from evalcube.stages.analyze.verdict.result import Arm, Missing, PairResult
+from evalcube.stages.analyze.verdict.rules import Evidence, decide_pair
+from evalcube.stages.analyze.verdict.sensitivity import sensitivity
 
 SENSITIVITY_DRAWS = 2_000
 """Sign flips per point of the weight simplex: the share over all points averages their noise."""

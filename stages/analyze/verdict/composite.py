@@ -13,8 +13,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.rounding import fixed
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.rounding import fixed
 
 LAYERS = ("fact", "behavior", "judge")
 """Facts and behaviour are shares of passed assertions mapped to 1..5, the judge is a reading from 1 to 5."""

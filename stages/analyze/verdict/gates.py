@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.verdict.composite import GRAIN, LAYERS
+from evalcube.stages.analyze.verdict.composite import GRAIN, LAYERS
 
 THRESHOLD = 3.5
 """Lowest layer mean that passes."""

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.paired import DRAWS, checked
-from stages.analyze.verdict.resampling import TIE, flips, in_blocks, total_flips
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.paired import DRAWS, checked
+from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, total_flips
 
 
 @dataclass(frozen=True)

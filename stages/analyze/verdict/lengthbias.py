@@ -13,9 +13,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.paired import DRAWS, Interval, paired_intervals
-from stages.analyze.verdict.resampling import in_blocks, indices
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.paired import DRAWS, Interval, paired_intervals
+from evalcube.stages.analyze.verdict.resampling import in_blocks, indices
 
 
 @dataclass(frozen=True)

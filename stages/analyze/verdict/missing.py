@@ -14,13 +14,20 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST, composite, difference, judge_layer
-from stages.analyze.verdict.gates import layer_gate, layer_means
-from stages.analyze.verdict.inputs import JUDGE, Flags, Scores
-from stages.analyze.verdict.options import Options
-from stages.analyze.verdict.paired import paired_intervals
-from stages.analyze.verdict.result import Gap, Missing
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.composite import (
+    HIGHEST,
+    LAYERS,
+    LOWEST,
+    composite,
+    difference,
+    judge_layer,
+)
+from evalcube.stages.analyze.verdict.gates import layer_gate, layer_means
+from evalcube.stages.analyze.verdict.inputs import JUDGE, Flags, Scores
+from evalcube.stages.analyze.verdict.options import Options
+from evalcube.stages.analyze.verdict.paired import paired_intervals
+from evalcube.stages.analyze.verdict.result import Gap, Missing
 
 COMPOSITE = "the composite"
 

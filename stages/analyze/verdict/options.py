@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stages.analyze.verdict.gates import THRESHOLD
-from stages.analyze.verdict.paired import DRAWS, Method
-from stages.analyze.verdict.rules import Limits
+from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.paired import DRAWS, Method
+from evalcube.stages.analyze.verdict.rules import Limits
 
 
 @dataclass(frozen=True)

@@ -23,8 +23,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.resampling import TIE, flips, in_blocks, indices, on_grid, total_flips
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, indices, on_grid, total_flips
 
 Method = Literal["sign-flip", "studentised"]
 

@@ -11,16 +11,21 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.agreement import Agreement, GoldAgreement, gold_agreement, judge_agreement
-from stages.analyze.verdict.comparison import compare
-from stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits
-from stages.analyze.verdict.gates import SLACK, layer_gate, layer_means
-from stages.analyze.verdict.holdout import overfit_gap, split_holdout
-from stages.analyze.verdict.inputs import JUDGE, Scores
-from stages.analyze.verdict.missing import missing_alone, missing_of_pair, silent_judges
-from stages.analyze.verdict.options import Options
-from stages.analyze.verdict.result import (
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.agreement import (
+    Agreement,
+    GoldAgreement,
+    gold_agreement,
+    judge_agreement,
+)
+from evalcube.stages.analyze.verdict.comparison import compare
+from evalcube.stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits
+from evalcube.stages.analyze.verdict.gates import SLACK, layer_gate, layer_means
+from evalcube.stages.analyze.verdict.holdout import overfit_gap, split_holdout
+from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
+from evalcube.stages.analyze.verdict.missing import missing_alone, missing_of_pair, silent_judges
+from evalcube.stages.analyze.verdict.options import Options
+from evalcube.stages.analyze.verdict.result import (
     NEXT_STEP,
     Arm,
     Badge,
@@ -28,8 +33,8 @@ from stages.analyze.verdict.result import (
     PairResult,
     Verdict,
 )
-from stages.analyze.verdict.rules import Limits, dissents, worst
-from stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
+from evalcube.stages.analyze.verdict.rules import Limits, dissents, worst
+from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8

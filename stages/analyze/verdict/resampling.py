@@ -14,7 +14,7 @@ import numpy as np
 from numpy.random import Philox
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 BLOCK = 1024
 """Draws held in memory at once; it does not influence a result."""

@@ -7,11 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Literal
 
-from stages.analyze.verdict.agreement import Agreement, GoldAgreement
-from stages.analyze.verdict.hotelling import Hotelling
-from stages.analyze.verdict.paired import Interval
-from stages.analyze.verdict.saturation import Saturation
-from stages.analyze.verdict.sensitivity import Sensitivity
+from evalcube.stages.analyze.verdict.agreement import Agreement, GoldAgreement
+from evalcube.stages.analyze.verdict.hotelling import Hotelling
+from evalcube.stages.analyze.verdict.paired import Interval
+from evalcube.stages.analyze.verdict.saturation import Saturation
+from evalcube.stages.analyze.verdict.sensitivity import Sensitivity
 
 Level = Literal["PROGRESS", "CAUTIOUS", "REGRESS", "NOISE", "UNDERPOWERED", "SOLO"]
 Badge = Literal["yes", "partly", "no", "unknown"]

@@ -15,12 +15,12 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from stages.analyze.verdict.agreement import Agreement
-from stages.analyze.verdict.gates import SLACK, Gate
-from stages.analyze.verdict.paired import Interval
-from stages.analyze.verdict.result import ROLL_UP, Decision, Gap, Missing
-from stages.analyze.verdict.rounding import fixed
-from stages.analyze.verdict.saturation import Saturation
+from evalcube.stages.analyze.verdict.agreement import Agreement
+from evalcube.stages.analyze.verdict.gates import SLACK, Gate
+from evalcube.stages.analyze.verdict.paired import Interval
+from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision, Gap, Missing
+from evalcube.stages.analyze.verdict.rounding import fixed
+from evalcube.stages.analyze.verdict.saturation import Saturation
 
 
 @dataclass(frozen=True)

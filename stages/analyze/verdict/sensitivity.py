@@ -13,10 +13,10 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.composite import checked_weights, composite
-from stages.analyze.verdict.paired import DRAWS, checked
-from stages.analyze.verdict.resampling import TIE, flips, in_blocks, on_grid, total_flips
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.composite import checked_weights, composite
+from evalcube.stages.analyze.verdict.paired import DRAWS, checked
+from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, on_grid, total_flips
 
 RESOLUTION = 20
 """Steps along an edge of the simplex: 231 points for three layers."""

@@ -7,14 +7,14 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from stages.analyze.verdict import omk054, reference
-from stages.analyze.verdict.composite import LAYERS, checked_weights
-from stages.analyze.verdict.gates import THRESHOLD
-from stages.analyze.verdict.inputs import checked_scores
-from stages.analyze.verdict.options import Options
-from stages.analyze.verdict.paired import DRAWS, Method
-from stages.analyze.verdict.result import Engine, Verdict
-from stages.analyze.verdict.rules import Limits
+from evalcube.stages.analyze.verdict import omk054, reference
+from evalcube.stages.analyze.verdict.composite import LAYERS, checked_weights
+from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.inputs import checked_scores
+from evalcube.stages.analyze.verdict.options import Options
+from evalcube.stages.analyze.verdict.paired import DRAWS, Method
+from evalcube.stages.analyze.verdict.result import Engine, Verdict
+from evalcube.stages.analyze.verdict.rules import Limits
 
 
 def verdict(
@@ -69,8 +69,8 @@ def verdict(
         there where the shares of two arms differ by more than .05, or where a gain does not survive that all that is
         missing had failed. Reference engine only.
     method, draws, seed
-        Test and its resampling; see `stages.analyze.verdict.paired`. By default 10 000 draws with seed 0, and for
-        "omk054" 1 000 with that tool's seed.
+        Test and its resampling; see `evalcube.stages.analyze.verdict.paired`. By default 10 000 draws with seed 0, and
+        for "omk054" 1 000 with that tool's seed.
     weights
         Declared weights of the three layers; equal by default. Reference engine only.
     layer_set
@@ -91,8 +91,8 @@ def verdict(
 
     References
     ----------
-    Of the tests, see `stages.analyze.verdict.paired` and `stages.analyze.verdict.hotelling`; of the omk054 engine,
-    oh-my-knowledge 0.54.
+    Of the tests, see `evalcube.stages.analyze.verdict.paired` and `evalcube.stages.analyze.verdict.hotelling`; of the
+    omk054 engine, oh-my-knowledge 0.54.
 
     Examples
     --------

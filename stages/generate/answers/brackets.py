@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from stages.generate.answers.passages import (
+from evalcube.stages.generate.answers.passages import (
     TAIL,
     Passage,
     Rank,
@@ -15,7 +15,7 @@ from stages.generate.answers.passages import (
     last_lines,
     passages,
 )
-from stages.generate.answers.wording import affirmed, declines, goes_on_to_another
+from evalcube.stages.generate.answers.wording import affirmed, declines, goes_on_to_another
 
 _QUIET = " \t*_`$\"'“”‘’«»„,"
 _LATEX_GROUP = re.compile(r"\\(?:text|texttt|textbf|mathrm|mathtt|mathbf|verb)\s{0,3}\{")

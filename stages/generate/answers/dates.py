@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.answers.values import Form, Mention, read_value
 
 MONTHS = "January February March April May June July August September October November December".split()
 _MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,7}+\.?"

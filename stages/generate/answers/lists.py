@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stages.generate.answers.numbers import WORDS
-from stages.generate.answers.passages import (
+from evalcube.stages.generate.answers.numbers import WORDS
+from evalcube.stages.generate.answers.passages import (
     TAIL,
     Rank,
     fenced_block,
@@ -16,7 +16,7 @@ from stages.generate.answers.passages import (
     normalised,
     passages,
 )
-from stages.generate.answers.wording import affirmed, declines, goes_on_to_another
+from evalcube.stages.generate.answers.wording import affirmed, declines, goes_on_to_another
 
 _DECORATION = " \t*_`$#>\"'([{\\<~:=|“”‘’«»"
 _BULLET = re.compile(r"[-*•+–] |\|? ?\(?[0-9]{1,3} ?[.):|] ?")

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
-from stages.generate.answers.passages import (
+from evalcube.stages.generate.answers.passages import (
     BULLET,
     SEGMENT,
     Passage,
@@ -24,7 +24,7 @@ from stages.generate.answers.passages import (
     normalised,
     passages,
 )
-from stages.generate.answers.wording import (
+from evalcube.stages.generate.answers.wording import (
     LEAD,
     REASON,
     affirmed,

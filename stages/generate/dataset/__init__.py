@@ -7,18 +7,18 @@ from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, cast
 
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.dataset.books import Library, View
-from stages.generate.dataset.checks import check_rows
-from stages.generate.dataset.choices import read_choice
-from stages.generate.dataset.files import format_of
-from stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
-from stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
-from stages.generate.dataset.order import Shuffle
-from stages.generate.dataset.params import DatasetParams
-from stages.generate.dataset.rows import Item, labels
-from stages.generate.errors import TaskError
-from stages.generate.stream import Stream
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.dataset.books import Library, View
+from evalcube.stages.generate.dataset.checks import check_rows
+from evalcube.stages.generate.dataset.choices import read_choice
+from evalcube.stages.generate.dataset.files import format_of
+from evalcube.stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
+from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
+from evalcube.stages.generate.dataset.order import Shuffle
+from evalcube.stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.dataset.rows import Item, labels
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.stream import Stream
 
 __all__ = ["Dataset", "DatasetParams"]
 

@@ -9,11 +9,11 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from stages.generate.dataset.files import Table, file_digest, file_state, open_table
-from stages.generate.dataset.params import DatasetParams
-from stages.generate.dataset.rows import Item, RowError, RowReader, lookup, plain
-from stages.generate.dataset.tables import Row
-from stages.generate.errors import TaskError
+from evalcube.stages.generate.dataset.files import Table, file_digest, file_state, open_table
+from evalcube.stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.dataset.rows import Item, RowError, RowReader, lookup, plain
+from evalcube.stages.generate.dataset.tables import Row
+from evalcube.stages.generate.errors import TaskError
 
 _OPEN_FILES = 8
 """Files that a process keeps open."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import difflib
 from collections.abc import Sequence
 
-from stages.generate.dataset.books import Book, View
-from stages.generate.dataset.params import DatasetParams
-from stages.generate.dataset.rows import lookup
-from stages.generate.errors import TaskError
+from evalcube.stages.generate.dataset.books import Book, View
+from evalcube.stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.dataset.rows import lookup
+from evalcube.stages.generate.errors import TaskError
 
 _LISTED = 40
 """Columns that a message lists."""

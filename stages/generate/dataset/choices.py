@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from stages.generate.answers.choices import ChoiceReader
-from stages.generate.answers.passages import normalised
-from stages.generate.dataset.kinds import lines_after_marks
+from evalcube.stages.generate.answers.choices import ChoiceReader
+from evalcube.stages.generate.answers.passages import normalised
+from evalcube.stages.generate.dataset.kinds import lines_after_marks
 
 _LABEL = re.compile(
     r"(?i:(?:the |an? )?(?:option|choice|letter|number|no\.|alternative)\s{1,3}|#)?[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})"

@@ -15,8 +15,8 @@ from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 
-from stages.generate.dataset.tables import ParquetTable, Row, index_csv, index_jsonl
-from stages.generate.errors import TaskError
+from evalcube.stages.generate.dataset.tables import ParquetTable, Row, index_csv, index_jsonl
+from evalcube.stages.generate.errors import TaskError
 
 ENDINGS = {
     ".jsonl": "jsonl",

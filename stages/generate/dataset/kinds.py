@@ -9,10 +9,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from stages.generate.answers.numbers import WORDS
-from stages.generate.answers.passages import in_box, normalised, passages
-from stages.generate.answers.values import Form, Mention, read_value
-from stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.answers.numbers import WORDS
+from evalcube.stages.generate.answers.passages import in_box, normalised, passages
+from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.dataset.params import DatasetParams
 
 _MARKUP = " \t*_`"
 

@@ -11,10 +11,16 @@ from importlib.metadata import entry_points
 
 import regex
 
-from stages.generate.answers.passages import normalised
-from stages.generate.answers.wording import affirmed
-from stages.generate.dataset.kinds import LONGEST_TEXT, Comparison, comparable, lines_after_marks, read_text
-from stages.generate.errors import TaskError
+from evalcube.stages.generate.answers.passages import normalised
+from evalcube.stages.generate.answers.wording import affirmed
+from evalcube.stages.generate.dataset.kinds import (
+    LONGEST_TEXT,
+    Comparison,
+    comparable,
+    lines_after_marks,
+    read_text,
+)
+from evalcube.stages.generate.errors import TaskError
 
 GRADERS = "evalcube.graders"
 """Entry point group of graders."""

@@ -9,8 +9,8 @@ from typing import Annotated, Any, Literal
 import regex
 from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
 
-from stages.generate.base import TaskParams
-from stages.generate.errors import TaskError
+from evalcube.stages.generate.base import TaskParams
+from evalcube.stages.generate.errors import TaskError
 
 Kind = Literal["choice", "number", "text", "json"]
 Match = Literal["auto", "exact", "contains", "regex", "prefix", "number"]

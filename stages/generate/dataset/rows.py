@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 
-from stages.generate.dataset.kinds import LONGEST_JSON, READERS, Comparison, json_text, only_number
-from stages.generate.dataset.params import PLACEHOLDER, DatasetParams
-from stages.generate.dataset.tables import Row
+from evalcube.stages.generate.dataset.kinds import LONGEST_JSON, READERS, Comparison, json_text, only_number
+from evalcube.stages.generate.dataset.params import PLACEHOLDER, DatasetParams
+from evalcube.stages.generate.dataset.tables import Row
 
 MOST_OPTIONS = 100
 MOST_TEXT = 1_000_000

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from types import MappingProxyType
 
-from stages.generate.material.date_steps import (
+from evalcube.stages.generate.material.date_steps import (
     days,
     month_end,
     months,
@@ -53,7 +53,7 @@ class Story:
     """1 = one step of days or weeks, 2 = inclusive counts, months and years, 3 = weekdays and working days,
     4 = several steps."""
     wordings: tuple[str, ...]
-    """With placeholders; see `stages.generate.tasks.dates`."""
+    """With placeholders; see `evalcube.stages.generate.tasks.dates`."""
     solve: Callable[[Draw], date]
     """The date asked for."""
     note: str = ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TypeAlias
 
-from stages.generate.stream import Stream
+from evalcube.stages.generate.stream import Stream
 
 Shape: TypeAlias = "list[Shape | None]"
 """Operands of one bracket level, left to right: None is a term, a list is a group of two or more."""

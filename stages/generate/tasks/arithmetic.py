@@ -7,10 +7,10 @@ from typing import ClassVar
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.numbers import last_integer
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.numbers import last_integer
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
+from evalcube.stages.generate.stream import Stream
 
 LARGEST_PRODUCT = 1_000_000
 """No product in an expression exceeds this: the task is about reasoning, not about long multiplication."""

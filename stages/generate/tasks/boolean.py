@@ -6,10 +6,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.choices import truth_value
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.choices import truth_value
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
+from evalcube.stages.generate.stream import Stream
 
 OPTIONS = ("true", "false")
 """The canonical answers, whatever words a prompt uses."""

@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.brackets import closing_brackets
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.brackets import closing_brackets
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.stream import Stream
 
 KINDS = (("(", ")", "round"), ("[", "]", "square"), ("{", "}", "curly"), ("<", ">", "angle"))
 """Opening bracket, closing bracket and name of each kind, in the order in which they come into play."""

@@ -8,12 +8,12 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.choices import ChoiceReader
-from stages.generate.answers.numbers import WORDS as SPELLED
-from stages.generate.answers.values import Form, Mention, read_value
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.words import NAMES, with_article
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.choices import ChoiceReader
+from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
+from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import NAMES, with_article
+from evalcube.stages.generate.stream import Stream
 
 COLORS = tuple(
     "beige black blue brown gold green maroon orange pink purple red silver teal turquoise white yellow".split()

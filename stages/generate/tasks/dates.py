@@ -8,11 +8,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from stages.generate.answers.dates import MONTHS, last_date
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
-from stages.generate.material.words import NAMES
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.dates import MONTHS, last_date
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
+from evalcube.stages.generate.material.words import NAMES
+from evalcube.stages.generate.stream import Stream
 
 EARLIEST, LATEST = 1950, 2080
 """Years between which all dates lie."""

@@ -9,10 +9,10 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.values import Form, Mention, read_value
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.words import ITEMS
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import ITEMS
+from evalcube.stages.generate.stream import Stream
 
 KEYS = tuple(
     "batch client code crate depot grade group label level model notes order owner parts price region route "

@@ -7,10 +7,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from stages.generate.answers.numbers import last_integer
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.words import WORDS
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.numbers import last_integer
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import WORDS
+from evalcube.stages.generate.stream import Stream
 
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
 """Letters by their frequency in English text."""

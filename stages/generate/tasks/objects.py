@@ -7,11 +7,11 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.numbers import last_integer
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.things import ADJECTIVES, GROUPS, NUMBERS
-from stages.generate.material.words import with_article
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.numbers import last_integer
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.things import ADJECTIVES, GROUPS, NUMBERS
+from evalcube.stages.generate.material.words import with_article
+from evalcube.stages.generate.stream import Stream
 
 _NAMES = tuple(GROUPS)
 _SENTENCE_ITEMS = 6

@@ -14,9 +14,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.lists import integer_list
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.lists import integer_list
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.stream import Stream
 
 PERIODS = (2, 3, 4, 5)
 """Periods of the interference rules."""

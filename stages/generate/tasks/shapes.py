@@ -7,9 +7,9 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.choices import ChoiceReader
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.choices import ChoiceReader
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.stream import Stream
 
 POLYGONS = {"triangle": 3, "pentagon": 5, "hexagon": 6, "heptagon": 7, "octagon": 8}
 KINDS = (*POLYGONS, "circle", "ellipse", "kite", "line", "rectangle", "sector", "trapezoid")

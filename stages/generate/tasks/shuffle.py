@@ -7,10 +7,10 @@ from typing import ClassVar, Literal
 
 from pydantic import Field
 
-from stages.generate.answers.choices import ChoiceReader
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.words import ITEMS, NAMES, with_article
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.choices import ChoiceReader
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import ITEMS, NAMES, with_article
+from evalcube.stages.generate.stream import Stream
 
 _READER = ChoiceReader(ITEMS)
 

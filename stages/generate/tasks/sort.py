@@ -9,10 +9,10 @@ from typing import ClassVar
 
 from pydantic import Field
 
-from stages.generate.answers.lists import word_list
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.words import WORDS
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.lists import word_list
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import WORDS
+from evalcube.stages.generate.stream import Stream
 
 DICTIONARY = tuple(sorted(WORDS))
 """All words in alphabetical order: neighbours share their first letters."""

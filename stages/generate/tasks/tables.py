@@ -12,11 +12,11 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from stages.generate.answers.numbers import WORDS as SPELLED
-from stages.generate.answers.values import Form, Mention, read_value
-from stages.generate.base import Task, TaskParams, Trial
-from stages.generate.material.table_text import NUMBERS, TEXTS, WRITERS, Column, rows_for, tokens_for
-from stages.generate.stream import Stream
+from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
+from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.table_text import NUMBERS, TEXTS, WRITERS, Column, rows_for, tokens_for
+from evalcube.stages.generate.stream import Stream
 
 MOST_ROWS = 1000
 _IDS = tuple(f"{letter}{number}" for letter in "ABCDEFGHJKLMNPQRSTUVWXYZ" for number in range(100, 1000))

@@ -11,14 +11,14 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from stages.infer.batch.lines import Batch, Line, request_line
-from stages.infer.batch.note import Batches, Note
-from stages.infer.batch.wire import BatchSender
-from stages.infer.coalescing import Block, SharedJob
-from stages.infer.endpoint import Batching, Endpoint
-from stages.infer.jobs import Result, Stats
-from stages.infer.reply import Reply, RetryClass
-from stages.infer.retry import Policy, backoff, retry
+from evalcube.stages.infer.batch.lines import Batch, Line, request_line
+from evalcube.stages.infer.batch.note import Batches, Note
+from evalcube.stages.infer.batch.wire import BatchSender
+from evalcube.stages.infer.coalescing import Block, SharedJob
+from evalcube.stages.infer.endpoint import Batching, Endpoint
+from evalcube.stages.infer.jobs import Result, Stats
+from evalcube.stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.retry import Policy, backoff, retry
 
 T = TypeVar("T")
 _UNKNOWN = "http 404"

@@ -11,10 +11,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from stages.infer.apis import APIS
-from stages.infer.jobs import Job
-from stages.infer.reply import Reply, RetryClass, classify, one_line
-from stages.reply.body import parse_body, read_error
+from evalcube.stages.infer.apis import APIS
+from evalcube.stages.infer.jobs import Job
+from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
+from evalcube.stages.reply.body import parse_body, read_error
 
 WRAPPING_BYTES = 8192
 """What a line may have beside the response's body."""
@@ -46,7 +46,7 @@ def request_line(job: Job, api: str) -> bytes:
     job
         The request.
     api
-        One of `stages.infer.apis.APIS`.
+        One of `evalcube.stages.infer.apis.APIS`.
 
     Examples
     --------
@@ -66,11 +66,11 @@ def order(file: str, api: str, window: str, token: str) -> dict[str, object]:
     file
         Id of the uploaded file.
     api
-        One of `stages.infer.apis.APIS`.
+        One of `evalcube.stages.infer.apis.APIS`.
     window
         Time that the endpoint may take, as ``24h``.
     token
-        See `stages.infer.batch.note.Note.token`.
+        See `evalcube.stages.infer.batch.note.Note.token`.
     """
     return {
         "input_file_id": file,
@@ -92,7 +92,7 @@ class Batch:
     output: str = ""
     errors: str = ""
     token: str = ""
-    """See `stages.infer.batch.note.Note.token`; empty where the batch is not ours."""
+    """See `evalcube.stages.infer.batch.note.Note.token`; empty where the batch is not ours."""
     detail: str = ""
     """What was wrong with the whole of it."""
 
@@ -157,7 +157,7 @@ def read_line(data: bytes, now: float, api: str) -> Line | None:
     now
         Unix time in seconds.
     api
-        One of `stages.reply.forms.FORMS`.
+        One of `evalcube.stages.reply.forms.FORMS`.
     """
     document = parse_body(data)
     if not isinstance(document, dict):

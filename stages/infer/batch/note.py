@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from stages.infer.batch.lines import identifier
+from evalcube.stages.infer.batch.lines import identifier
 
 _FORMAT = 1
 _TOKEN = re.compile(r"[0-9a-f]{8,64}")

@@ -9,21 +9,21 @@ import uuid
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
-from stages.infer.batch.job import BatchContext, BatchJob, PendingRequest
-from stages.infer.batch.lines import Line
-from stages.infer.batch.note import Batches, Note, find_notes
-from stages.infer.batch.wire import BatchSender
-from stages.infer.coalescing import Block, SharedJob
-from stages.infer.endpoint import Batching, Endpoint
-from stages.infer.endpoint_queue import EndpointQueue
-from stages.infer.jobs import Job, Result, Slowdown, Stats
-from stages.infer.rates import Quota
-from stages.infer.reply import Reply, classify
-from stages.infer.retry import Breaker, backoff
-from stages.infer.token_estimate import TokenEstimate
-from stages.infer.wire import Sender
-from stages.infer.writer import Writer
-from stages.reply.record import Record
+from evalcube.stages.infer.batch.job import BatchContext, BatchJob, PendingRequest
+from evalcube.stages.infer.batch.lines import Line
+from evalcube.stages.infer.batch.note import Batches, Note, find_notes
+from evalcube.stages.infer.batch.wire import BatchSender
+from evalcube.stages.infer.coalescing import Block, SharedJob
+from evalcube.stages.infer.endpoint import Batching, Endpoint
+from evalcube.stages.infer.endpoint_queue import EndpointQueue
+from evalcube.stages.infer.jobs import Job, Result, Slowdown, Stats
+from evalcube.stages.infer.rates import Quota
+from evalcube.stages.infer.reply import Reply, classify
+from evalcube.stages.infer.retry import Breaker, backoff
+from evalcube.stages.infer.token_estimate import TokenEstimate
+from evalcube.stages.infer.wire import Sender
+from evalcube.stages.infer.writer import Writer
+from evalcube.stages.reply.record import Record
 
 _MEGABYTE = 1_000_000
 _RECORDS_AT_ONCE = 256
@@ -38,7 +38,7 @@ class BatchQueue(EndpointQueue):
     Parameters
     ----------
     endpoint, stats, writer
-        See `stages.infer.endpoint_queue.EndpointQueue`.
+        See `evalcube.stages.infer.endpoint_queue.EndpointQueue`.
     batches
         What the sweep keeps of its batches.
 

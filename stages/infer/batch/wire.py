@@ -10,7 +10,7 @@ from urllib.parse import quote
 import aiohttp
 from yarl import URL
 
-from stages.infer.batch.lines import (
+from evalcube.stages.infer.batch.lines import (
     WRAPPING_BYTES,
     Batch,
     Line,
@@ -21,11 +21,11 @@ from stages.infer.batch.lines import (
     read_batch,
     read_line,
 )
-from stages.infer.endpoint import Endpoint
-from stages.infer.key_source import KeyHolder
-from stages.infer.reply import Reply, RetryClass, classify
-from stages.infer.wire import Connector, Sender, read_body
-from stages.reply.body import parse_body
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.key_source import KeyHolder
+from evalcube.stages.infer.reply import Reply, RetryClass, classify
+from evalcube.stages.infer.wire import Connector, Sender, read_body
+from evalcube.stages.reply.body import parse_body
 
 _SLOWEST_UPLOAD = 50_000.0
 """Bytes per second that are waited for beyond the timeout of a request."""
@@ -38,7 +38,7 @@ _NO_LISTING = frozenset({"http 404", "http 405", "http 501"})
 
 
 class BatchSender(Sender):
-    """Sends one model's requests in batches, and fetches their answers; see `stages.infer.wire.Sender`."""
+    """Sends one model's requests in batches, and fetches their answers; see `evalcube.stages.infer.wire.Sender`."""
 
     def __init__(self, endpoint: Endpoint, connections: Connector, keys: KeyHolder) -> None:
         super().__init__(endpoint, connections, keys)
@@ -54,7 +54,7 @@ class BatchSender(Sender):
         token
             Names the file.
         lines
-            Made by `stages.infer.batch.lines.request_line`.
+            Made by `evalcube.stages.infer.batch.lines.request_line`.
         """
         boundary = f"evalcube-{token}"
         head = (

@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
-from stages.process.assertions.facts import Check
-from stages.process.assertions.model import Assertion, Context, UnmeasuredError
-from stages.process.assertions.whitespace import word_count
+from evalcube.stages.process.assertions.facts import Check
+from evalcube.stages.process.assertions.model import Assertion, Context, UnmeasuredError
+from evalcube.stages.process.assertions.whitespace import word_count
 
 
 def _starts_with(assertion: Assertion, context: Context) -> bool:

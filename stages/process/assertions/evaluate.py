@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.process.assertions.behaviors import BEHAVIORS
-from stages.process.assertions.facts import FACTS
-from stages.process.assertions.hooks import Hooks
-from stages.process.assertions.model import SET, Assertion, Context, Layer, UnmeasuredError
+from evalcube.stages.process.assertions.behaviors import BEHAVIORS
+from evalcube.stages.process.assertions.facts import FACTS
+from evalcube.stages.process.assertions.hooks import Hooks
+from evalcube.stages.process.assertions.model import SET, Assertion, Context, Layer, UnmeasuredError
 
 _CHECKS = {**FACTS, **BEHAVIORS}
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Mapping
 
-from stages.process.assertions import patterns, similarity
-from stages.process.assertions.documents import DocumentError, parse_document
-from stages.process.assertions.model import Assertion, Context
-from stages.process.assertions.whitespace import trimmed
+from evalcube.stages.process.assertions import patterns, similarity
+from evalcube.stages.process.assertions.documents import DocumentError, parse_document
+from evalcube.stages.process.assertions.model import Assertion, Context
+from evalcube.stages.process.assertions.whitespace import trimmed
 
 Check = Callable[[Assertion, Context], bool]
 """May raise `UnmeasuredError`."""
@@ -45,7 +45,7 @@ def _json_valid(_assertion: Assertion, context: Context) -> bool:
 
 
 def _json_schema(assertion: Assertion, context: Context) -> bool:
-    from stages.process.assertions import schemas  # `jsonschema` takes a while
+    from evalcube.stages.process.assertions import schemas  # `jsonschema` takes a while
 
     try:
         document = parse_document(context.output)

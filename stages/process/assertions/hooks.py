@@ -8,7 +8,7 @@ from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any
 
-from stages.process.assertions.model import Context, DeclarationError
+from evalcube.stages.process.assertions.model import Context, DeclarationError
 
 CHECKS = "evalcube.checks"
 """Entry point group of functions that `custom` assertions name."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from stages.process.assertions.model import Assertion
+from evalcube.stages.process.assertions.model import Assertion
 
 NEED_TOOLS = frozenset(
     {

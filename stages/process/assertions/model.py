@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from stages.process.assertions.documents import DocumentError, parse_document
+from evalcube.stages.process.assertions.documents import DocumentError, parse_document
 
 Layer = Literal["fact", "behavior"]
 

@@ -10,9 +10,9 @@ from typing import Any
 
 import regex
 
-from stages.process.assertions import patterns
-from stages.process.assertions.hooks import CHECKS, SCORERS, Hooks
-from stages.process.assertions.model import (
+from evalcube.stages.process.assertions import patterns
+from evalcube.stages.process.assertions.hooks import CHECKS, SCORERS, Hooks
+from evalcube.stages.process.assertions.model import (
     BEHAVIOR_TYPES,
     FACT_TYPES,
     SCORED,
@@ -248,7 +248,7 @@ def _pattern_value(declared: _Row) -> dict[str, Any]:
 
 
 def _schema_value(declared: _Row) -> dict[str, Any]:
-    from stages.process.assertions import schemas  # `jsonschema` takes a while
+    from evalcube.stages.process.assertions import schemas  # `jsonschema` takes a while
 
     schema = declared.row.get("schema")
     if not isinstance(schema, Mapping):

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 import regex
 
-from stages.process.assertions.model import UnmeasuredError
+from evalcube.stages.process.assertions.model import UnmeasuredError
 
 SECONDS = 1.0
 """CPU time of this process that one search may take; CPU and not wall time, so that a loaded machine grades alike."""

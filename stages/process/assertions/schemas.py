@@ -18,8 +18,8 @@ from jsonschema.protocols import Validator
 from referencing import Registry
 from referencing.exceptions import Unresolvable
 
-from stages.process.assertions import patterns
-from stages.process.assertions.model import UnmeasuredError
+from evalcube.stages.process.assertions import patterns
+from evalcube.stages.process.assertions.model import UnmeasuredError
 
 SECONDS = 2.0
 """CPU time of this thread that one validation may take, so that neither other threads nor a loaded machine count."""

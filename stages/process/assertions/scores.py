@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from stages.process.assertions.evaluate import Graded
+from evalcube.stages.process.assertions.evaluate import Graded
 
 
 @dataclass(frozen=True, slots=True)

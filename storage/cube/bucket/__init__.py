@@ -14,6 +14,6 @@ zarr_store  what zarr reads and writes arrays through
 ==========  ======================================================================
 """
 
-from storage.cube.bucket.objects import Bucket
+from evalcube.storage.cube.bucket.objects import Bucket
 
 __all__ = ["Bucket"]

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import obstore
 from obstore import exceptions
 
-from storage.cube.space import Version, When
-from storage.errors import StorageError
-from storage.object_stores import has_no_place, translated
-from storage.urls import scheme_of
+from evalcube.storage.cube.space import Version, When
+from evalcube.storage.errors import StorageError
+from evalcube.storage.object_stores import has_no_place, translated
+from evalcube.storage.urls import scheme_of
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore

@@ -15,15 +15,15 @@ from contextlib import suppress
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
-from storage.clocks import elapsed
-from storage.cube.bucket.conditions import put_always, put_if
-from storage.cube.space import Version, When
-from storage.errors import CubeExistsError, StorageError
-from storage.processes import Life, ProcessIdentity, life_of, this_process
+from evalcube.storage.clocks import elapsed
+from evalcube.storage.cube.bucket.conditions import put_always, put_if
+from evalcube.storage.cube.space import Version, When
+from evalcube.storage.errors import CubeExistsError, StorageError
+from evalcube.storage.processes import Life, ProcessIdentity, life_of, this_process
 
 if TYPE_CHECKING:
-    from storage.cube.bucket.creation_store import CreationStore
-    from storage.cube.bucket.objects import Bucket
+    from evalcube.storage.cube.bucket.creation_store import CreationStore
+    from evalcube.storage.cube.bucket.objects import Bucket
 
 METADATA = "zarr.json"
 """Key of a cube's metadata."""
@@ -157,7 +157,9 @@ def create_objects(space: Bucket, build: Callable[[CreationStore], None]) -> Non
     CubeExistsError
         Something is there already, or comes there meanwhile.
     """
-    from storage.cube.bucket.creation_store import CreationStore  # takes a while, and only creators need it
+    from evalcube.storage.cube.bucket.creation_store import (
+        CreationStore,  # takes a while, and only creators need it
+    )
 
     claim = Claim(space)
     try:

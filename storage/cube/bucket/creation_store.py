@@ -9,17 +9,17 @@ from typing import TYPE_CHECKING
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import MemoryStore
 
-from storage.cube.bucket.conditions import put_always, put_if
-from storage.cube.bucket.creation import METADATA
-from storage.cube.space import When
-from storage.errors import CubeExistsError
+from evalcube.storage.cube.bucket.conditions import put_always, put_if
+from evalcube.storage.cube.bucket.creation import METADATA
+from evalcube.storage.cube.space import When
+from evalcube.storage.errors import CubeExistsError
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
     from zarr.core.buffer import Buffer, BufferPrototype
 
-    from storage.cube.bucket.creation import Claim
-    from storage.cube.bucket.objects import Bucket
+    from evalcube.storage.cube.bucket.creation import Claim
+    from evalcube.storage.cube.bucket.objects import Bucket
 
 _MOST_BYTES = 32 * 2**20
 _THREADS = 32

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from storage.cube.bucket.creation import METADATA
-from storage.cube.bucket.objects import Bucket
-from storage.cube.space import Found, Version, When
+from evalcube.storage.cube.bucket.creation import METADATA
+from evalcube.storage.cube.bucket.objects import Bucket
+from evalcube.storage.cube.space import Found, Version, When
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
 
-    from storage.cube.bucket.creation_store import CreationStore
+    from evalcube.storage.cube.bucket.creation_store import CreationStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Draft(Bucket):
         when: When | Version = When.ALWAYS,
         durable: bool = True,  # noqa: ARG002 - it is, once all of it is
     ) -> Version | None:
-        """Build an object; see `storage.cube.space.Space.put`."""
+        """Build an object; see `evalcube.storage.cube.space.Space.put`."""
         if when is not When.ALWAYS and self.version(key) != (None if when is When.ABSENT else when):
             return None
         self.built.hold(key, data)

@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from storage.cube.space import Found, Renewed, Space, Version, When
+from evalcube.storage.cube.space import Found, Renewed, Space, Version, When
 
 _ATTEMPTS = 3
 
@@ -29,7 +29,7 @@ class _Entry(NamedTuple):
 
 
 class BucketLease:
-    """The object of a lease; see `storage.cube.space.LeaseRecord`.
+    """The object of a lease; see `evalcube.storage.cube.space.LeaseRecord`.
 
     A line with the time of the last renewal and the epoch, and the holder's record. It changes at each renewal, and so
     does its version: whoever puts over the one that he saw finds out whether somebody else has put meanwhile.

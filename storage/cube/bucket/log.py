@@ -9,8 +9,8 @@ import itertools
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from storage.clocks import elapsed
-from storage.cube.space import Found, LogConflictError, Space, When
+from evalcube.storage.clocks import elapsed
+from evalcube.storage.cube.space import Found, LogConflictError, Space, When
 
 LINES_OF_OBJECT = 64
 """As many lines make an object at most."""
@@ -20,7 +20,7 @@ _THREADS = 32
 
 
 class BucketLog:
-    """Objects ``ledger/00000000.jsonl`` and so on of a log ``ledger.jsonl``; see `storage.cube.space.Log`.
+    """Objects ``ledger/00000000.jsonl`` and so on of a log ``ledger.jsonl``; see `evalcube.storage.cube.space.Log`.
 
     A log continues where it was read to, or where it ends when its first line is put. Whoever takes a lease over puts
     an empty object: then nobody who read the log before that can append any more, though he were to wake up after he

@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore import exceptions
 
-from storage.cube.bucket import creation
-from storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
-from storage.cube.bucket.lease import BucketLease
-from storage.cube.bucket.log import BucketLog
-from storage.cube.space import Found, Space, Version, When
-from storage.object_stores import answered, connected, first_bytes, has_no_place, translated
+from evalcube.storage.cube.bucket import creation
+from evalcube.storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
+from evalcube.storage.cube.bucket.lease import BucketLease
+from evalcube.storage.cube.bucket.log import BucketLog
+from evalcube.storage.cube.space import Found, Space, Version, When
+from evalcube.storage.object_stores import answered, connected, first_bytes, has_no_place, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -31,7 +31,7 @@ _THREADS = 16
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """A `storage.cube.space.Space` below a prefix of a bucket; it need not exist yet.
+    """A `evalcube.storage.cube.space.Space` below a prefix of a bucket; it need not exist yet.
 
     It holds no connection and no secret, only where the cube is: each process connects by its own environment.
     """
@@ -125,7 +125,7 @@ class Bucket:
         when: When | Version = When.ALWAYS,
         durable: bool = True,  # noqa: ARG002 - a store acknowledges what is durable
     ) -> Version | None:
-        """Store an object in one step; see `storage.cube.space.Space.put`."""
+        """Store an object in one step; see `evalcube.storage.cube.space.Space.put`."""
         path = self.prefix + key
         if when is When.ALWAYS:
             return put_always(self.store, self.cube, path, data)
@@ -178,7 +178,7 @@ class Bucket:
 
     def fence(self, store: Store, keys: Sequence[str]) -> None:
         """Have zarr put these objects only over the versions that are there now."""
-        from storage.cube.bucket.zarr_store import (
+        from evalcube.storage.cube.bucket.zarr_store import (
             BucketStore,  # takes a while, and ledgers and leases need none
         )
 
@@ -188,14 +188,14 @@ class Bucket:
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of a bucket, with errors of storage."""
-        from storage.cube.bucket.zarr_store import (
+        from evalcube.storage.cube.bucket.zarr_store import (
             BucketStore,  # takes a while, and ledgers and leases need none
         )
 
         return BucketStore(self.address, read_only=read_only)
 
     def create(self, build: Callable[[Store], None]) -> None:
-        """Put all that `build` writes, its metadata last; see `storage.cube.bucket.creation`.
+        """Put all that `build` writes, its metadata last; see `evalcube.storage.cube.bucket.creation`.
 
         Raises
         ------
@@ -212,7 +212,7 @@ class Bucket:
         CubeExistsError
             Something is there, or another process makes it at this moment.
         """
-        from storage.cube.bucket.draft import Draft  # a kind of bucket itself
+        from evalcube.storage.cube.bucket.draft import Draft  # a kind of bucket itself
 
         creation.create_objects(self, lambda built: fill(Draft(self.cube, built=built)))
 

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Self
 from obstore.store import ObjectStore as Connection
 from zarr.storage import ObjectStore
 
-from storage.cube.bucket.conditions import put_if
-from storage.cube.space import Version, When
-from storage.errors import LeaseLostError
-from storage.object_stores import connected, translated
+from evalcube.storage.cube.bucket.conditions import put_if
+from evalcube.storage.cube.space import Version, When
+from evalcube.storage.errors import LeaseLostError
+from evalcube.storage.object_stores import connected, translated
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest

@@ -11,6 +11,6 @@ lease     a file that is renewed by its time, and taken under a lock
 ========  ========================================================================
 """
 
-from storage.cube.directory.objects import Directory
+from evalcube.storage.cube.directory.objects import Directory
 
 __all__ = ["Directory"]

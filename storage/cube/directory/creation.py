@@ -13,10 +13,10 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-from storage.clocks import aged
-from storage.errors import CubeExistsError
-from storage.files import make_directory, sync_path, sync_tree
-from storage.processes import ProcessIdentity, is_gone, this_process
+from evalcube.storage.clocks import aged
+from evalcube.storage.errors import CubeExistsError
+from evalcube.storage.files import make_directory, sync_path, sync_tree
+from evalcube.storage.processes import ProcessIdentity, is_gone, this_process
 
 _STALE_SECONDS = 3600.0
 

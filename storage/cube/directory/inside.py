@@ -6,7 +6,7 @@ import os
 import stat
 from pathlib import Path
 
-from storage.errors import CubeDamagedError
+from evalcube.storage.errors import CubeDamagedError
 
 _REMEDY = (
     "Whoever made the cube put it there: look where it leads, and copy what you trust into its place. The cube itself "

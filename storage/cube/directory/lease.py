@@ -9,14 +9,14 @@ from collections.abc import Callable
 from contextlib import nullcontext
 from pathlib import Path
 
-from storage.cube.space import Renewed
-from storage.files import link_new, locked, make_directory, sync_path, write_synced
+from evalcube.storage.cube.space import Renewed
+from evalcube.storage.files import link_new, locked, make_directory, sync_path, write_synced
 
 _MOST_LEASE = 65536
 
 
 class DirectoryLease:
-    """The file of a lease; see `storage.cube.space.LeaseRecord`.
+    """The file of a lease; see `evalcube.storage.cube.space.LeaseRecord`.
 
     Its content never changes, and its modification time, set from the holder's clock, is the last renewal. Taking,
     taking over and withdrawing happen under an advisory lock on ``<file>.lock``, which stays. Of several processes that

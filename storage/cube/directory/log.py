@@ -6,16 +6,16 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from storage.cube.space import LogConflictError
-from storage.errors import CubeDamagedError
-from storage.files import make_directory, sync_path, write_all
+from evalcube.storage.cube.space import LogConflictError
+from evalcube.storage.errors import CubeDamagedError
+from evalcube.storage.files import make_directory, sync_path, write_all
 
 _WINDOW = 1024
 _LONGEST_LINE = 1 << 20
 
 
 class DirectoryLog:
-    """A file of lines; see `storage.cube.space.Log`. It has one end that counts: the last line break."""
+    """A file of lines; see `evalcube.storage.cube.space.Log`. It has one end that counts: the last line break."""
 
     def __init__(self, path: Path, *, durable: bool = True) -> None:
         self._path, self._durable = path, durable

@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from storage.clocks import aged
-from storage.cube.directory.creation import create_directory, remove_directory
-from storage.cube.directory.inside import inside
-from storage.cube.directory.lease import DirectoryLease
-from storage.cube.directory.log import DirectoryLog
-from storage.cube.space import Found, Space, Version, When
-from storage.errors import CubeDamagedError
-from storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_synced
+from evalcube.storage.clocks import aged
+from evalcube.storage.cube.directory.creation import create_directory, remove_directory
+from evalcube.storage.cube.directory.inside import inside
+from evalcube.storage.cube.directory.lease import DirectoryLease
+from evalcube.storage.cube.directory.log import DirectoryLog
+from evalcube.storage.cube.space import Found, Space, Version, When
+from evalcube.storage.errors import CubeDamagedError
+from evalcube.storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_synced
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
@@ -30,7 +30,7 @@ _TICK_NANOSECONDS = 4_000_000
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """A `storage.cube.space.Space` in a directory; it need not exist yet."""
+    """A `evalcube.storage.cube.space.Space` in a directory; it need not exist yet."""
 
     path: Path
     root: Path | None = None
@@ -92,7 +92,7 @@ class Directory:
     def put(
         self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
     ) -> Version | None:
-        """Give a file its content in one step; see `storage.cube.space.Space.put`."""
+        """Give a file its content in one step; see `evalcube.storage.cube.space.Space.put`."""
         path, durable = self._file(key), durable and not self.draft
         if path.parent != self.path and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
@@ -193,7 +193,7 @@ class Directory:
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of a directory, which writes a file under another name and renames it."""
-        from storage.cube.directory.zarr_store import (
+        from evalcube.storage.cube.directory.zarr_store import (
             InsideStore,  # takes a while, and ledgers and leases need none
         )
 

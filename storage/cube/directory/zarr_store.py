@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from zarr.storage import LocalStore
 
-from storage.cube.directory.inside import inside
+from evalcube.storage.cube.directory.inside import inside
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest

@@ -13,12 +13,12 @@ import zarr
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
-from storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly, copied_lines
-from storage.cube.space import Found, LeaseRecord, Version
-from storage.cube.versions.repository import MAIN, commit_of, no_ref, opened, translated
-from storage.cube.versions.zarr_store import CommittedStore
-from storage.errors import NotWritableError
-from storage.urls import RepositoryAddress
+from evalcube.storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly, copied_lines
+from evalcube.storage.cube.space import Found, LeaseRecord, Version
+from evalcube.storage.cube.versions.repository import MAIN, commit_of, no_ref, opened, translated
+from evalcube.storage.cube.versions.zarr_store import CommittedStore
+from evalcube.storage.errors import NotWritableError
+from evalcube.storage.urls import RepositoryAddress
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
@@ -54,7 +54,7 @@ def committed_files(address: RepositoryAddress) -> CommittedFiles:
 
 @dataclass(frozen=True, slots=True)
 class CommittedFiles(ReadOnly):
-    """A `storage.cube.space.Space` in a commit."""
+    """A `evalcube.storage.cube.space.Space` in a commit."""
 
     repository: RepositoryAddress
     commit: str

@@ -14,9 +14,9 @@ from typing import Any
 
 import icechunk
 
-from storage.errors import CubeExistsError, CubeNotFoundError, NotWritableError, StorageError
-from storage.files import make_directory
-from storage.urls import OBJECT_SCHEMES, RepositoryAddress, scheme_of
+from evalcube.storage.errors import CubeExistsError, CubeNotFoundError, NotWritableError, StorageError
+from evalcube.storage.files import make_directory
+from evalcube.storage.urls import OBJECT_SCHEMES, RepositoryAddress, scheme_of
 
 MAIN = "main"
 """The branch that every repository has."""

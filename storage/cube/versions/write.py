@@ -17,14 +17,19 @@ import zarr
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 
-from storage.cube.layout import SIDE
-from storage.cube.ledger import NAME as LEDGER
-from storage.cube.space import Space
-from storage.cube.versions.committed import CommittedFiles, committed_files, is_array_key, record_path
-from storage.cube.versions.repository import MAIN, opened, translated
-from storage.errors import CubeExistsError, StorageError
-from storage.files import locked
-from storage.urls import OBJECT_SCHEMES, RepositoryAddress, scheme_of
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.ledger import NAME as LEDGER
+from evalcube.storage.cube.space import Space
+from evalcube.storage.cube.versions.committed import (
+    CommittedFiles,
+    committed_files,
+    is_array_key,
+    record_path,
+)
+from evalcube.storage.cube.versions.repository import MAIN, opened, translated
+from evalcube.storage.errors import CubeExistsError, StorageError
+from evalcube.storage.files import locked
+from evalcube.storage.urls import OBJECT_SCHEMES, RepositoryAddress, scheme_of
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store

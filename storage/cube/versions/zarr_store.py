@@ -7,8 +7,8 @@ from functools import lru_cache
 from zarr.abc.store import Store
 from zarr.storage import WrapperStore
 
-from storage.cube.versions.repository import existing
-from storage.urls import RepositoryAddress
+from evalcube.storage.cube.versions.repository import existing
+from evalcube.storage.urls import RepositoryAddress
 
 
 class CommittedStore(WrapperStore[Store]):

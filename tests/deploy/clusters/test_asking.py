@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.asking import Question, ask_each
 
 
 @pytest.fixture

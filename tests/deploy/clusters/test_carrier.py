@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploy.clusters import carrier
-from deploy.clusters.carried import packed_source, requirements_here
-from deploy.clusters.carrier import unfit
-from deploy.clusters.registrar import Registrar
+import evalcube
+from evalcube.deploy.clusters import carrier
+from evalcube.deploy.clusters.carried import packed_source, requirements_here
+from evalcube.deploy.clusters.carrier import unfit
+from evalcube.deploy.clusters.registrar import Registrar
 
 PROBE = """
 import importlib, json, os, sys
@@ -23,14 +24,14 @@ exec(open({source!r}).read(), space)
 use, leave = space['use_code'], space['leave_code']
 archive = open({archive!r}, 'rb').read()
 said = [use('a', 'first', 'ann', archive, {folder!r})]
-import flows.errors
-said.append(flows.errors.__file__)
+import evalcube.flows.errors
+said.append(evalcube.flows.errors.__file__)
 said.append(use('b', 'second', 'bob', archive, {folder!r}))
 said.append(use('c', 'first', 'cid', archive, {folder!r}))
 leave('a')
-said.append('flows' in sys.modules)
+said.append('evalcube.flows' in sys.modules)
 leave('c')
-left = [name for name in sys.modules if name.split('.')[0] in ('flows', 'stages', 'storage', 'deploy', 'evalcube')]
+left = [name for name in sys.modules if name.split('.')[0] == 'evalcube']
 said += [left, os.listdir({folder!r}), use('b', 'second', 'bob', archive, {folder!r})]
 print(json.dumps(said))
 """
@@ -42,7 +43,7 @@ def test_use_code__one_version_at_a_time_and_nothing_afterwards(tmp_path):
     (tmp_path / "archive.zip").write_bytes(data)
     (tmp_path / "folder").mkdir()
     names = {
-        "root": str(Path(carrier.__file__).parents[2]),
+        "root": str(Path(evalcube.__file__).parents[1]),
         "source": carrier.__file__,
         "archive": str(tmp_path / "archive.zip"),
         "folder": str(tmp_path / "folder"),

@@ -11,10 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters import ClusterError, ExistingScheduler
-from deploy.clusters.carried import packed_source
-from deploy.clusters.carrier import PACKAGES
-from deploy.clusters.existing import Certificates
+from evalcube.deploy.clusters import ClusterError, ExistingScheduler
+from evalcube.deploy.clusters.carried import packed_source
+from evalcube.deploy.clusters.existing import Certificates
 from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.cluster
@@ -77,7 +76,7 @@ def state_after_install(connection):
 
 @pytest.mark.parametrize(
     ("file", "hiding"),
-    [("flows/__init__.py", "flows"), ("storage.py", "storage.py"), ("evalcube.py", "evalcube.py")],
+    [("evalcube/__init__.py", "evalcube"), ("evalcube.py", "evalcube.py")],
 )
 def test_install__names_what_hides_our_code_on_a_worker(tmp_path, file, hiding):
     plain, own = folder_with(tmp_path / "plain"), folder_with(tmp_path / "own", file)
@@ -90,24 +89,24 @@ def test_install__names_what_hides_our_code_on_a_worker(tmp_path, file, hiding):
     assert state.problem.endswith("Rename it, or start the worker from another directory")
 
 
-def test_install__a_folder_that_is_no_package_hides_nothing(tmp_path):
-    own = folder_with(tmp_path / "own", "deploy/values.yaml", "flows/first.py")
+def test_install__a_folder_that_is_no_package_and_packages_of_other_names_hide_nothing(tmp_path):
+    own = folder_with(tmp_path / "own", "evalcube/values.yaml", "flows/__init__.py", "storage.py")
 
     with dask_cluster(own, own) as address, ExistingScheduler(address).connect() as connection:
         state = state_after_install(connection)
-        found = connection.client.run(lambda: __import__("deploy").__file__)
+        found = connection.client.run(lambda: __import__("evalcube").__file__)
 
     assert "hides" not in state.problem
-    assert set(found.values()) == {str(ROOT / "deploy" / "__init__.py")}
+    assert set(found.values()) == {str(ROOT / "evalcube" / "__init__.py")}
 
 
-def test_packed_source__holds_the_face_with_its_stub_and_all_packages():
+def test_packed_source__holds_one_package_with_its_stub_and_all_rooms():
     _, archive = packed_source()
 
     names = set(zipfile.ZipFile(io.BytesIO(archive)).namelist())
-    face = {path.name for path in ROOT.glob("evalcube.py*")}
-    assert {name for name in names if "/" not in name} == face
-    assert {f"{package}/__init__.py" for package in PACKAGES} <= names
+    rooms = ("", "flows/", "stages/", "storage/", "deploy/")
+    assert {name.split("/")[0] for name in names} == {"evalcube"}
+    assert {f"evalcube/{room}__init__.py" for room in rooms} | {"evalcube/__init__.pyi"} <= names
     assert not [name for name in names if name.endswith(".pyc")]
 
 

@@ -6,7 +6,7 @@ import threading
 import psutil
 import pytest
 
-from deploy.clusters import ThisProcess
+from evalcube.deploy.clusters import ThisProcess
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster

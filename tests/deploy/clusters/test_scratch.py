@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from deploy.clusters.scratch import scratch_folder
+from evalcube.deploy.clusters.scratch import scratch_folder
 
 
 @pytest.fixture

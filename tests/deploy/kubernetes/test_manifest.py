@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import yaml
 
-from deploy.errors import DeployError
-from deploy.kubernetes import KubernetesJob, manifest, resource_name
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.kubernetes import KubernetesJob, manifest, resource_name
 from tests.deploy.kubernetes.schemas import constants, problems
 
 CONFIG = "name: x\n\nmodels:\n  - {name: a, note: '$HOME {{ x }} #'}  # é\n"

@@ -12,10 +12,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.errors import DeployError
-from deploy.servers.command import CommandServer
-from deploy.servers.managed import module_path
-from deploy.servers.supervisor import Supervisor
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.command import CommandServer
+from evalcube.deploy.servers.managed import module_path
+from evalcube.deploy.servers.supervisor import Supervisor
 from tests.deploy.servers.test_managed import alive
 from tests.waiting import PATIENCE, wait_until
 
@@ -97,7 +97,7 @@ FAMILY = """
 
 
 def test_command_server__ends_a_server_that_does_not_listen_with_all_its_processes(monkeypatch):
-    monkeypatch.setattr("deploy.servers.managed.STOP_SECONDS", 0.3)
+    monkeypatch.setattr("evalcube.deploy.servers.managed.STOP_SECONDS", 0.3)
     command = [sys.executable, "-c", textwrap.dedent(FAMILY)]
     server = CommandServer(command, name="the server of m", start_timeout=300)
 
@@ -119,7 +119,7 @@ def test_command_server__ends_a_server_that_does_not_listen_with_all_its_process
 
 PARENT = """
     import os, sys, time
-    from deploy.servers.command import CommandServer
+    from evalcube.deploy.servers.command import CommandServer
     server = CommandServer([sys.executable, {fake!r}, "--port", "{{port}}"], name="m")
     server.start()
     print(server.pid, flush=True)
@@ -170,7 +170,7 @@ def test_supervisor__starts_a_server_again_so_many_times_and_says_when_it_gives_
 
 
 def test_supervisor__starts_a_server_again_that_answers_no_probe(tmp_path, monkeypatch):
-    monkeypatch.setattr("deploy.servers.supervisor._ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("evalcube.deploy.servers.supervisor._ANSWER_SECONDS", 0.2)
     hanging = fake("--hang-after", 0, "--once", tmp_path / "hung")
     supervisor, notes = supervised(hanging, tmp_path, probe_seconds=0.1)
     supervisor.start()

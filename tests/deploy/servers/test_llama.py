@@ -6,8 +6,8 @@ import os
 
 import pytest
 
-from deploy.errors import DeployError
-from deploy.servers.llama import LlamaServer
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.llama import LlamaServer
 from tests.waiting import PATIENCE
 
 pytestmark = [

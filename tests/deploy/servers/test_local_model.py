@@ -5,10 +5,10 @@ import sys
 
 import pytest
 
-from deploy.errors import DeployError
-from deploy.servers import local_model
-from deploy.servers.llama import LlamaServer
-from deploy.servers.managed import module_path
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers import local_model
+from evalcube.deploy.servers.llama import LlamaServer
+from evalcube.deploy.servers.managed import module_path
 
 
 def test_pinned__are_exactly_two_wheels():

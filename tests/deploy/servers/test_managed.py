@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.errors import DeployError
-from deploy.servers.managed import TAIL_LINES, ManagedServer, module_path
-from deploy.servers.simulator import Simulator
+from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.managed import TAIL_LINES, ManagedServer, module_path
+from evalcube.deploy.servers.simulator import Simulator
 from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.cluster
@@ -121,7 +121,7 @@ def test_managed_server__says_that_the_program_is_missing():
 
 
 def test_stop__kills_what_does_not_listen(monkeypatch):
-    monkeypatch.setattr("deploy.servers.managed.STOP_SECONDS", 0.3)
+    monkeypatch.setattr("evalcube.deploy.servers.managed.STOP_SECONDS", 0.3)
     with ManagedServer(serving(extra="signal.signal(15, signal.SIG_IGN)"), name="a server") as server:
         pid = server.pid
 
@@ -150,7 +150,7 @@ def test_managed_server__is_not_held_up_by_a_talkative_child():
 
 PARENT = """
     import os, sys, time
-    from deploy.servers.simulator import Simulator
+    from evalcube.deploy.servers.simulator import Simulator
     server = Simulator()
     server.start()
     if {fork} and os.fork() == 0:

@@ -2,8 +2,8 @@ from typing import get_args
 
 import pytest
 
-from deploy.servers.presets import PRESETS, filled, preset_command
-from flows.config.serving import PresetName
+from evalcube.deploy.servers.presets import PRESETS, filled, preset_command
+from evalcube.flows.config.serving import PresetName
 
 SGLANG = "python3 -m sglang.launch_server"
 

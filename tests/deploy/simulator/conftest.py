@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from deploy.servers.simulator import Simulator
-from deploy.simulator.profile import Profile
-from deploy.simulator.truth import HEADER, Truth, encode
+from evalcube.deploy.servers.simulator import Simulator
+from evalcube.deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from tests.waiting import PATIENCE
 
 

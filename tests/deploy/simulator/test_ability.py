@@ -7,10 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from deploy.simulator.ability import CONTEXT, completion_tokens, delay, draws, probability, request_digest
-from deploy.simulator.profile import RANGES, Profile
-from deploy.simulator.reply import speak
-from deploy.simulator.truth import Truth
+from evalcube.deploy.simulator.ability import (
+    CONTEXT,
+    completion_tokens,
+    delay,
+    draws,
+    probability,
+    request_digest,
+)
+from evalcube.deploy.simulator.profile import RANGES, Profile
+from evalcube.deploy.simulator.reply import speak
+from evalcube.deploy.simulator.truth import Truth
 
 difficulties = st.floats(2.0**-30, 2.0**30)
 abilities = st.floats(*RANGES["ability"][:2])

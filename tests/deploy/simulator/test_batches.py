@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from deploy.simulator.app import Application, Request
-from deploy.simulator.truth import HEADER, Truth, encode
+from evalcube.deploy.simulator.app import Application, Request
+from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from tests.deploy.simulator.conftest import chat_body
 
 

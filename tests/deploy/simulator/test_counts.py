@@ -1,6 +1,6 @@
 import hashlib
 
-from deploy.simulator.counts import Counts, Ticket
+from evalcube.deploy.simulator.counts import Counts, Ticket
 
 
 def digest(number: int) -> bytes:

@@ -4,12 +4,12 @@ import math
 
 import pytest
 
-from deploy.errors import SimulatorError
-from deploy.simulator.ability import draws, request_digest
-from deploy.simulator.faults import KINDS, Injector, Rule, apply, parse_rules
-from deploy.simulator.profile import Profile
-from deploy.simulator.reply import completion, speak
-from deploy.simulator.truth import Truth
+from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.simulator.ability import draws, request_digest
+from evalcube.deploy.simulator.faults import KINDS, Injector, Rule, apply, parse_rules
+from evalcube.deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.reply import completion, speak
+from evalcube.deploy.simulator.truth import Truth
 
 DIGESTS = [request_digest(b"%d" % i) for i in range(4000)]
 

@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from deploy.servers.simulator import Simulator
-from deploy.simulator.forms import PATHS, pieces
-from deploy.simulator.profile import Profile
-from deploy.simulator.truth import HEADER, Truth, encode
+from evalcube.deploy.servers.simulator import Simulator
+from evalcube.deploy.simulator.forms import PATHS, pieces
+from evalcube.deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 
 VERSION = {"anthropic-version": "2023-06-01"}
 TRUTH = Truth("41", difficulty=4.0)

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.errors import DeployError, SimulatorError
-from deploy.simulator.profile import RANGES, REASONING, Profile, model_name, parse
+from evalcube.deploy.errors import DeployError, SimulatorError
+from evalcube.deploy.simulator.profile import RANGES, REASONING, Profile, model_name, parse
 
 numbers = {name: st.floats(limits.low, limits.high) for name, limits in RANGES.items()}
 profiles = st.builds(Profile, reasoning=st.sampled_from(REASONING), **numbers)

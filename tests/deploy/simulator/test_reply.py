@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.simulator.ability import draws, request_digest
-from deploy.simulator.profile import REASONING, Profile
-from deploy.simulator.reply import (
+from evalcube.deploy.simulator.ability import draws, request_digest
+from evalcube.deploy.simulator.profile import REASONING, Profile
+from evalcube.deploy.simulator.reply import (
     CHARS_PER_TOKEN,
     IGNORANCE,
     completion,
@@ -15,7 +15,7 @@ from deploy.simulator.reply import (
     speak,
     wrong_answer,
 )
-from deploy.simulator.truth import Truth
+from evalcube.deploy.simulator.truth import Truth
 
 SURE, LOST = Profile(ability=40, spread=0), Profile(ability=-20, slope=50, spread=0)
 DRAW = draws(request_digest(b"a request"))

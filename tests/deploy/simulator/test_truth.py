@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from deploy.errors import SimulatorError
-from deploy.simulator.truth import (
+from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.simulator.truth import (
     HEADER,
     MAX_LENGTH,
     Truth,

@@ -5,13 +5,13 @@ import json
 import numpy as np
 from typer.testing import CliRunner
 
-from flows.cli.app import app
-from flows.config.load import from_mapping
-from flows.plan.build import build_plan
-from flows.plan.store import open_store
-from stages.reply.status import Status
-from stages.score.counters import count_questions, count_trials
-from storage.cube.regions import Region
+from evalcube.flows.cli.app import app
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import open_store
+from evalcube.stages.reply.status import Status
+from evalcube.stages.score.counters import count_questions, count_trials
+from evalcube.storage.cube.regions import Region
 
 TRIALS, REPEATS, LIMIT = 12, 4, 500
 RATES = {"strong": 0.9, "middle": 0.6, "weak": 0.55}

@@ -9,14 +9,14 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from deploy.servers.simulator import Simulator
-from flows.cli import progress
-from flows.cli.cache import commands
-from flows.cubes.reader import Reader
-from flows.cubes.references import References, request_keys
-from flows.errors import SweepError
-from storage.cache.cache import DirectoryCache, open_cache
-from storage.errors import StorageError
+from evalcube.deploy.servers.simulator import Simulator
+from evalcube.flows.cli import progress
+from evalcube.flows.cli.cache import commands
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.references import References, request_keys
+from evalcube.flows.errors import SweepError
+from evalcube.storage.cache.cache import DirectoryCache, open_cache
+from evalcube.storage.errors import StorageError
 from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
 from tests.storage.support.cache_stores import SECRET, DirectoryPlace, RedisPlace, redis_server
 

@@ -7,10 +7,10 @@ import json
 import pytest
 from typer.testing import CliRunner
 
-from flows.cli.app import app
-from flows.errors import SweepError
-from flows.plan.catalogue import find_task, sample_trials, task_params
-from stages.generate import TASKS, Cell, TaskError
+from evalcube.flows.cli.app import app
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.catalogue import find_task, sample_trials, task_params
+from evalcube.stages.generate import TASKS, Cell, TaskError
 
 
 def output(*arguments):

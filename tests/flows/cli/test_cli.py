@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters import ExistingScheduler
+from evalcube.deploy.clusters import ExistingScheduler
 from tests.flows.support import (
     command,
     evalcube,
@@ -146,7 +146,9 @@ def test_run__paths_that_cannot_be_written(tmp_path, simulator):
 
 
 def test_run__scheduler_unreachable(tmp_path, simulator, monkeypatch):
-    monkeypatch.setattr("flows.run.chosen_cluster.ExistingScheduler", partial(ExistingScheduler, timeout=0.5))
+    monkeypatch.setattr(
+        "evalcube.flows.run.chosen_cluster.ExistingScheduler", partial(ExistingScheduler, timeout=0.5)
+    )
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
     address = f"tcp://127.0.0.1:{_closed_port()}"
 

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.output import complain, show_json
-from flows.cubes.report import report
-from flows.errors import SweepError
+from evalcube.flows.cli.output import complain, show_json
+from evalcube.flows.cubes.report import report
+from evalcube.flows.errors import SweepError
 from tests.flows.support import (
     change_attributes,
     evalcube,
@@ -29,7 +29,7 @@ from tests.waiting import PATIENCE
 def _to(arguments, cwd, output):
     """Run with standard output at an open file: (exit code, standard error)."""
     result = subprocess.run(
-        [sys.executable, "-m", "flows", *map(str, arguments)],
+        [sys.executable, "-m", "evalcube", *map(str, arguments)],
         cwd=cwd,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         stdout=output,
@@ -73,7 +73,7 @@ def test_readers__say_that_their_output_is_full(name, small_sweep):
 @pytest.mark.parametrize(("cube", "code"), [("cube.zarr", 0), ("nowhere.zarr", 2)])
 def test_readers__with_closed_streams_do_the_same_and_say_nothing_there(closed, cube, code, small_sweep):
     result = subprocess.run(
-        ["sh", "-c", f'"{sys.executable}" -m flows status {cube} {closed}'],
+        ["sh", "-c", f'"{sys.executable}" -m evalcube status {cube} {closed}'],
         cwd=small_sweep,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         capture_output=True,
@@ -91,7 +91,7 @@ def test_readers__with_closed_streams_do_the_same_and_say_nothing_there(closed, 
 def test_readers__whose_messages_are_lost_keep_their_code(full, small_sweep, nobody):
     with Path("/dev/full").open("w") as nowhere:
         result = subprocess.run(
-            [sys.executable, "-m", "flows", "status", "nowhere.zarr"],
+            [sys.executable, "-m", "evalcube", "status", "nowhere.zarr"],
             cwd=small_sweep,
             env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
             stderr=nowhere if full else nobody,
@@ -118,7 +118,7 @@ def test_run__goes_on_when_nobody_reads_and_ends_with_its_own_code(fails, code, 
     if fails:
         set_faults(simulator, [{"kind": "status", "status": 500, "share": 1.0}])
     result = subprocess.run(
-        [sys.executable, "-m", "flows", "run", write_config(tmp_path, config), "--workers", "1"],
+        [sys.executable, "-m", "evalcube", "run", write_config(tmp_path, config), "--workers", "1"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         stdout=nobody,
@@ -213,9 +213,9 @@ def _broken(tmp_path, error):
     """A folder that makes every command fail with `error`, as a defect would."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, types\n"
-        "module = types.ModuleType('flows.cubes.status')\n"
+        "module = types.ModuleType('evalcube.flows.cubes.status')\n"
         f"exec({f'def cube_status(cube): {error}'!r}, vars(module))\n"
-        "sys.modules['flows.cubes.status'] = module\n"
+        "sys.modules['evalcube.flows.cubes.status'] = module\n"
     )
     return {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[3]}"}
 

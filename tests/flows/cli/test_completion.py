@@ -18,8 +18,8 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from flows.cli import completion
-from flows.cli.app import app
+from evalcube.flows.cli import completion
+from evalcube.flows.cli.app import app
 from tests.tiers import need
 from tests.waiting import PATIENCE
 
@@ -155,7 +155,7 @@ def test_completion__a_broken_plugin_leaves_the_bundled_tasks(monkeypatch):
     def fail():
         raise ZeroDivisionError
 
-    monkeypatch.setattr("stages.generate.all_tasks", fail)
+    monkeypatch.setattr("evalcube.stages.generate.all_tasks", fail)
 
     assert "arithmetic" in dict(completion.tasks(""))
 
@@ -165,7 +165,7 @@ def test_completion__reads_names_without_the_cube_s_machinery(tmp_path):
     cube(tmp_path, "c.zarr")
     code = (
         "import sys, typer\n"
-        "from flows.cli import app, completion\n"
+        "from evalcube.flows.cli import app, completion\n"
         "context = typer.Context(typer.main.get_command(app.app))\n"
         "context.params['cube'] = 'c.zarr'\n"
         "print([value for value, _ in completion.models_of_cube(context, '')])\n"
@@ -227,7 +227,7 @@ def place(tmp_path):
     for path in (home, folder, programs):
         path.mkdir()
     script = programs / "evalcube"
-    script.write_text(f"#!{sys.executable}\nfrom evalcube_command import main\nmain()\n")
+    script.write_text(f"#!{sys.executable}\nfrom evalcube.__main__ import main\nmain()\n")
     script.chmod(0o755)
     cube(folder, "results/one.zarr", models=("alpha", "$(touch broken)", "x\\$(touch broken)"))
     env = {

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.cli.app import _failed
-from flows.cli.exhaustion import exhaustion
-from flows.cli.output import Code
-from flows.errors import SweepError
+from evalcube.flows.cli.app import _failed
+from evalcube.flows.cli.exhaustion import exhaustion
+from evalcube.flows.cli.output import Code
+from evalcube.flows.errors import SweepError
 from tests.waiting import PATIENCE
 
 
@@ -90,7 +90,7 @@ def limited(soft, hard, then):
 @pytest.mark.cluster
 def test_open_files__a_limit_that_may_be_raised_is():
     then = (
-        "import evalcube_command; evalcube_command._most_open_files();"
+        "from evalcube import __main__ as command; command._most_open_files();"
         "print(resource.getrlimit(resource.RLIMIT_NOFILE))"
     )
 
@@ -99,7 +99,7 @@ def test_open_files__a_limit_that_may_be_raised_is():
 
 @pytest.mark.cluster
 def test_open_files__too_few_are_refused_at_once():
-    done = limited(20, 20, "from evalcube_command import main; main()")
+    done = limited(20, 20, "from evalcube.__main__ import main; main()")
 
     assert done.returncode == Code.REFUSED
     assert done.stdout == ""
@@ -109,7 +109,7 @@ def test_open_files__too_few_are_refused_at_once():
 
 LIMITED = (
     "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (12, 12))",
-    "from evalcube_command import main; main()",
+    "from evalcube.__main__ import main; main()",
 )
 
 

@@ -13,12 +13,12 @@ import typer
 from typer.testing import CliRunner
 
 import evalcube as ec
-from flows.cli.app import app
-from flows.cli.flags import Command, in_flags
-from flows.config.suites import load_suite
-from flows.cubes.statistics import leaderboard
-from flows.errors import SweepError
-from flows.run.upsample import upsample
+from evalcube.flows.cli.app import app
+from evalcube.flows.cli.flags import Command, in_flags
+from evalcube.flows.config.suites import load_suite
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.upsample import upsample
 
 ROOT = Path(__file__).resolve().parents[3]
 LIBRARY = ("flows/config", "flows/plan", "flows/run", "flows/cubes", "flows/rework", "stages", "storage")

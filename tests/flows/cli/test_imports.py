@@ -29,7 +29,7 @@ COMMANDS = [
 """One after the other in one process; those that need the least come first."""
 SCRIPT = """
 import json, sys
-from flows.cli import main
+from evalcube.flows.cli import main
 
 for words in json.loads(sys.argv[1]):
     sys.argv = ["evalcube", *words]

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import typer.main
 
-import flows.cli
-from flows.cli.app import app
+from evalcube.flows import cli
+from evalcube.flows.cli.app import app
 
-FOLDER = Path(flows.cli.__file__).parent
+FOLDER = Path(cli.__file__).parent
 
 
 def definitions():
@@ -34,7 +34,7 @@ def test_options__no_help_text_is_written_twice():
 
 
 def test_options__of_several_commands_stand_together():
-    """What only one command has is defined there, and what several have in `flows.cli.options`."""
+    """What only one command has is defined there, and what several have in `evalcube.flows.cli.options`."""
     shared = ast.parse((FOLDER / "options.py").read_text())
     names = [node.targets[0].id for node in shared.body if isinstance(node, ast.Assign)]
     texts = [path.read_text() for path in FOLDER.glob("*.py") if path.stem != "options"]

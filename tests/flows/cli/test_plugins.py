@@ -6,10 +6,10 @@ from types import ModuleType, SimpleNamespace
 
 import pytest
 
-from flows.cli import app, plugins
-from flows.cli.output import Code
-from flows.config import plugins as config_plugins
-from flows.run.failures import raise_if_failed
+from evalcube.flows.cli import app, plugins
+from evalcube.flows.cli.output import Code
+from evalcube.flows.config import plugins as config_plugins
+from evalcube.flows.run.failures import raise_if_failed
 
 SOURCE = """
 import json

@@ -12,10 +12,10 @@ import xarray as xr
 from dask.callbacks import Callback
 
 import evalcube as ec
-from flows.cubes.selection import Part, open_part
-from flows.cubes.statistics import compare, leaderboard, metrics, rank
-from flows.errors import SweepError
-from stages.reply.status import Status
+from evalcube.flows.cubes.selection import Part, open_part
+from evalcube.flows.cubes.statistics import compare, leaderboard, metrics, rank
+from evalcube.flows.errors import SweepError
+from evalcube.stages.reply.status import Status
 from tests.flows.cli.made_up import REPEATS, TRIALS, document, run
 from tests.flows.support import evalcube, refused
 from tests.tiers import need
@@ -97,7 +97,7 @@ def test_open_part__says_when_it_does_not_know_what_is_new(cube):
 
 
 def test_leaderboard__lowers_no_number_of_the_whole_by_being_asked_in_parts(cube):
-    _, found = importlib.import_module("flows.cubes.statistics").boards(cube, "family")
+    _, found = importlib.import_module("evalcube.flows.cubes.statistics").boards(cube, "family")
 
     assert list(found) == ["other", "w"]
     assert [row.model_name for row in found["w"].rows] == ["weak"]
@@ -307,7 +307,7 @@ def test_leaderboard__is_a_page_of_pdf(cube, tmp_path, monkeypatch):
     run("leaderboard", cube, "--plot", tmp_path / "a.pdf")
 
     assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
-    monkeypatch.setattr("flows.cubes.outputs.find_spec", lambda _: None)
+    monkeypatch.setattr("evalcube.flows.cubes.outputs.find_spec", lambda _: None)
     with pytest.raises(SweepError, match=re.escape("evalcube[plots]")):
         run("leaderboard", cube, "--plot", tmp_path / "b.pdf")
 

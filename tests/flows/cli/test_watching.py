@@ -14,17 +14,17 @@ from pathlib import Path
 
 import pytest
 
-from flows.cli.watching import _line
-from flows.config.load import as_config
-from flows.cubes.status import cube_status
-from flows.plan.build import build_plan
-from flows.plan.records import read_live
-from flows.plan.store import SweepStore, open_store
-from flows.plan.targets import SampleTargets
-from flows.run.events import BlockDone, Finished, Started, Traffic
-from flows.run.subscribers.live_file import LiveFile
-from flows.run.summary import Tracker
-from storage.cube.directory import Directory
+from evalcube.flows.cli.watching import _line
+from evalcube.flows.config.load import as_config
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.records import read_live
+from evalcube.flows.plan.store import SweepStore, open_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.run.events import BlockDone, Finished, Started, Traffic
+from evalcube.flows.run.subscribers.live_file import LiveFile
+from evalcube.flows.run.summary import Tracker
+from evalcube.storage.cube.directory import Directory
 from tests.flows.support import command, evalcube, refused, sweep_config, write_config
 from tests.waiting import wait_until
 
@@ -107,7 +107,7 @@ def test_watch__redraws_a_terminal_until_ctrl_c(tmp_path):
     SweepStore(store.cube, plan, SampleTargets.uniform(plan, 2, 1)).grow()
     leader, follower = pty.openpty()
     with subprocess.Popen(
-        [sys.executable, "-m", "flows", "status", "cube.zarr", "--watch", "--interval", "0.2"],
+        [sys.executable, "-m", "evalcube", "status", "cube.zarr", "--watch", "--interval", "0.2"],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3]), "COLUMNS": "80", "TERM": "xterm"},
         stdout=follower,

@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.config.cluster import LocalSection, SchedulerSection
-from flows.config.load import parse_config
-from flows.config.sites import named_cluster
-from flows.errors import ConfigError, SweepError
+from evalcube.flows.config.cluster import LocalSection, SchedulerSection
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.config.sites import named_cluster
+from evalcube.flows.errors import ConfigError, SweepError
 
 REST = """
 models: [{name: m, endpoint: "sim:"}]

@@ -2,10 +2,10 @@
 
 import pytest
 
-from deploy.clusters.ssh import Host, Login
-from flows.config.load import parse_config
-from flows.errors import ConfigError
-from flows.run.chosen_cluster import chosen_cluster
+from evalcube.deploy.clusters.ssh import Host, Login
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.errors import ConfigError
+from evalcube.flows.run.chosen_cluster import chosen_cluster
 
 REST = """
 models: [{name: m, endpoint: "http://127.0.0.1:9/v1", key_env: MY_KEY}]

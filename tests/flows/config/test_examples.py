@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.config.initial import initial_config
-from flows.config.load import load_config, parse_config
-from flows.config.models import Section
-from stages.generate import TASKS, Cell, all_tasks, expand
+from evalcube.flows.config.initial import initial_config
+from evalcube.flows.config.load import load_config, parse_config
+from evalcube.flows.config.models import Section
+from evalcube.stages.generate import TASKS, Cell, all_tasks, expand
 
 EXAMPLES = Path(__file__).parents[3] / "examples"
 

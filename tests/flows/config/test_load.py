@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from flows.config.initial import initial_config
-from flows.config.load import from_mapping, load_config, parse_config
-from flows.config.models import ModelConfig, SimulatedModel, SweepConfig
-from flows.config.text import LONGEST_TEXT
-from flows.errors import ConfigError
+from evalcube.flows.config.initial import initial_config
+from evalcube.flows.config.load import from_mapping, load_config, parse_config
+from evalcube.flows.config.models import ModelConfig, SimulatedModel, SweepConfig
+from evalcube.flows.config.text import LONGEST_TEXT
+from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 
 

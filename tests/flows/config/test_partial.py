@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.config.load import from_mapping, parse_config
-from flows.config.models import ModelConfig, SweepConfig
-from flows.config.partial import each, every, keys, listed, valid_parts
-from flows.config.section import Hole, section_at
-from flows.config.text import YamlText
-from flows.errors import ConfigError
+from evalcube.flows.config.load import from_mapping, parse_config
+from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.config.partial import each, every, keys, listed, valid_parts
+from evalcube.flows.config.section import Hole, section_at
+from evalcube.flows.config.text import YamlText
+from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import FULL, problems
 
 Path = tuple[str | int, ...]

@@ -7,8 +7,8 @@ import tomllib
 
 import pytest
 
-from flows.config.plugin import plugin_files
-from flows.errors import SweepError
+from evalcube.flows.config.plugin import plugin_files
+from evalcube.flows.errors import SweepError
 from tests.flows.support import evalcube, refused
 
 
@@ -30,7 +30,7 @@ def test_plugin_files__has_about_thirty_lines_of_code():
     assert len([line for line in lines if line.strip()]) < 36
 
 
-@pytest.mark.parametrize("name", ["sort", "json", "flows", "class", "Word", "1a", "a b", "../x", "x-", ""])
+@pytest.mark.parametrize("name", ["sort", "json", "evalcube", "class", "Word", "1a", "a b", "../x", "x-", ""])
 def test_plugin_files__refuses_names_that_would_not_work(name):
     with pytest.raises(SweepError, match=f"'{name}' is "):
         plugin_files(name)

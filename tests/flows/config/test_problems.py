@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from flows.config.load import parse_config
-from flows.errors import ConfigError
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 
 FILE_REMEDY = "Put the key in a file that the workers can read and give the file's path"

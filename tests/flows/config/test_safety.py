@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalcube import EvalcubeError
-from flows.config.initial import initial_config
-from flows.config.load import from_mapping, parse_config
-from flows.config.models import SweepConfig
-from flows.config.secrecy import HIDDEN, looks_secret, mask, secret_word, show
-from flows.errors import ConfigError, Problem, TemplateError
+from evalcube.flows.config.initial import initial_config
+from evalcube.flows.config.load import from_mapping, parse_config
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.secrecy import HIDDEN, looks_secret, mask, secret_word, show
+from evalcube.flows.errors import ConfigError, Problem, TemplateError
 
 SECRETS = (
     "sk-proj-Abc123Def456",

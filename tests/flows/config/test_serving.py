@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.config.serving import SERVED
-from flows.errors import ConfigError
-from flows.plan.build import build_plan
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.config.serving import SERVED
+from evalcube.flows.errors import ConfigError
+from evalcube.flows.plan.build import build_plan
 
 TASKS = {"sort": {"params": {"length": 4}}}
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.config.load import parse_config
+from evalcube.flows.config.load import parse_config
 from tests.flows.config.sources import problems, text
 
 PRICED = '- {name: a, endpoint: "sim:", prices: {completion: 2.0}}'

@@ -7,11 +7,11 @@ from statistics import mean
 
 import pytest
 
-from flows.config.load import parse_config
-from flows.config.suites import load_suite, load_sweep, suite_copy, suite_names, suite_text
-from flows.config.suites.endpoints import model_section
-from flows.errors import ConfigError, SweepError
-from stages.generate import TASKS, Cell, expand
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.config.suites import load_suite, load_sweep, suite_copy, suite_names, suite_text
+from evalcube.flows.config.suites.endpoints import model_section
+from evalcube.flows.errors import ConfigError, SweepError
+from evalcube.stages.generate import TASKS, Cell, expand
 from tests.flows.support import evalcube, refused
 
 TIERS = ("easy", "medium", "hard")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from flows.config.load import from_mapping, parse_config
-from flows.config.models import SweepConfig
-from stages.generate import TASKS, expand
+from evalcube.flows.config.load import from_mapping, parse_config
+from evalcube.flows.config.models import SweepConfig
+from evalcube.stages.generate import TASKS, expand
 from tests.flows.config.sources import problems, text
 
 SLIDING = "{range: [8, 16, 24, 32, 40, 48], window: {skip: degree, body: 4}}"

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flows.config.templates import LARGEST_OUTPUT, Template
-from flows.errors import TemplateError
+from evalcube.flows.config.templates import LARGEST_OUTPUT, Template
+from evalcube.flows.errors import TemplateError
 
 texts = st.text(st.characters(exclude_categories=["Cs"]))
 

@@ -6,9 +6,9 @@ import math
 
 import pytest
 
-from flows.config.load import parse_config
-from flows.config.views import View
-from flows.errors import SweepError
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.config.views import View
+from evalcube.flows.errors import SweepError
 from tests.flows.config.sources import problems, text
 
 MODELS = '- {name: a, endpoint: "sim:", facets: {family: x, size: 7}}'

@@ -3,7 +3,7 @@
 import pytest
 
 import evalcube as ec
-from flows.cubes.statistics import aggregate, metrics
+from evalcube.flows.cubes.statistics import aggregate, metrics
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
 

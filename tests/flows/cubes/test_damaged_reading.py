@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.cube.cube import Cube
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import arrays, assert_same_cube, evalcube
 
 NUMBERS = count()

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flows.config.load import from_mapping
-from flows.cubes.design import with_design
-from flows.plan.build import build_plan
-from flows.plan.growth import Recorded, grown
-from flows.plan.plan import Plan
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.cubes.design import with_design
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.growth import Recorded, grown
+from evalcube.flows.plan.plan import Plan
 from tests.flows.support import sweep_config
 
 

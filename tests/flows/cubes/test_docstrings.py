@@ -6,12 +6,11 @@ import pkgutil
 
 import pytest
 
-import flows.cubes
+from evalcube.flows import cubes
 from tests.test_docstrings import documented, sections
 
 MODULES = [
-    importlib.import_module(f"flows.cubes.{found.name}")
-    for found in pkgutil.iter_modules(flows.cubes.__path__)
+    importlib.import_module(f"flows.cubes.{found.name}") for found in pkgutil.iter_modules(cubes.__path__)
 ]
 FUNCTIONS = {
     f"{module.__name__.rpartition('.')[2]}.{name}": function

@@ -8,10 +8,10 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
-from flows.cubes.history import cube_history
-from flows.merge.write import merge_cubes
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
+from evalcube.flows.cubes.history import cube_history
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 

@@ -2,14 +2,14 @@
 
 import pytest
 
-from flows.cubes.selection import Part, open_part
-from flows.cubes.statistics import leaderboard
-from flows.cubes.status import cube_status
-from flows.explore.answers import ask
-from flows.explore.explored import Explored
-from flows.explore.query import Query
-from flows.run.sweep import run
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.selection import Part, open_part
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.explore.answers import ask
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Query
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import sweep_config
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flows.config.load import load_policy, parse_config
-from flows.config.policy import Policy
-from flows.cubes.policy import _checks, _unknown, allowed, decide
-from flows.cubes.sides import Point, Side, SideBySide
-from flows.errors import ConfigError
-from stages.reply.status import Status
+from evalcube.flows.config.load import load_policy, parse_config
+from evalcube.flows.config.policy import Policy
+from evalcube.flows.cubes.policy import _checks, _unknown, allowed, decide
+from evalcube.flows.cubes.sides import Point, Side, SideBySide
+from evalcube.flows.errors import ConfigError
+from evalcube.stages.reply.status import Status
 from tests.flows.config.sources import text
 
 RIGHT, WRONG, CUT, LOST = Status.CORRECT, Status.INCORRECT, Status.TRUNCATED, Status.MISSING

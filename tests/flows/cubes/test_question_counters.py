@@ -5,19 +5,19 @@ import shutil
 import numpy as np
 import pytest
 
-from flows.config.load import from_mapping
-from flows.cubes.statistics import aggregate, leaderboard
-from flows.merge.write import merge_cubes
-from flows.plan import coordinates as coordinates_module
-from flows.plan import store as store_module
-from flows.plan.build import build_plan
-from flows.plan.store import open_store
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from stages.analyze.formulas.clustering import cluster_moments
-from stages.reply.status import COUNTERS
-from storage.cube.cube import Cube
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.cubes.statistics import aggregate, leaderboard
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.plan import coordinates as coordinates_module
+from evalcube.flows.plan import store as store_module
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import open_store
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.stages.analyze.formulas.clustering import cluster_moments
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import reset, sweep_config
 
@@ -89,8 +89,8 @@ def test_leaderboard__reads_no_outcomes_of_repeated_questions(swept, tmp_path):
 
 
 def test_leaderboard__of_a_part_counts_the_questions_of_that_part(swept):
-    from flows.cubes.selection import Part, open_part
-    from stages.analyze.labelled.clustering import question_effects
+    from evalcube.flows.cubes.selection import Part, open_part
+    from evalcube.stages.analyze.labelled.clustering import question_effects
 
     where = Part(where=("task=arithmetic", "length=3"))
     counted = question_effects(open_part(swept / "cube.zarr", where, trials=False).dataset)

@@ -6,14 +6,14 @@ from types import SimpleNamespace
 import pytest
 
 import evalcube as ec
-from flows.cubes.reader import Reader
-from flows.cubes.report import report
-from flows.cubes.sides import evaluation_place
-from flows.cubes.statistics import leaderboard
-from flows.cubes.status import cube_status
-from flows.errors import SweepError
-from flows.plan.points import matching_points
-from flows.plan.trust import STATE_VARIABLE
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.report import report
+from evalcube.flows.cubes.sides import evaluation_place
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.points import matching_points
+from evalcube.flows.plan.trust import STATE_VARIABLE
 from tests.flows.support import change_attributes, evalcube, refused
 
 

@@ -10,16 +10,16 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from flows.cli.verdict import verdict as command
-from flows.config.load import from_mapping
-from flows.cubes import verdict as verdict_module
-from flows.cubes.verdict import cube_verdict
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.plan.store import SweepStore, open_store
-from flows.plan.targets import SampleTargets
-from stages.analyze.verdict import verdict
-from storage.cube.cube import Cube
+from evalcube.flows.cli.verdict import verdict as command
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.cubes import verdict as verdict_module
+from evalcube.flows.cubes.verdict import cube_verdict
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import SweepStore, open_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.analyze.verdict import verdict
+from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
 from tests.flows.support import sweep_config
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 from aiohttp import web
 
-from flows.explore.server import application
+from evalcube.flows.explore.server import application
 from tests.waiting import PATIENCE
 
 

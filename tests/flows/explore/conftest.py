@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.explore.explored import Explored
+from evalcube.flows.explore.explored import Explored
 from tests.flows.explore.browsing import served
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 

@@ -5,14 +5,14 @@ from itertools import pairwise
 
 import pytest
 
-from flows.cubes.reader import Reader
-from flows.cubes.statistics import aggregate, leaderboard, rank
-from flows.errors import SweepError
-from flows.explore.answers import ENDPOINTS, ask
-from flows.explore.explored import Explored
-from flows.explore.query import Query
-from flows.trials.read import trials
-from stages.analyze.labelled.aggregate import aggregate as groups
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.statistics import aggregate, leaderboard, rank
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.answers import ENDPOINTS, ask
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Query
+from evalcube.flows.trials.read import trials
+from evalcube.stages.analyze.labelled.aggregate import aggregate as groups
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 
@@ -162,7 +162,7 @@ def test_trial__is_what_show_says_and_its_neighbours_lead_through_all(explored, 
 def test_neighbour__leads_through_what_a_search_finds(explored, monkeypatch, seconds):
     search = {"grep": "Answer: 1", "in": "response", "model": ["alpha", "beta"]}
     rows = ask(explored, "trials", Query.make(**search, limit="200"))["rows"]
-    monkeypatch.setattr("flows.explore.trials.SECONDS", seconds)
+    monkeypatch.setattr("evalcube.flows.explore.trials.SECONDS", seconds)
 
     def place(row):
         return {

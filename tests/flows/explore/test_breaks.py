@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 
 from evalcube import EvalcubeError
-from flows.cubes.forensics import compression, hazard
-from flows.cubes.selection import Part
-from flows.cubes.statistics import aggregate
-from flows.explore.answers import ENDPOINTS, ask
-from flows.explore.endings import with_trials
-from flows.explore.explored import Explored
-from flows.explore.groups import groups
-from flows.explore.judges import agreement
-from flows.explore.progress import limits
-from flows.explore.query import Query
-from flows.explore.uncounted import uncounted
-from stages.analyze.labelled.counters import with_unasked
-from stages.analyze.verdict.agreement import gwet_ac2
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.forensics import compression, hazard
+from evalcube.flows.cubes.selection import Part
+from evalcube.flows.cubes.statistics import aggregate
+from evalcube.flows.explore.answers import ENDPOINTS, ask
+from evalcube.flows.explore.endings import with_trials
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.groups import groups
+from evalcube.flows.explore.judges import agreement
+from evalcube.flows.explore.progress import limits
+from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.uncounted import uncounted
+from evalcube.stages.analyze.labelled.counters import with_unasked
+from evalcube.stages.analyze.verdict.agreement import gwet_ac2
+from evalcube.storage.cube.cube import Cube
 from tests.flows.cli.made_up import make_cube
 from tests.flows.cubes.test_verdict import written_cube
 from tests.flows.merge.generated import Recipe
@@ -115,7 +115,7 @@ def test_hazard__is_that_of_the_command(explored, cube):
 
 
 def test_traces__are_spread_over_all_and_their_table_is_that_of_the_command(explored, cube, monkeypatch):
-    monkeypatch.setattr("flows.explore.endings.SAMPLE", 50)
+    monkeypatch.setattr("evalcube.flows.explore.endings.SAMPLE", 50)
 
     answer = ask(explored, "traces", Query.make(model="weak"))
 

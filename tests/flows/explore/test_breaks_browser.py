@@ -179,7 +179,7 @@ def test_surface__in_space_is_drawn(chromium, swept_grid):
 @pytest.fixture(scope="module")
 def swept_grid(tmp_path_factory, _served):
     """Where a cube is explored of which one task has a grid of two parameters, and there are three tasks."""
-    from flows.explore.explored import Explored
+    from evalcube.flows.explore.explored import Explored
     from tests.flows.explore.browsing import served
     from tests.flows.support import evalcube, reset, sweep_config, write_config
 
@@ -198,7 +198,7 @@ def swept_grid(tmp_path_factory, _served):
 
 @pytest.mark.integration
 def test_bundle__has_the_views_too(chromium, explored_cube, tmp_path):
-    from flows.explore.bundle import bundle
+    from evalcube.flows.explore.bundle import bundle
 
     bundle([explored_cube], tmp_path / "bundle", trials="none")
     with opened(chromium, (tmp_path / "bundle" / "index.html").as_uri()) as page:

@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from flows.errors import SweepError
-from flows.explore.answers import ENDPOINTS, ask
-from flows.explore.bundle import bundle
-from flows.explore.explored import Explored
-from flows.explore.placeless import Placeless
-from flows.plan.records import NOTES, read_notes
-from flows.trials.read import trials
-from storage.cube.cube import Cube
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.answers import ENDPOINTS, ask
+from evalcube.flows.explore.bundle import bundle
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.placeless import Placeless
+from evalcube.flows.plan.records import NOTES, read_notes
+from evalcube.flows.trials.read import trials
+from evalcube.storage.cube.cube import Cube
 from tests.flows.explore.browsing import opened
 from tests.flows.support import evalcube, refused
 

@@ -7,10 +7,10 @@ import random
 
 import pytest
 
-from flows.explore import trials
-from flows.explore.answers import ENDPOINTS
-from flows.explore.endpoint import Endpoint
-from flows.trials.harmless import csv_text
+from evalcube.flows.explore import trials
+from evalcube.flows.explore.answers import ENDPOINTS
+from evalcube.flows.explore.endpoint import Endpoint
+from evalcube.flows.trials.harmless import csv_text
 from tests.flows.explore.browsing import opened
 
 

@@ -4,11 +4,11 @@ from urllib.parse import quote
 
 import pytest
 
-from flows.explore import trials
-from flows.explore.answers import ENDPOINTS
-from flows.explore.bundle import bundle
-from flows.explore.endpoint import Endpoint
-from flows.explore.explored import Explored
+from evalcube.flows.explore import trials
+from evalcube.flows.explore.answers import ENDPOINTS
+from evalcube.flows.explore.bundle import bundle
+from evalcube.flows.explore.endpoint import Endpoint
+from evalcube.flows.explore.explored import Explored
 from tests.flows.explore.browsing import opened, served
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 

@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from flows.errors import SweepError
-from flows.explore.endpoint import jsonable
-from flows.explore.query import LONGEST, MOST_ITEMS, Query
+from evalcube.flows.errors import SweepError
+from evalcube.flows.explore.endpoint import jsonable
+from evalcube.flows.explore.query import LONGEST, MOST_ITEMS, Query
 
 
 def test_key__does_not_depend_on_order_and_escapes_as_a_browser_does():

@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.explore.explored import Explored
+from evalcube.flows.explore.explored import Explored
 from tests.flows.cli.made_up import make_cube
 from tests.flows.explore.browsing import opened, served
 

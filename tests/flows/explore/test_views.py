@@ -4,10 +4,10 @@ import re
 
 import pytest
 
-from flows.explore.answers import ENDPOINTS
-from flows.explore.endpoint import Endpoint
-from flows.explore.explored import Explored
-from flows.explore.ranking import ranking
+from evalcube.flows.explore.answers import ENDPOINTS
+from evalcube.flows.explore.endpoint import Endpoint
+from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.ranking import ranking
 from tests.flows.explore.browsing import opened, served
 
 TRIAL = "trial?evaluation=alpha&asked=boolean&trial=2"

@@ -13,11 +13,11 @@ import jsonschema
 import numpy as np
 import pytest
 
-from flows.errors import SweepError
-from flows.formats.export import FORMATS, export
-from flows.trials.read import trials
-from stages.reply.status import Status
-from storage.cube.cube import Cube
+from evalcube.flows.errors import SweepError
+from evalcube.flows.formats.export import FORMATS, export
+from evalcube.flows.trials.read import trials
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
 from tests.tiers import need
@@ -352,7 +352,7 @@ def test_export__is_whole_or_not_there(to, swept, tmp_path, monkeypatch):
     def fail(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("flows.formats.source.described", fail)
+    monkeypatch.setattr("evalcube.flows.formats.source.described", fail)
     monkeypatch.setattr(f"flows.formats.{FORMATS[to].__module__.rpartition('.')[2]}.described", fail)
     result = evalcube("export", "cube.zarr", "--to", to, "-o", tmp_path / "out", cwd=swept)
 

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from flows.imports.samples import Sample, Wanted
-from flows.imports.sources import READERS
+from evalcube.flows.imports.samples import Sample, Wanted
+from evalcube.flows.imports.sources import READERS
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
 INSPECT, LM_EVAL, NEMO = LOGS / "inspect", LOGS / "lm-eval", LOGS / "nemo"

@@ -9,9 +9,9 @@ import zlib
 import pytest
 import zstandard
 
-from flows.errors import SweepError
-from flows.imports import bounded
-from flows.imports.bounded import Archive, content_text, finite, flattened, lines, parse, whole
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports import bounded
+from evalcube.flows.imports.bounded import Archive, content_text, finite, flattened, lines, parse, whole
 
 
 def archive(path, members, method=zipfile.ZIP_DEFLATED):

@@ -5,11 +5,11 @@ import json
 import numpy as np
 import pytest
 
-from flows.errors import SweepError
-from flows.imports.collect import REPLIED, Asked, Collection, TaskKey
-from flows.imports.plan import import_plan, task_labels
-from flows.imports.samples import Answer, Question, Run, Sample, Scale
-from flows.imports.write import file_name, write_data
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.collect import REPLIED, Asked, Collection, TaskKey
+from evalcube.flows.imports.plan import import_plan, task_labels
+from evalcube.flows.imports.samples import Answer, Question, Run, Sample, Scale
+from evalcube.flows.imports.write import file_name, write_data
 
 KEY = TaskKey("tool", "task", "match")
 
@@ -124,7 +124,7 @@ def test_add__splits_a_model_that_was_asked_in_two_ways():
 
 def cell_params(found, task):
     """Params that need no file."""
-    from flows.imports.plan import data_params
+    from evalcube.flows.imports.plan import data_params
 
     return data_params(
         list(found.tasks)[task], "x.jsonl", "0" * 64, len(found.tasks[list(found.tasks)[task]].rows)

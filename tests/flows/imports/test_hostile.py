@@ -7,10 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from flows.errors import SweepError
-from flows.imports.collect import Collection
-from flows.imports.samples import Scale, Wanted
-from flows.imports.sources import READERS
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.collect import Collection
+from evalcube.flows.imports.samples import Scale, Wanted
+from evalcube.flows.imports.sources import READERS
 from tests.flows.imports.logs import INSPECT, LM_EVAL, NEMO, write_lines
 
 VALUES = st.recursive(

@@ -6,8 +6,8 @@ import zipfile
 
 import pytest
 
-from flows.errors import SweepError
-from flows.imports.samples import Wanted
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.samples import Wanted
 from tests.flows.imports.logs import INSPECT, samples
 
 EXPECTED = json.loads((INSPECT / "expected.json").read_text(encoding="utf-8"))
@@ -100,7 +100,7 @@ def test_read_inspect__takes_a_part_of_a_score(tmp_path):
 
 def samples_of_first(path, score):
     """The first sample alone: the others have other scores."""
-    from flows.imports.inspect_logs import read_inspect
+    from evalcube.flows.imports.inspect_logs import read_inspect
 
     yield next(read_inspect(path, Wanted(score=score)))
 

@@ -5,8 +5,8 @@ import shutil
 
 import pytest
 
-from flows.errors import SweepError
-from flows.imports.samples import Wanted
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.samples import Wanted
 from tests.flows.imports.logs import LM_EVAL, samples, write_lines
 
 (ALFA,) = (LM_EVAL / "alfa").glob("samples_*")

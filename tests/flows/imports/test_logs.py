@@ -8,13 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.cubes.reader import Reader
-from flows.cubes.status import cube_status
-from flows.imports.logs import import_logs
-from flows.imports.samples import Scale, Wanted
-from flows.rework.verify import verify_cube
-from stages.reply.status import Status
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.imports.logs import import_logs
+from evalcube.flows.imports.samples import Scale, Wanted
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
 from tests.flows.imports.logs import INSPECT, LM_EVAL, NEMO, write_lines
 from tests.flows.support import arrays, evalcube, sweep_config
 
@@ -108,7 +108,7 @@ def test_import_logs__again_adds_nothing(own):
 
 
 def test_import_logs__goes_on_after_a_kill(made, tmp_path):
-    from flows.imports.write import Writer
+    from evalcube.flows.imports.write import Writer
 
     def killed(_):
         raise KeyboardInterrupt

@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from flows.errors import SweepError
+from evalcube.flows.errors import SweepError
 from tests.flows.imports.logs import NEMO, samples, write_lines
 
 RESULTS = NEMO / "gsm8k" / "results.jsonl"

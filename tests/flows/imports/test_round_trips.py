@@ -5,15 +5,15 @@ import shutil
 import numpy as np
 import pytest
 
-from flows.cubes.status import cube_status
-from flows.formats.export import export
-from flows.imports.logs import import_logs
-from flows.imports.samples import Scale
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from stages.process.grading import GRADER
-from stages.reply.status import COUNTERS
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.formats.export import export
+from evalcube.flows.imports.logs import import_logs
+from evalcube.flows.imports.samples import Scale
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.stages.process.grading import GRADER
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.cube import Cube
 from tests.flows.imports.logs import INSPECT
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import reset, simulator_stats, sweep_config

@@ -4,9 +4,9 @@ import math
 
 import pytest
 
-from flows.errors import SweepError
-from flows.imports.rows import parse_map, read_rows
-from flows.imports.samples import Wanted
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.rows import parse_map, read_rows
+from evalcube.flows.imports.samples import Wanted
 from tests.flows.imports.logs import samples, write_lines
 
 MAP = {"prompt": "q", "response": "out", "correct": "score", "id": "doc.id", "model": "m", "repeat": "epoch"}

@@ -2,9 +2,9 @@
 
 import pytest
 
-from flows.errors import SweepError
-from flows.imports.samples import Answer, Run, Scale, canonical, named
-from stages.reply.status import Status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.samples import Answer, Run, Scale, canonical, named
+from evalcube.stages.reply.status import Status
 
 RUN = Run("tool", "task", "match", "model")
 

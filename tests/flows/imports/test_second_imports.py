@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from flows.cubes.reader import Reader
-from flows.cubes.status import cube_status
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.status import cube_status
+from evalcube.storage.cube.cube import Cube
 from tests.flows.imports.logs import write_lines
 from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import arrays, evalcube

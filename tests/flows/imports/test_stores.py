@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from flows.errors import SweepError
-from flows.imports.logs import import_logs
-from flows.imports.samples import Scale
-from flows.rework.verify import verify_cube
+from evalcube.flows.errors import SweepError
+from evalcube.flows.imports.logs import import_logs
+from evalcube.flows.imports.samples import Scale
+from evalcube.flows.rework.verify import verify_cube
 from tests.flows.imports.logs import INSPECT
 from tests.flows.support import arrays
 from tests.storage.support.cache_stores import s3_server

@@ -9,17 +9,17 @@ from typing import Any
 
 import numpy as np
 
-from flows.config.load import from_mapping
-from flows.plan.blocks import window_of
-from flows.plan.build import build_plan
-from flows.plan.coordinates import coordinates
-from flows.plan.plan import Plan
-from flows.plan.recording import count_model, receipt_of
-from flows.plan.targets import SampleTargets
-from stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
-from storage.cube.schema import VARIABLES
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.blocks import window_of
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.coordinates import coordinates
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import count_model, receipt_of
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.schema import VARIABLES
 
 LENGTHS = (3, 4, 5)
 """Points of the first task."""

@@ -10,12 +10,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.cubes.selection import Part, open_part
-from flows.cubes.statistics import aggregate, compare, leaderboard, metrics
-from flows.errors import SweepError
-from flows.merge.dataset import open_joined
-from flows.merge.write import merge_cubes
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.selection import Part, open_part
+from evalcube.flows.cubes.statistics import aggregate, compare, leaderboard, metrics
+from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.dataset import open_joined
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.storage.cube.cube import Cube
 from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from flows.merge.difference import Counts, diff_cubes
-from flows.merge.write import merge_cubes
-from stages.reply.status import Status
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
-from storage.cube.regions import Region
+from evalcube.flows.merge.difference import Counts, diff_cubes
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.regions import Region
 from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 

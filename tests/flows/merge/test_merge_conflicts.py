@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from flows.errors import SweepError
-from flows.merge.inputs import Input
-from flows.merge.provenance import ATTRIBUTE, sources_of
-from flows.merge.write import ConflictError, merge_cubes
-from flows.plan.records import NOTES, read_notes
-from stages.reply.status import Status
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
-from storage.cube.regions import Region
-from storage.errors import CubeDamagedError, CubeExistsError
+from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.inputs import Input
+from evalcube.flows.merge.provenance import ATTRIBUTE, sources_of
+from evalcube.flows.merge.write import ConflictError, merge_cubes
+from evalcube.flows.plan.records import NOTES, read_notes
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError
 from tests.flows.merge.generated import Recipe, bytes_of, content, make_cube
 from tests.flows.support import change_attributes
 

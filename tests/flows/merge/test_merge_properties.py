@@ -11,10 +11,10 @@ import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
-from flows.errors import SweepError
-from flows.merge.write import merge_cubes
-from flows.rework.verify import verify_cube
-from storage.cube.cube import Cube
+from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.storage.cube.cube import Cube
 from tests.flows.merge.generated import DEPTHS, LENGTHS, MODELS, Recipe, bytes_of, content, make_cube
 
 _NUMBERS = count()

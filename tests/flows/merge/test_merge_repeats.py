@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 import evalcube as ec
-from flows.cubes.reader import Reader
-from flows.merge.write import merge_cubes
-from flows.plan.repeat_origins import ORIGINS, read_origins
-from stages.reply.record import Record
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.plan.repeat_origins import ORIGINS, read_origins
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 from tests.flows.merge.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 

@@ -11,14 +11,14 @@ from typing import Any
 
 import pytest
 
-from flows.cubes.status import cube_status
-from flows.merge.write import merge_cubes
-from flows.rework.forget import forget
-from flows.rework.rescore import rescore_cube
-from flows.rework.to_forget import Choice
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from storage.errors import CubeDamagedError
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.rework.forget import forget
+from evalcube.flows.rework.rescore import rescore_cube
+from evalcube.flows.rework.to_forget import Choice
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.storage.errors import CubeDamagedError
 from tests.flows.merge.generated import content
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
@@ -134,7 +134,7 @@ def test_merge_cubes__killed_in_the_middle_leaves_nothing(measured: Path, tmp_pa
     output = tmp_path / "m.zarr"
     code = f"""
 import os, signal
-from flows.merge import regions, write
+from evalcube.flows.merge import regions, write
 whole = regions.MergedRegion.receipt
 regions.MergedRegion.receipt = lambda *given: (os.kill(os.getpid(), signal.SIGKILL), whole(*given))[1]
 write.merge_cubes({str(output)!r}, {addresses(measured, "a", "c")!r})

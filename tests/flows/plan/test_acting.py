@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.plan.acting import acting_config, what_is_asked
-from flows.plan.build import build_plan
-from flows.plan.store import open_store
-from flows.plan.trust import STATE_VARIABLE, remember_run
-from storage.cube.cube import Cube
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.acting import acting_config, what_is_asked
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import open_store
+from evalcube.flows.plan.trust import STATE_VARIABLE, remember_run
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import sweep_config
 
 NOWHERE = "http://127.0.0.1:9/v1"

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 import pytest
 
-from flows.plan import control
-from flows.plan.control import (
+from evalcube.flows.plan import control
+from evalcube.flows.plan.control import (
     FRESH_SECONDS,
     Answer,
     Order,
@@ -22,9 +22,9 @@ from flows.plan.control import (
     read_order,
     reply,
 )
-from flows.plan.trust import STATE_VARIABLE
-from storage.cube.directory import Directory
-from storage.errors import CubeDamagedError
+from evalcube.flows.plan.trust import STATE_VARIABLE
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.errors import CubeDamagedError
 from tests.storage.support.memory_space import MemorySpace
 
 KEY = b"k" * 32

@@ -6,18 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from deploy.simulator.truth import Truth, decode, encode
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.plan.criteria import CriteriaBook
-from flows.plan.grading import LayerGrader
-from flows.plan.judges import score_in
-from flows.plan.plan import Plan
-from flows.run.in_flight import InFlightLimit, JudgeLimit
-from stages.generate import Trial
-from stages.process.reading import read_reply
-from stages.reply.record import Record
+from evalcube.deploy.simulator.truth import Truth, decode, encode
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.plan.grading import LayerGrader
+from evalcube.flows.plan.judges import score_in
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.run.in_flight import InFlightLimit, JudgeLimit
+from evalcube.stages.generate import Trial
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.reply.record import Record
 from tests.flows.judging import judged_config, write_rows
 from tests.flows.support import sweep_config
 
@@ -104,7 +104,7 @@ def test_criteria_book__joins_task_and_row_and_parses_each_list_once(tmp_path, m
     config = sweep_config(tmp_path, NOWHERE)
     config["tasks"]["boolean"]["assertions"] = [{"type": "json_valid"}]
     book = CriteriaBook(plan_of(config).tasks)
-    from flows.plan import criteria
+    from evalcube.flows.plan import criteria
 
     parsed, parse = [], criteria.parse_assertions
     monkeypatch.setattr(

@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 
 import evalcube as ec
-from flows.config.load import as_config, from_mapping
-from flows.plan import estimate as module
-from flows.plan.blocks import Window, pending_positions
-from flows.plan.build import build_plan
-from flows.plan.estimate import EXACT_LIMIT, SMALLEST_SAMPLE, estimate
-from flows.plan.requests import trial_request
-from storage.cache.cache import open_cache
-from storage.cube.regions import Region
+from evalcube.flows.config.load import as_config, from_mapping
+from evalcube.flows.plan import estimate as module
+from evalcube.flows.plan.blocks import Window, pending_positions
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.estimate import EXACT_LIMIT, SMALLEST_SAMPLE, estimate
+from evalcube.flows.plan.requests import trial_request
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.regions import Region
 from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, sweep_config, write_config
 
@@ -67,7 +67,7 @@ def _digests_that_a_sample_sees(plan, cells):
 
 
 def _record():
-    from stages.reply.record import Record
+    from evalcube.stages.reply.record import Record
 
     body = {"choices": [{"message": {"content": "Answer: 1"}, "finish_reason": "stop"}]}
     return Record(200, 0.1, json.dumps(body).encode()).encode()

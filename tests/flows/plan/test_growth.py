@@ -6,12 +6,12 @@ import json
 import numpy as np
 import pytest
 
-from flows.config.load import from_mapping
-from flows.plan.build import build_plan
-from flows.plan.growth import Recorded, grown
-from flows.plan.plan import Plan
-from flows.plan.unnamed import KEY, noted_unnamed, unnamed
-from stages.reply.status import COUNTERS
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.growth import Recorded, grown
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.unnamed import KEY, noted_unnamed, unnamed
+from evalcube.stages.reply.status import COUNTERS
 from tests.flows.judging import judged_config
 from tests.flows.support import sweep_config
 

@@ -8,11 +8,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.plan.build import build_plan
-from flows.plan.growing import described
-from flows.plan.growth import Recorded, grown
-from flows.plan.requests import trial_request
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.growing import described
+from evalcube.flows.plan.growth import Recorded, grown
+from evalcube.flows.plan.requests import trial_request
 
 PAGE = Path(__file__).parents[3] / "docs" / "identity.md"
 NOWHERE = "http://127.0.0.1:1/v1"

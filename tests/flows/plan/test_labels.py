@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flows.config.load import from_mapping
-from flows.cubes.selection import Part, open_part
-from flows.plan.build import build_plan
-from flows.plan.coordinates import coordinates
-from flows.plan.evaluations import Evaluation, NamedTemplate
-from flows.plan.store import existing_store, open_store
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.cubes.selection import Part, open_part
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.coordinates import coordinates
+from evalcube.flows.plan.evaluations import Evaluation, NamedTemplate
+from evalcube.flows.plan.store import existing_store, open_store
 from tests.flows.support import sweep_config
 
 MODELS = ("alpha", "beta")
@@ -25,7 +25,7 @@ def config(tmp_path):
 def without_index(monkeypatch):
     """Have cubes be made as earlier versions made them."""
     monkeypatch.setattr(
-        "flows.plan.store.coordinates",
+        "evalcube.flows.plan.store.coordinates",
         lambda plan: [one for one in coordinates(plan) if one.name != "model"],
     )
 

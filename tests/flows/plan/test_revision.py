@@ -2,13 +2,13 @@
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.errors import ConfigError, SweepError
-from flows.plan.build import build_plan
-from flows.plan.coordinates import coordinates
-from flows.plan.plan import Plan
-from flows.plan.requests import trial_request
-from stages.analyze.labelled.axes import distinguishing
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import ConfigError, SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.coordinates import coordinates
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import trial_request
+from evalcube.stages.analyze.labelled.axes import distinguishing
 from tests.flows.support import sweep_config
 
 NOWHERE = "http://127.0.0.1:1/v1"

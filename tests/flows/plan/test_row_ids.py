@@ -8,16 +8,16 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from flows.config.load import from_mapping
-from flows.cubes.statistics import leaderboard
-from flows.plan import row_ids as row_ids_module
-from flows.plan.build import build_plan
-from flows.plan.store import SweepStore, open_store
-from flows.plan.targets import SampleTargets
-from flows.rework.verify import verify_cube
-from stages.generate.errors import TaskError
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.plan import row_ids as row_ids_module
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import SweepStore, open_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.stages.generate.errors import TaskError
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import sweep_config
 
 ROWS = 10
@@ -80,7 +80,9 @@ def test_row_ids__are_no_part_of_a_cube_without_any(config):
 def test_row_ids__grow_with_the_cube_and_end_with_the_rows(config, monkeypatch):
     made(config)
 
-    monkeypatch.setattr("flows.plan.store.label_rows", lambda *_: None)  # killed between growth and labels
+    monkeypatch.setattr(
+        "evalcube.flows.plan.store.label_rows", lambda *_: None
+    )  # killed between growth and labels
     store = made(config, 8)
     assert shown(config).values.tolist() == [asked(store, 4)[0] + [""] * 4]
     monkeypatch.undo()

@@ -5,15 +5,15 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.plan.sampling import Adaptive, Fixed, Selection
-from flows.plan.spending_budget import Amount, Budget
-from flows.plan.store import open_store
-from flows.plan.targets import SampleTargets
-from stages.analyze.formulas.precision import Precision
-from stages.reply.status import COUNTERS
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.sampling import Adaptive, Fixed, Selection
+from evalcube.flows.plan.spending_budget import Amount, Budget
+from evalcube.flows.plan.store import open_store
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.analyze.formulas.precision import Precision
+from evalcube.stages.reply.status import COUNTERS
 
 PRECISION = Precision(base=32, target=0.09, maximum=192)
 

@@ -3,15 +3,15 @@
 import numpy as np
 import pytest
 
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.plan.blocks import Window
-from flows.plan.build import build_plan
-from flows.plan.sampling import Adaptive, Fixed, Selection
-from flows.plan.targets import SampleTargets
-from stages.analyze.formulas.precision import Precision
-from stages.reply.status import COUNTERS
-from storage.cube.regions import Region
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import Window
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.sampling import Adaptive, Fixed, Selection
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.analyze.formulas.precision import Precision
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.regions import Region
 
 
 @pytest.fixture

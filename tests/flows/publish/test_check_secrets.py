@@ -2,8 +2,8 @@
 
 import pytest
 
-from flows.publish.check_secrets import SecretFinder, SecretsError, named_by
-from flows.publish.notes import UNPUBLISHED
+from evalcube.flows.publish.check_secrets import SecretFinder, SecretsError, named_by
+from evalcube.flows.publish.notes import UNPUBLISHED
 
 SECRETS = {
     "api-key": [

@@ -9,22 +9,22 @@ from pathlib import Path
 
 import pytest
 
-from flows.cubes.selection import Part
-from flows.cubes.statistics import leaderboard
-from flows.errors import SweepError
-from flows.publish import publish as publishing
-from flows.publish.check_secrets import SecretsError
-from flows.publish.publish import publish_cube
-from flows.publish.record import tags_at
-from flows.rework.rescore import rescore_cube
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from storage.cube.address import space_of
-from storage.cube.cube import Cube
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger
-from storage.errors import CubeExistsError, NotWritableError
+from evalcube.flows.cubes.selection import Part
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.errors import SweepError
+from evalcube.flows.publish import publish as publishing
+from evalcube.flows.publish.check_secrets import SecretsError
+from evalcube.flows.publish.publish import publish_cube
+from evalcube.flows.publish.record import tags_at
+from evalcube.flows.rework.rescore import rescore_cube
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import CubeExistsError, NotWritableError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, sweep_config
 

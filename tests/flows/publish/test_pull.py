@@ -10,18 +10,18 @@ from threading import Thread
 
 import pytest
 
-from flows.cubes.reader import Reader
-from flows.errors import SweepError
-from flows.merge.write import merge_cubes
-from flows.publish import record
-from flows.publish.publish import publish_cube
-from flows.publish.pull import pull_cube
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from storage.cube.address import space_of
-from storage.cube.cube import Cube
-from storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.publish import record
+from evalcube.flows.publish.publish import publish_cube
+from evalcube.flows.publish.pull import pull_cube
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
 from tests.flows.rework.own_metadata import change_own, killed_growth, longer, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config

@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from flows.cubes.reader import Reader
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.reader import Reader
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import assert_same_cube, evalcube, simulator_stats, sweep_config, write_config
 from tests.storage.support.cache_stores import s3_server
 

@@ -12,17 +12,23 @@ from pathlib import Path
 import pytest
 import xarray as xr
 
-from flows.cubes.statistics import leaderboard
-from flows.errors import SweepError
-from flows.publish.versions import check_out_cube, commit_cube, repository_log, repository_tags, tag_commit
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from storage.cube.address import space_of
-from storage.cube.cube import Cube
-from storage.cube.lease import Lease
-from storage.cube.versions import write
-from storage.errors import (
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.errors import SweepError
+from evalcube.flows.publish.versions import (
+    check_out_cube,
+    commit_cube,
+    repository_log,
+    repository_tags,
+    tag_commit,
+)
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.versions import write
+from evalcube.storage.errors import (
     CubeExistsError,
     CubeNotFoundError,
     NotWritableError,
@@ -181,7 +187,7 @@ def test_killed_commit__leaves_the_branch_as_it_was(work, simulator):
     grown(cube, simulator)
     code = f"""
         import os, signal
-        from storage.cube.versions import write
+        from evalcube.storage.cube.versions import write
         put, left = write._put, [3]
         def dying(*arguments):
             left[0] -= 1
@@ -189,7 +195,7 @@ def test_killed_commit__leaves_the_branch_as_it_was(work, simulator):
                 os.kill(os.getpid(), signal.SIGKILL)
             put(*arguments)
         write._put = dying
-        from flows.publish.versions import commit_cube
+        from evalcube.flows.publish.versions import commit_cube
         commit_cube({cube!r}, {repository!r})
     """
     killed = subprocess.run([sys.executable, "-c", textwrap.dedent(code)], check=False)

@@ -4,8 +4,8 @@ import shutil
 
 import pytest
 
-from flows.run.sweep import run
-from flows.run.upsample import upsample
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
 from tests.flows.rework.forgetting import config_of
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import reset

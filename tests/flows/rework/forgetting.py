@@ -2,9 +2,9 @@
 
 from unittest.mock import patch
 
-from flows.rework.to_forget import Choice
-from flows.rework.verify import verify_cube
-from storage.cube.cube import Cube
+from evalcube.flows.rework.to_forget import Choice
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import simulator_stats, stored, sweep_config
 
 BETA = Choice(("model=beta",))

@@ -7,21 +7,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from flows.cubes.statistics import leaderboard
-from flows.errors import SweepError
-from flows.rework import forget as forget_module
-from flows.rework.forget import forget
-from flows.rework.to_forget import Choice
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from stages.process.grading import GRADER
-from stages.reply.status import COUNTERS, Status
-from storage.cache.directory import DirectoryCache
-from storage.cube.cube import Cube
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, to_line
-from storage.cube.shared_arrays import SharedArrays
-from storage.errors import LeaseHeldError
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.errors import SweepError
+from evalcube.flows.rework import forget as forget_module
+from evalcube.flows.rework.forget import forget
+from evalcube.flows.rework.to_forget import Choice
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.stages.process.grading import GRADER
+from evalcube.stages.reply.status import COUNTERS, Status
+from evalcube.storage.cache.directory import DirectoryCache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger, to_line
+from evalcube.storage.cube.shared_arrays import SharedArrays
+from evalcube.storage.errors import LeaseHeldError
 from tests.flows.rework.forgetting import (
     BETA,
     TRIALS,

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from flows.cli import forget as forget_command
-from flows.plan.forgotten import FORGOTTEN
+from evalcube.flows.cli import forget as forget_command
+from evalcube.flows.plan.forgotten import FORGOTTEN
 from tests.flows.rework.forgetting import (
     TRIALS,
     statuses,

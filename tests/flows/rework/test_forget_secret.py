@@ -9,14 +9,14 @@ from unittest.mock import patch
 import pytest
 import zstandard
 
-from flows.rework import forget as forget_module
-from flows.rework.forget import forget
-from flows.rework.to_forget import Choice
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from stages.reply.record import Record
-from storage.cache.cache import open_cache
-from storage.cache.directory import DirectoryCache
+from evalcube.flows.rework import forget as forget_module
+from evalcube.flows.rework.forget import forget
+from evalcube.flows.rework.to_forget import Choice
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cache.directory import DirectoryCache
 from tests.flows.judging import judged_config
 from tests.flows.rework.forgetting import (
     BETA,

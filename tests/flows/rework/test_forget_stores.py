@@ -2,11 +2,11 @@
 
 import pytest
 
-from flows.rework.forget import forget
-from flows.rework.to_forget import Choice
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from storage.cache.cache import open_cache
+from evalcube.flows.rework.forget import forget
+from evalcube.flows.rework.to_forget import Choice
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cache.cache import open_cache
 from tests.flows.support import reset, simulator_stats, sweep_config
 from tests.storage.support.cache_stores import SECRET, RedisPlace, redis_server, s3_server
 

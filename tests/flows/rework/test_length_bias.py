@@ -7,13 +7,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from flows.cli.verdict import verdict as command
-from flows.errors import SweepError
-from flows.plan.judges import Judge
-from flows.rework.length_bias import length_bias_check
-from flows.run.sweep import run
-from stages.process.rubric import judge_prompt_digest
-from storage.cube.cube import Cube
+from evalcube.flows.cli.verdict import verdict as command
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.rework.length_bias import length_bias_check
+from evalcube.flows.run.sweep import run
+from evalcube.stages.process.rubric import judge_prompt_digest
+from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import simulator_stats, sweep_config

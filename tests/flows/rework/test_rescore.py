@@ -10,17 +10,17 @@ from typing import Any
 
 import pytest
 
-from flows.cubes.selection import open_part
-from flows.cubes.status import cube_status
-from flows.errors import SweepError
-from flows.plan.blocks import RegionWork
-from flows.rework.rescore import rescore_cube
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from stages.process.grading import GRADER
-from stages.reply.status import Status
-from storage.cube.cube import Cube
-from storage.cube.ledger import FIRST_GRADER, Ledger, from_line, graders_of, to_line
+from evalcube.flows.cubes.selection import open_part
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.blocks import RegionWork
+from evalcube.flows.rework.rescore import rescore_cube
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.stages.process.grading import GRADER
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import FIRST_GRADER, Ledger, from_line, graders_of, to_line
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 

@@ -12,15 +12,15 @@ import zarr
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from flows.cubes.status import cube_status
-from flows.errors import SweepError
-from flows.plan.store import CHANGING
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube
-from storage.cube.lease import Lease
+from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.store import CHANGING
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
 from tests.flows.rework.own_metadata import change_own, killed_growth, longer, of_another_type, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, set_faults, simulator_stats, sweep_config, write_config

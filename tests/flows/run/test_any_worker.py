@@ -7,8 +7,8 @@ from contextlib import suppress
 
 import pytest
 
-from flows.run.events import BlockDone, Noted
-from flows.run.sweep import run
+from evalcube.flows.run.events import BlockDone, Noted
+from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import assert_nothing_is_left, bare_cluster
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config

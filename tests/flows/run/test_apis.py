@@ -2,11 +2,11 @@
 
 import math
 
-from flows.cubes.reader import Reader
-from flows.run.sweep import run
-from stages.reply.record import Record
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.run.sweep import run
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config

@@ -7,17 +7,17 @@ import signal
 import numpy as np
 import pytest
 
-from flows.config.load import from_mapping
-from flows.plan.build import build_plan
-from flows.plan.estimate import estimate
-from flows.run.batch_notes import requests_in_batches
-from flows.run.events import Traffic
-from flows.run.in_flight import make_limits
-from flows.run.limit_use import limit_use
-from flows.run.sweep import run
-from stages.infer.endpoint import Batching, Endpoint
-from storage.cube.cube import Cube
-from storage.cube.directory import Directory
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.estimate import estimate
+from evalcube.flows.run.batch_notes import requests_in_batches
+from evalcube.flows.run.events import Traffic
+from evalcube.flows.run.in_flight import make_limits
+from evalcube.flows.run.limit_use import limit_use
+from evalcube.flows.run.sweep import run
+from evalcube.stages.infer.endpoint import Batching, Endpoint
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.directory import Directory
 from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (

@@ -6,18 +6,18 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from flows.config.load import from_mapping
-from flows.plan import grading
-from flows.plan.blocks import Block, Window
-from flows.plan.build import build_plan
-from flows.run import judging, tasks, worker
-from flows.run.dedup import Asked
-from flows.run.servers import serve_models
-from flows.run.worker import RunContext, Workspace
-from stages.infer.jobs import Result
-from stages.reply.record import Record
-from stages.reply.status import Status
-from storage.cube.regions import Region
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan import grading
+from evalcube.flows.plan.blocks import Block, Window
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.run import judging, tasks, worker
+from evalcube.flows.run.dedup import Asked
+from evalcube.flows.run.servers import serve_models
+from evalcube.flows.run.worker import RunContext, Workspace
+from evalcube.stages.infer.jobs import Result
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.regions import Region
 from tests.flows.judging import LANDS, judged_config
 
 TRIALS = len(LANDS)
@@ -54,7 +54,7 @@ def block(tmp_path, monkeypatch):
     work = Workspace(context)
     counts = {"prepared": 0, "decoded": 0}
 
-    def ask(work, model, jobs, task):  # noqa: ARG001 - the signature of `flows.run.dedup.ask`
+    def ask(work, model, jobs, task):  # noqa: ARG001 - the signature of `evalcube.flows.run.dedup.ask`
         for job in jobs:
             text = '{"reasoning": "r", "score": 4, "reason": "fine"}' if model == "grader" else "Answer: Rome"
             choice = {"message": {"content": text}, "finish_reason": "stop"}

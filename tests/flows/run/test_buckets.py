@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from flows.run.sweep import run
+from evalcube.flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     assert_same_cube,

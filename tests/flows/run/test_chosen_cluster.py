@@ -2,11 +2,11 @@
 
 import pytest
 
-from deploy.clusters import ExistingScheduler, LocalProcesses
-from deploy.clusters.slurm import Slurm
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.run.chosen_cluster import chosen_cluster, script_of
+from evalcube.deploy.clusters import ExistingScheduler, LocalProcesses
+from evalcube.deploy.clusters.slurm import Slurm
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.chosen_cluster import chosen_cluster, script_of
 
 PLAN = {
     "name": "my sweep",

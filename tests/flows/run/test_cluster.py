@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters import ClusterError, LocalProcesses
-from deploy.clusters.carried import CarriedCode
-from deploy.servers.simulator import Simulator
-from flows.errors import SweepError
-from flows.run.events import BlockDone
-from flows.run.sweep import run
-from storage.cube.cube import Cube
+from evalcube.deploy.clusters import ClusterError, LocalProcesses
+from evalcube.deploy.clusters.carried import CarriedCode
+from evalcube.deploy.servers.simulator import Simulator
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.events import BlockDone
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
 from tests.waiting import wait_until
@@ -110,7 +110,7 @@ def test_run__more_workers_than_connections_keep_to_the_limit(tmp_path, simulato
 
 def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, monkeypatch):
     monkeypatch.setattr(LocalProcesses, "patience", 4.0)
-    monkeypatch.setattr("flows.run.workers._NOTE_SECONDS", 0.5)
+    monkeypatch.setattr("evalcube.flows.run.workers._NOTE_SECONDS", 0.5)
     config = slow_config(tmp_path, simulator, 2, trials=80)
     notes = []
     leave = once_running(lambda: CLIENTS[0].cluster.scale(0))

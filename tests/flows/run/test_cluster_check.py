@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.run import cluster_check
-from flows.run.cluster_check import _check_of, _Place, check_cluster, unreached
-from stages.infer.endpoint import Endpoint
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.run import cluster_check
+from evalcube.flows.run.cluster_check import _check_of, _Place, check_cluster, unreached
+from evalcube.stages.infer.endpoint import Endpoint
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config
 

@@ -8,23 +8,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from flows.config.spend import Spend
-from flows.cubes.orders import order
-from flows.errors import SweepError
-from flows.plan.control import Order, own_key, post
-from flows.plan.trust import STATE_VARIABLE
-from flows.run import session
-from flows.run.control import Control
-from flows.run.driver import Driver
-from flows.run.events import Controlled, Started, Traffic
-from flows.run.spending import Spending
-from flows.run.subscribers.event_log import EventLog
-from flows.run.sweep import run
-from stages.infer.endpoint import Endpoint
-from stages.infer.rates import Quota
-from storage.cube.address import space_of
-from storage.cube.directory import Directory
-from storage.cube.holder import read_holder
+from evalcube.flows.config.spend import Spend
+from evalcube.flows.cubes.orders import order
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.control import Order, own_key, post
+from evalcube.flows.plan.trust import STATE_VARIABLE
+from evalcube.flows.run import session
+from evalcube.flows.run.control import Control
+from evalcube.flows.run.driver import Driver
+from evalcube.flows.run.events import Controlled, Started, Traffic
+from evalcube.flows.run.spending import Spending
+from evalcube.flows.run.subscribers.event_log import EventLog
+from evalcube.flows.run.sweep import run
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.rates import Quota
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.holder import read_holder
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, refused, set_faults, simulator_stats, sweep_config
 from tests.waiting import PATIENCE

@@ -7,14 +7,14 @@ from types import SimpleNamespace
 import pytest
 from distributed import Reschedule
 
-from flows.config.load import from_mapping
-from flows.plan.build import build_plan
-from flows.run.dedup import ask
-from flows.run.plugin import SweepPlugin, plugin_name
-from flows.run.servers import serve_models
-from flows.run.worker import RunContext, Workspace
-from stages.infer.jobs import Job
-from storage.cache.cache import open_claims
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.run.dedup import ask
+from evalcube.flows.run.plugin import SweepPlugin, plugin_name
+from evalcube.flows.run.servers import serve_models
+from evalcube.flows.run.worker import RunContext, Workspace
+from evalcube.stages.infer.jobs import Job
+from evalcube.storage.cache.cache import open_claims
 from tests.waiting import PATIENCE, wait_until
 
 JOBS = [Job(f"{number:064x}", b"{}") for number in range(3)]

@@ -4,10 +4,10 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 
-from deploy.clusters import LocalProcesses, ThisProcess
-from flows.config import plugins as module
-from flows.run.default_cluster import default_cluster
-from flows.run.sweep import run
+from evalcube.deploy.clusters import LocalProcesses, ThisProcess
+from evalcube.flows.config import plugins as module
+from evalcube.flows.run.default_cluster import default_cluster
+from evalcube.flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 

@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from storage.cube.cube import Cube
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube, simulator_stats, sweep_config, write_config
 
 

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploy.clusters import ClusterError
-from flows.run.driver import Driver
-from flows.run.failures import raise_if_failed
+from evalcube.deploy.clusters import ClusterError
+from evalcube.flows.run.driver import Driver
+from evalcube.flows.run.failures import raise_if_failed
 
 
 class Lost:

@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from flows.plan.blocks import NOTHING_KEPT, Window
-from flows.run import region_tasks
-from storage.cube.regions import Region
-from storage.errors import LeaseLostError
+from evalcube.flows.plan.blocks import NOTHING_KEPT, Window
+from evalcube.flows.run import region_tasks
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import LeaseLostError
 
 
 class Cube:

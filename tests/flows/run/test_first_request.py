@@ -2,7 +2,7 @@
 
 import pytest
 
-from storage.cube.cube import Cube
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube, refused, set_faults, simulator_stats, sweep_config, write_config
 
 

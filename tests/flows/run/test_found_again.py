@@ -3,11 +3,11 @@
 import json
 from dataclasses import replace
 
-from flows.run.events import BlockDone, LookedUp, Started
-from flows.run.found_again import FoundAgain
-from flows.run.progress import Progress
-from flows.run.subscribers.event_log import EventLog
-from flows.run.summary import Tracker
+from evalcube.flows.run.events import BlockDone, LookedUp, Started
+from evalcube.flows.run.found_again import FoundAgain
+from evalcube.flows.run.progress import Progress
+from evalcube.flows.run.subscribers.event_log import EventLog
+from evalcube.flows.run.summary import Tracker
 
 ORIGIN = (0, 0, 0, 0, 7)
 

@@ -7,14 +7,14 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from flows.cubes.reader import Reader
-from flows.errors import SweepError
-from flows.plan.estimate import estimate
-from flows.rework.verify import verify_cube
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from storage.cube.cube import Cube
-from storage.cube.directory.objects import Directory
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.estimate import estimate
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.directory.objects import Directory
 from tests.flows.judging import judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import UNTIMED, evalcube, set_faults, simulator_stats, sweep_config, write_config

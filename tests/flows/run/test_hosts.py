@@ -11,9 +11,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 
-from flows.errors import SweepError
-from flows.run.events import BlockDone, Noted
-from flows.run.sweep import run
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.events import BlockDone, Noted
+from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import BareCluster, assert_nothing_is_left
 from tests.flows.support import sweep_config
 from tests.tiers import need

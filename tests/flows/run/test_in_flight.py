@@ -6,18 +6,18 @@ import time
 
 import pytest
 
-from deploy.clusters import ClusterError, Connection
-from deploy.clusters.code import View
-from flows.run import workers as workers_module
-from flows.run.events import Noted, Slowed, Traffic, as_message, from_message, process_at
-from flows.run.in_flight import InFlightLimit, make_limits
-from flows.run.summary import Tracker
-from flows.run.workers import Workers
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine
-from stages.infer.jobs import Job
-from stages.infer.limiter import News
-from stages.infer.pacing import Pace
+from evalcube.deploy.clusters import ClusterError, Connection
+from evalcube.deploy.clusters.code import View
+from evalcube.flows.run import workers as workers_module
+from evalcube.flows.run.events import Noted, Slowed, Traffic, as_message, from_message, process_at
+from evalcube.flows.run.in_flight import InFlightLimit, make_limits
+from evalcube.flows.run.summary import Tracker
+from evalcube.flows.run.workers import Workers
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.jobs import Job
+from evalcube.stages.infer.limiter import News
+from evalcube.stages.infer.pacing import Pace
 from tests.waiting import PATIENCE
 
 

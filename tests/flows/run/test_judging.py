@@ -6,15 +6,15 @@ import signal
 import numpy as np
 import pytest
 
-from deploy.servers.simulator import Simulator
-from flows.cubes.reader import Reader
-from flows.cubes.references import request_keys
-from flows.cubes.statistics import leaderboard
-from flows.errors import SweepError
-from flows.plan.estimate import estimate
-from flows.run.sweep import run
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube
+from evalcube.deploy.servers.simulator import Simulator
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.references import request_keys
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.estimate import estimate
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (

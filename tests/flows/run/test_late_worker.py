@@ -4,11 +4,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploy.clusters import Connection
-from deploy.clusters.code import State, View
-from flows.run import workers
-from flows.run.preflight import Admission
-from flows.run.workers import Workers
+from evalcube.deploy.clusters import Connection
+from evalcube.deploy.clusters.code import State, View
+from evalcube.flows.run import workers
+from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.workers import Workers
 
 LOOP_SECONDS = 0.25
 """In which a driver that has nothing else to do comes round again."""

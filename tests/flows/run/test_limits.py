@@ -7,16 +7,16 @@ import time
 import numpy as np
 import pytest
 
-from flows.config.spend import Spend
-from flows.plan.records import Spent
-from flows.run.events import Traffic
-from flows.run.in_flight import make_limits
-from flows.run.spending import Spending
-from flows.run.sweep import run
-from stages.infer.endpoint import Endpoint
-from stages.reply.status import COUNTERS
-from storage.cube.cube import Cube
-from storage.cube.directory import Directory
+from evalcube.flows.config.spend import Spend
+from evalcube.flows.plan.records import Spent
+from evalcube.flows.run.events import Traffic
+from evalcube.flows.run.in_flight import make_limits
+from evalcube.flows.run.spending import Spending
+from evalcube.flows.run.sweep import run
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.directory import Directory
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, set_faults, set_limits, simulator_stats, sweep_config, write_config
 

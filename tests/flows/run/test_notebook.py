@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from flows.run.events import Asked, Finished, Noted, Started, Traffic
-from flows.run.progress import Progress
-from flows.run.subscribers.notebook import NotebookDisplay, in_notebook
-from flows.run.summary import Tracker
+from evalcube.flows.run.events import Asked, Finished, Noted, Started, Traffic
+from evalcube.flows.run.progress import Progress
+from evalcube.flows.run.subscribers.notebook import NotebookDisplay, in_notebook
+from evalcube.flows.run.summary import Tracker
 from tests.waiting import PATIENCE
 
 NOTEBOOK = Path(__file__).parents[3] / "examples" / "notebook.ipynb"

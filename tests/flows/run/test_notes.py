@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.plan.build import build_plan
-from flows.plan.store import open_store
-from flows.run.sweep import _notes
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import open_store
+from evalcube.flows.run.sweep import _notes
 from tests.flows.support import sweep_config
 
 

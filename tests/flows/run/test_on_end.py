@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.run.on_end import when_ended
-from flows.run.sweep import run
-from storage.cube.address import space_of
-from storage.errors import LeaseHeldError
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.run.on_end import when_ended
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.errors import LeaseHeldError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, sweep_config, write_config
 from tests.waiting import PATIENCE

@@ -6,18 +6,18 @@ from distributed import KilledWorker
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.plan.blocks import Block, Window
-from flows.run import poison_isolation
-from flows.run.failures import (
+from evalcube.flows.plan.blocks import Block, Window
+from evalcube.flows.run import poison_isolation
+from evalcube.flows.run.failures import (
     KilledTaskError,
     WorkerDiedError,
     is_killed,
     raise_if_failed,
     raise_own_error,
 )
-from flows.run.poison_isolation import PoisonIsolation, run_marked
-from storage.cube.directory import Directory
-from storage.cube.regions import Region
+from evalcube.flows.run.poison_isolation import PoisonIsolation, run_marked
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.regions import Region
 
 
 class Done:

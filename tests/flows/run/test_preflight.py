@@ -4,12 +4,12 @@ import time
 
 import pytest
 
-from deploy.clusters import ClusterError
-from deploy.clusters.code import State
-from flows.errors import SweepError
-from flows.run import preflight
-from flows.run.preflight import Admission
-from storage.reach import leave_tokens
+from evalcube.deploy.clusters import ClusterError
+from evalcube.deploy.clusters.code import State
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run import preflight
+from evalcube.flows.run.preflight import Admission
+from evalcube.storage.reach import leave_tokens
 
 
 class Answer:

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.eta import KEPT, SCENARIOS, foretold
-from flows.run.events import Asked, BlockDone, Controlled, Started, Traffic
-from flows.run.progress import Progress
-from flows.run.summary import Tracker
+from evalcube.flows.run.events import Asked, BlockDone, Controlled, Started, Traffic
+from evalcube.flows.run.progress import Progress
+from evalcube.flows.run.summary import Tracker
 
 
 def recorded(name):

@@ -2,9 +2,9 @@
 
 import pytest
 
-from deploy.clusters import ExistingScheduler, LocalProcesses
-from flows.config.load import as_config
-from flows.run.chosen_cluster import chosen_cluster
+from evalcube.deploy.clusters import ExistingScheduler, LocalProcesses
+from evalcube.flows.config.load import as_config
+from evalcube.flows.run.chosen_cluster import chosen_cluster
 from tests.flows.support import sweep_config
 
 

@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from flows.cubes.reader import Reader
-from flows.cubes.report import report
-from flows.cubes.statistics import leaderboard
-from flows.cubes.status import cube_status
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.report import report
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.cubes.status import cube_status
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import command, write_config
 from tests.stages.infer.echo import Echo, http
 from tests.waiting import wait_until
@@ -57,7 +57,7 @@ def dask_setup(server):
     if isinstance(server, Scheduler):
         server.add_plugin(Keep(server))
         return
-    from stages.infer.wire import Sender
+    from evalcube.stages.infer.wire import Sender
 
     send = Sender.send
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from deploy.servers import local_model
+from evalcube.deploy.servers import local_model
 from tests.flows.support import evalcube, write_config
 
 pytestmark = [

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.servers.command import CommandServer
-from flows.plan.engines import ENGINES
-from storage.cube.cube import Cube
+from evalcube.deploy.servers.command import CommandServer
+from evalcube.flows.plan.engines import ENGINES
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import assert_same_cube, evalcube, write_config
 from tests.waiting import PATIENCE, wait_until
 

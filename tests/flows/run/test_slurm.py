@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters import ClusterError
-from flows.run.events import BlockDone
-from flows.run.sweep import run
+from evalcube.deploy.clusters import ClusterError
+from evalcube.flows.run.events import BlockDone
+from evalcube.flows.run.sweep import run
 from tests import waiting
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
 from tests.flows.shared_cluster import SHARED

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters.ssh import Ssh
-from deploy.simulator.profile import Profile
-from flows.run.events import BlockDone
-from flows.run.sweep import run
+from evalcube.deploy.clusters.ssh import Ssh
+from evalcube.deploy.simulator.profile import Profile
+from evalcube.flows.run.events import BlockDone
+from evalcube.flows.run.sweep import run
 from tests.deploy.clusters.ssh.sshd import processes, serving
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config

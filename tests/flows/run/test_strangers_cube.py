@@ -9,14 +9,14 @@ from contextlib import contextmanager
 
 import pytest
 
-from deploy.clusters import ThisProcess
 from evalcube import EvalcubeError
-from flows.cubes.reader import Reader
-from flows.cubes.report import report
-from flows.plan.trust import STATE_VARIABLE, remember_run, remembered_config
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from storage.cube.cube import Cube
+from evalcube.deploy.clusters import ThisProcess
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.report import report
+from evalcube.flows.plan.trust import STATE_VARIABLE, remember_run, remembered_config
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 
 ONE = ThisProcess()  # its worker reads the environment that a test has made, and need not be waited for

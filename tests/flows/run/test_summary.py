@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from flows.run.events import BlockDone, Started, Traffic, process_at
-from flows.run.summary import Tracker
+from evalcube.flows.run.events import BlockDone, Started, Traffic, process_at
+from evalcube.flows.run.summary import Tracker
 
 
 def block(key, **changes):

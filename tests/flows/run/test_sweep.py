@@ -8,14 +8,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.clusters import LocalProcesses
-from flows.errors import SweepError
-from flows.run.events import Noted
-from flows.run.sweep import run
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube, Region
-from storage.cube.ledger import Ledger
-from storage.errors import LeaseHeldError
+from evalcube.deploy.clusters import LocalProcesses
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.events import Noted
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube, Region
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import LeaseHeldError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     UNTIMED,

@@ -6,8 +6,8 @@ import subprocess
 import pytest
 from distributed.security import Security
 
-from deploy.clusters import ClusterError
-from flows.run.sweep import run
+from evalcube.deploy.clusters import ClusterError
+from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import assert_nothing_is_left, bare_cluster
 from tests.flows.support import sweep_config
 from tests.tiers import need

@@ -5,8 +5,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploy.errors import DeployError
-from flows.run.turns import Turns
+from evalcube.deploy.errors import DeployError
+from evalcube.flows.run.turns import Turns
 from tests.waiting import PATIENCE
 
 

@@ -3,7 +3,7 @@
 import os
 import signal
 
-from flows.run.sweep import run
+from evalcube.flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
 from tests.waiting import wait_until

@@ -7,17 +7,17 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from deploy.clusters import ClusterError, ExistingScheduler
 from evalcube import EvalcubeError
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.plan.store import open_store
-from flows.plan.trust import STATE_VARIABLE
-from flows.run.sweep import run
-from flows.run.upsample import upsample
-from storage.cube.cube import Cube
-from storage.errors import StorageError
+from evalcube.deploy.clusters import ClusterError, ExistingScheduler
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import open_store
+from evalcube.flows.plan.trust import STATE_VARIABLE
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import StorageError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     arrays,

@@ -4,11 +4,11 @@ import threading
 
 import pytest
 
-from flows.run.events import Noted
-from flows.run.sweep import run
-from storage.cube.address import space_of
-from storage.cube.lease import Lease
-from storage.errors import LeaseHeldError
+from evalcube.flows.run.events import Noted
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.errors import LeaseHeldError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import sweep_config
 

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploy.clusters import ClusterError, Connection, ExistingScheduler
-from deploy.clusters.code import View
-from flows.run import waiting, workers
-from flows.run.events import Noted
-from flows.run.waiting import wait_for_workers
+from evalcube.deploy.clusters import ClusterError, Connection, ExistingScheduler
+from evalcube.deploy.clusters.code import View
+from evalcube.flows.run import waiting, workers
+from evalcube.flows.run.events import Noted
+from evalcube.flows.run.waiting import wait_for_workers
 from tests.flows.support import sweep_config
 
 
@@ -109,9 +109,9 @@ def test_workers__of_a_cluster_that_replaces_them_come_and_go_without_a_note(mon
 
 
 def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not_hold_it(tmp_path, simulator):
-    from flows.plan.records import read_notes
-    from flows.run.sweep import run
-    from storage.cube.cube import Cube
+    from evalcube.flows.plan.records import read_notes
+    from evalcube.flows.run.sweep import run
+    from evalcube.storage.cube.cube import Cube
 
     plain = sweep_config(tmp_path, simulator.base_url, trials=2, cube="plain.zarr")
     run(plain)

@@ -10,10 +10,10 @@ from types import SimpleNamespace
 
 import pytest
 
-from deploy.clusters.slurm.queue import JobState
-from flows.submit import attempt as module
-from flows.submit.attempt import attempt
-from flows.submit.chain import Chain
+from evalcube.deploy.clusters.slurm.queue import JobState
+from evalcube.flows.submit import attempt as module
+from evalcube.flows.submit.attempt import attempt
+from evalcube.flows.submit.chain import Chain
 
 pytestmark = pytest.mark.cluster
 
@@ -63,7 +63,7 @@ def chain(part):
 def test_attempt__runs_no_code_of_the_directory_in_which_it_was_submitted(part):
     run(part, 1, f'echo "$*" > {part}/words')
 
-    assert (part / "words").read_text().startswith(f"-P -m flows run {part}/config.yaml")
+    assert (part / "words").read_text().startswith(f"-P -m evalcube run {part}/config.yaml")
 
 
 @pytest.mark.usefixtures("slurm")

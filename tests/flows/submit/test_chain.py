@@ -2,7 +2,7 @@
 
 import pytest
 
-from flows.submit.chain import MOST_RETRIES, Attempt, Chain, Outlook
+from evalcube.flows.submit.chain import MOST_RETRIES, Attempt, Chain, Outlook
 
 
 def chain(*endings, total=12 * 3600.0):

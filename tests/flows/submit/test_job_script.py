@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.submit.chain import MOST_RETRIES, Chain
-from flows.submit.prepare import prepare
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.submit.chain import MOST_RETRIES, Chain
+from evalcube.flows.submit.prepare import prepare
 
 pytestmark = pytest.mark.cluster
 

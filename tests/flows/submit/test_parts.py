@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.plan.build import build_plan
-from flows.submit.parts import cut
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.submit.parts import cut
 
 PLAN = {
     "cube": "/data/all.zarr",

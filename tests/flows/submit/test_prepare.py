@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters.slurm import queue
-from flows.config.load import from_mapping
-from flows.errors import SweepError
-from flows.submit import prepare as module
-from flows.submit.prepare import prepare, submit
+from evalcube.deploy.clusters.slurm import queue
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.errors import SweepError
+from evalcube.flows.submit import prepare as module
+from evalcube.flows.submit.prepare import prepare, submit
 
 ROOT = str(Path(__file__).parents[3])
 
@@ -105,7 +105,7 @@ def test_submit__of_two_in_the_same_instant_one_is_refused_with_the_others_job(t
 
 
 def test_submit__says_that_another_one_takes_too_long(tmp_path, queued, monkeypatch):
-    monkeypatch.setattr("flows.submit.records._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("evalcube.flows.submit.records._LOCK_SECONDS", 0.05)
 
     with module.alone(), pytest.raises(SweepError, match="another `evalcube submit` of yours is at work"):
         submit(prepare(sweep(tmp_path)))

@@ -4,11 +4,11 @@ import json
 
 import pytest
 
-from deploy.clusters.slurm import queue
-from flows.errors import SweepError
-from flows.submit import watch
-from flows.submit.chain import Chain
-from flows.submit.records import Submission, SubmittedPart, remember, submissions, submissions_of
+from evalcube.deploy.clusters.slurm import queue
+from evalcube.flows.errors import SweepError
+from evalcube.flows.submit import watch
+from evalcube.flows.submit.chain import Chain
+from evalcube.flows.submit.records import Submission, SubmittedPart, remember, submissions, submissions_of
 
 
 @pytest.fixture(autouse=True)

@@ -12,7 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from flows.submit.chain import Chain
+from evalcube.flows.submit.chain import Chain
 from tests import waiting
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
 from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
@@ -214,7 +214,7 @@ def far_host(tmp_path, monkeypatch):
     state = f"XDG_STATE_HOME={there}/state"
     line = f'[ "$4" = me@login ] || exit 255\ncd {there}; {state} HOME={there} exec bash -c "$5"'
     program(tools / "ssh", line)
-    program(tools / "evalcube", f'exec {sys.executable} -m flows "$@"')
+    program(tools / "evalcube", f'exec {sys.executable} -m evalcube "$@"')
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
     (there / ".bash_profile").write_text(f"PATH={tools}:$PATH\n")
     return there

@@ -6,11 +6,11 @@ from types import SimpleNamespace
 import pytest
 from rich.console import Console
 
-from flows.plan.points import telling
-from flows.trials.brief import brief_table
-from flows.trials.columns import COLUMNS
-from flows.trials.read import Trials
-from stages.analyze.render.table import left_out, terminal
+from evalcube.flows.plan.points import telling
+from evalcube.flows.trials.brief import brief_table
+from evalcube.flows.trials.columns import COLUMNS
+from evalcube.flows.trials.read import Trials
+from evalcube.stages.analyze.render.table import left_out, terminal
 from tests.flows.support import evalcube
 
 NAMES = ("model", "task", "params", "trial", "repeat", "status", "tokens", "latency", "reference", "answer")

@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from flows.trials.flips import Flips, flips
-from flows.trials.read import trials
+from evalcube.flows.trials.flips import Flips, flips
+from evalcube.flows.trials.read import trials
 from tests.flows.cubes.test_policy import RIGHT, WRONG, sides
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
 

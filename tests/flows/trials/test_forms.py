@@ -7,12 +7,12 @@ import json
 import pytest
 from pyarrow import parquet
 
-from flows.trials.brief import cut
-from flows.trials.forms import json_line
-from flows.trials.harmless import csv_text, visible
-from flows.trials.read import trials
-from stages.reply.record import Record
-from storage.cache.cache import open_cache
+from evalcube.flows.trials.brief import cut
+from evalcube.flows.trials.forms import json_line
+from evalcube.flows.trials.harmless import csv_text, visible
+from evalcube.flows.trials.read import trials
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cache.cache import open_cache
 from tests.flows.support import evalcube, refused
 
 HOSTILE = [
@@ -125,8 +125,8 @@ def test_parquet__is_written_whole_and_read_by_others(attacked, tmp_path):
 
 
 def test_parquet__has_several_groups_of_rows_if_there_is_much(attacked, tmp_path, monkeypatch):
-    monkeypatch.setattr("flows.trials.forms._GROUP_BYTES", 1)
-    monkeypatch.setattr("flows.trials.read.AT_ONCE", 4)
+    monkeypatch.setattr("evalcube.flows.trials.forms._GROUP_BYTES", 1)
+    monkeypatch.setattr("evalcube.flows.trials.read.AT_ONCE", 4)
 
     listed(attacked, "--parquet", tmp_path / "table.parquet")
 
@@ -150,7 +150,7 @@ def test_parquet__leaves_what_was_there_if_it_fails(attacked, tmp_path, monkeypa
 
 
 def test_terminal__shows_few_columns_and_says_how_many_rows_there_are(attacked, monkeypatch):
-    monkeypatch.setattr("flows.trials.brief.FIRST", 4)
+    monkeypatch.setattr("evalcube.flows.trials.brief.FIRST", 4)
 
     output = listed(attacked)
 

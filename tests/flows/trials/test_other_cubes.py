@@ -2,9 +2,9 @@
 
 import pytest
 
-from flows.formats.export import export
-from flows.merge.write import merge_cubes
-from flows.trials.read import trials
+from evalcube.flows.formats.export import export
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.trials.read import trials
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 from tests.storage.support import buckets
 

@@ -3,7 +3,7 @@ import itertools
 import numpy as np
 import pytest
 
-from flows.trials.rows import PLACES, nearest
+from evalcube.flows.trials.rows import PLACES, nearest
 
 EVERY = sorted(itertools.product(range(1), range(2), range(2), range(2), range(3), range(2)))
 SOME = [place for number, place in enumerate(EVERY) if number % 3]

@@ -10,15 +10,15 @@ import numpy as np
 import pytest
 
 import evalcube as ec
-from flows.cubes.reader import Reader
-from flows.errors import SweepError
-from flows.trials.columns import COLUMNS, arrow_schema
-from flows.trials.opened import OpenCube
-from flows.trials.read import trials
-from stages.reply.record import Record
-from stages.reply.status import Status
-from storage.cache.cache import open_cache
-from storage.cube.cube import Cube
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.errors import SweepError
+from evalcube.flows.trials.columns import COLUMNS, arrow_schema
+from evalcube.flows.trials.opened import OpenCube
+from evalcube.flows.trials.read import trials
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
@@ -87,7 +87,7 @@ def test_rows__stand_in_the_order_of_the_plan(swept):
 
 def test_rows__stand_in_the_same_order_if_they_are_read_in_small_parts(swept, monkeypatch):
     whole = rows(swept)
-    monkeypatch.setattr("flows.trials.scan._SPAN_CELLS", 1)
+    monkeypatch.setattr("evalcube.flows.trials.scan._SPAN_CELLS", 1)
 
     parts = rows(swept)
 
@@ -242,8 +242,8 @@ def test_sort__is_that_of_all_rows_and_absent_values_come_last(sort, limit, swep
 
 
 def test_sort__keeps_no_more_rows_than_are_shown(swept, monkeypatch):
-    monkeypatch.setattr("flows.trials.sorting._SPARE", 0)
-    monkeypatch.setattr("flows.trials.scan._SPAN_CELLS", 1)
+    monkeypatch.setattr("evalcube.flows.trials.sorting._SPARE", 0)
+    monkeypatch.setattr("evalcube.flows.trials.scan._SPAN_CELLS", 1)
     whole = rows(swept, sort="latency", columns=["latency", "trial"])
 
     assert rows(swept, sort="latency", columns=["latency", "trial"], limit=4) == whole[:4]
@@ -281,7 +281,7 @@ def test_trials__says_why_there_are_no_rows(swept, options, says):
 
 
 def test_limit__reads_no_further(swept, monkeypatch):
-    monkeypatch.setattr("flows.trials.scan._SPAN_CELLS", 1)
+    monkeypatch.setattr("evalcube.flows.trials.scan._SPAN_CELLS", 1)
     read = []
     honest = Cube.read_span
     monkeypatch.setattr(Cube, "read_span", lambda *args: read.append(args) or honest(*args))
@@ -340,16 +340,16 @@ def test_halves_of_surrogate_pairs__become_what_utf8_can_carry(swept, tmp_path):
 
 
 def test_regex__that_runs_out_of_time_is_no_match_and_given_up_if_it_goes_on(swept, tmp_path, monkeypatch):
-    monkeypatch.setattr("flows.trials.search.SECONDS", 0.01)
+    monkeypatch.setattr("evalcube.flows.trials.search.SECONDS", 0.01)
     cache = hostile(swept, tmp_path, ["a" * 40 + "!"])
     table = trials(
         swept / "cube.zarr", cache=cache, regex="(a|a)+$", within=["response"], limit=1, where=["trial=0"]
     )
-    monkeypatch.setattr("flows.trials.search._MOST_SLOW", 100)
+    monkeypatch.setattr("evalcube.flows.trials.search._MOST_SLOW", 100)
 
     assert list(table.rows()) == []
     assert table.notes[-1].startswith("The regular expression ran out of time on 16 texts")
-    monkeypatch.setattr("flows.trials.search._MOST_SLOW", 3)
+    monkeypatch.setattr("evalcube.flows.trials.search._MOST_SLOW", 3)
     with pytest.raises(SweepError, match=r"`regex`: the pattern took more than .* and on 3 others"):
         list(trials(swept / "cube.zarr", cache=cache, regex="(a|a)+$", within=["response"]).rows())
 

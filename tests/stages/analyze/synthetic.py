@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import xarray as xr
 
-from stages.reply.status import COUNTERS
+from evalcube.stages.reply.status import COUNTERS
 
 TASKS = (
     "arithmetic boolean brackets cars dates letters movies objects sequence shapes shuffle sort tables mazes"

@@ -31,9 +31,9 @@ LABELS_AND_PAGES = {"xarray", "pandas", "zarr", "pydantic", "rich", "jinja2", "a
 @pytest.mark.parametrize(
     ("package", "left_out"),
     [
-        ("stages.analyze.formulas", RARELY_USED | LABELS_AND_PAGES),
-        ("stages.analyze.verdict", RARELY_USED | LABELS_AND_PAGES),
-        ("stages.analyze", RARELY_USED),
+        ("evalcube.stages.analyze.formulas", RARELY_USED | LABELS_AND_PAGES),
+        ("evalcube.stages.analyze.verdict", RARELY_USED | LABELS_AND_PAGES),
+        ("evalcube.stages.analyze", RARELY_USED),
     ],
 )
 def test_import__leaves_out_what_is_slow_and_not_needed(package, left_out):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from stages.generate import TASKS, Task
+from evalcube.stages.generate import TASKS, Task
 
 LARGE: dict[str, dict[str, Any]] = {
     "arithmetic": {"length": 30, "max_depth": 5, "max_number": 99, "prob_dewhitespace": 0.5},

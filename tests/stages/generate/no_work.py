@@ -6,8 +6,8 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 
-from stages.generate import Cell, Trial
-from stages.generate.tasks.brackets import KINDS
+from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.generate.tasks.brackets import KINDS
 
 _NUMBER = re.compile(r"-?[0-9]+(?:\.[0-9]+)?")
 _WORD = re.compile(r"[A-Za-z]+")

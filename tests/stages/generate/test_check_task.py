@@ -6,8 +6,8 @@ import pytest
 from pydantic import Field
 
 import evalcube as ec
-from stages.generate import TASKS
-from stages.generate.contract import check_task
+from evalcube.stages.generate import TASKS
+from evalcube.stages.generate.contract import check_task
 
 
 class Params(ec.TaskParams):
@@ -86,7 +86,7 @@ class Undescribed(ec.TaskParams):
     ids=lambda part: part if isinstance(part, str) else "",
 )
 def test_check_task__says_what_is_wrong(task, said, monkeypatch):
-    monkeypatch.setattr("stages.generate.contract.pickle", Copies)
+    monkeypatch.setattr("evalcube.stages.generate.contract.pickle", Copies)
 
     with pytest.raises(ec.TaskError, match="task 'digits' breaks its contract") as caught:
         check_task(task)

@@ -18,7 +18,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.generate import TASKS, Cell, Task, Trial
+from evalcube.stages.generate import TASKS, Cell, Task, Trial
 from tests.stages.generate.family import FAMILY, LARGE
 from tests.strategies import (
     bounds,
@@ -116,7 +116,7 @@ def test_trial__independent_of_order(task: Task) -> None:
 
 DIGEST_SCRIPT = """
 import hashlib, json, sys
-from stages.generate import TASKS, Cell
+from evalcube.stages.generate import TASKS, Cell
 cells, order = json.loads(sys.argv[1]), json.loads(sys.argv[2])
 for name, params in cells if order[0] else reversed(cells):
     task = TASKS[name]

@@ -10,9 +10,9 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from stages.generate import TASKS, Cell, Trial
-from stages.generate.material.table_text import BYTES_PER_TOKEN
-from stages.generate.tasks.shapes import KINDS
+from evalcube.stages.generate import TASKS, Cell, Trial
+from evalcube.stages.generate.material.table_text import BYTES_PER_TOKEN
+from evalcube.stages.generate.tasks.shapes import KINDS
 from tests.stages.generate.solvers_documents import corners_of, read_table
 
 

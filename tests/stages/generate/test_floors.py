@@ -10,9 +10,9 @@ import math
 
 import pytest
 
-from flows.config.suites import load_suite, suite_names
-from stages.generate import TASKS, Cell
-from stages.generate.manifold import expand
+from evalcube.flows.config.suites import load_suite, suite_names
+from evalcube.stages.generate import TASKS, Cell
+from evalcube.stages.generate.manifold import expand
 from tests.stages.generate.no_work import excess_of_no_work
 
 TRIALS = 400

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from stages.generate import TASKS, Entry, TaskError, expand, find_problems
-from stages.generate.manifold import MAX_POINTS
+from evalcube.stages.generate import TASKS, Entry, TaskError, expand, find_problems
+from evalcube.stages.generate.manifold import MAX_POINTS
 
 TASK = TASKS["arithmetic"]
 

@@ -8,8 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.generate import TASKS, Axis, Entry, Task, TaskError, TaskParams, Window, expand, find_problems
-from stages.generate.manifold import MAX_POINTS
+from evalcube.stages.generate import (
+    TASKS,
+    Axis,
+    Entry,
+    Task,
+    TaskError,
+    TaskParams,
+    Window,
+    expand,
+    find_problems,
+)
+from evalcube.stages.generate.manifold import MAX_POINTS
 
 TASK = TASKS["arithmetic"]
 RANGE = [8, 16, 24, 32, 40, 48]

@@ -3,8 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.generate import TASKS, Cell
-from stages.generate.novelty import repeated
+from evalcube.stages.generate import TASKS, Cell
+from evalcube.stages.generate.novelty import repeated
 
 
 @given(st.lists(st.text(max_size=2)))

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stages.generate import TASKS, Task, TaskError, all_tasks
-from stages.generate.plugins import GROUP, with_plugins
-from stages.generate.tasks.arithmetic import Arithmetic
+from evalcube.stages.generate import TASKS, Task, TaskError, all_tasks
+from evalcube.stages.generate.plugins import GROUP, with_plugins
+from evalcube.stages.generate.tasks.arithmetic import Arithmetic
 
 
 class Echo(Arithmetic):
@@ -57,7 +57,7 @@ def test_with_plugins__adds_classes_and_instances(attribute: str) -> None:
         (point("Nameless"), "does not declare name, version, summary, guess_rule, Params"),
         (
             point("Clash"),
-            "declares the name 'arithmetic', which stages.generate.tasks.arithmetic.Arithmetic already has",
+            "declares the name 'arithmetic', which evalcube.stages.generate.tasks.arithmetic.Arithmetic already has",
         ),
     ],
 )

@@ -13,13 +13,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.generate import TASKS, Cell
-from stages.generate.answers.choices import ChoiceReader
-from stages.generate.answers.dates import last_date
-from stages.generate.material.date_steps import months, weekday_after, weekday_before, workdays
-from stages.generate.material.date_stories import STORIES
-from stages.generate.material.films import GENRES, THEMES, TITLES
-from stages.generate.tasks.dates import EARLIEST, LATEST, Kind
+from evalcube.stages.generate import TASKS, Cell
+from evalcube.stages.generate.answers.choices import ChoiceReader
+from evalcube.stages.generate.answers.dates import last_date
+from evalcube.stages.generate.material.date_steps import months, weekday_after, weekday_before, workdays
+from evalcube.stages.generate.material.date_stories import STORIES
+from evalcube.stages.generate.material.films import GENRES, THEMES, TITLES
+from evalcube.stages.generate.tasks.dates import EARLIEST, LATEST, Kind
 from tests.stages.generate.solvers_stories import GENRE_WORDS, THEME_WORDS, film, named, solve_dates
 from tests.strategies import choices, hostile_text
 

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from stages.generate import TASKS, Cell
-from stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed
+from evalcube.stages.generate import TASKS, Cell
+from evalcube.stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed
 
 VECTORS: list[tuple[dict[str, Any], int]] = [
     ({"depth": 3, "length": 16}, 2094783288),

@@ -8,9 +8,9 @@ from collections import Counter
 
 import pytest
 
-from stages.generate import TASKS, Cell
-from stages.generate.material.words import ITEMS, NAMES, WORDS
-from stages.generate.tasks.letters import LETTERS, _pools
+from evalcube.stages.generate import TASKS, Cell
+from evalcube.stages.generate.material.words import ITEMS, NAMES, WORDS
+from evalcube.stages.generate.tasks.letters import LETTERS, _pools
 from tests.stages.generate.family import FAMILY
 from tests.stages.generate.solvers import SOLVERS
 from tests.stages.generate.solvers_documents import DOCUMENT_SOLVERS

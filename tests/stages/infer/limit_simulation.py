@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from stages.infer.limiter import news_since
-from stages.infer.rates import Quota, Throttle
-from stages.infer.reply import Reply, RetryClass
-from stages.infer.retry import Policy, backoff, is_beyond_limit, turn_of
+from evalcube.stages.infer.limiter import news_since
+from evalcube.stages.infer.rates import Quota, Throttle
+from evalcube.stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.retry import Policy, backoff, is_beyond_limit, turn_of
 
 NOTICE_SECONDS = (0.5, 0.25, 0.1)
 """Reports of workers, the driver's polls, and the way to the workers: what news take, at most."""

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.aimd import Window
+from evalcube.stages.infer.aimd import Window
 
 events = st.lists(st.sampled_from(["answer", "overload", "late overload", 0, 1, 5, 64]), max_size=200)
 

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.apis import APIS, ApiError
-from stages.infer.jobs import Job
-from stages.infer.reply import RetryClass, classify
-from stages.infer.request import build_request
-from stages.process.reading import read_reply
-from stages.reply.forms import FORMS
-from stages.reply.record import Record
+from evalcube.stages.infer.apis import APIS, ApiError
+from evalcube.stages.infer.jobs import Job
+from evalcube.stages.infer.reply import RetryClass, classify
+from evalcube.stages.infer.request import build_request
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.reply.forms import FORMS
+from evalcube.stages.reply.record import Record
 from tests.stages.infer.echo import Echo, http
 
 USER = {"role": "user", "content": "1 + 1 = ?"}

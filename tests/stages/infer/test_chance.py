@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from stages.infer.chance import ChanceRefusals
+from evalcube.stages.infer.chance import ChanceRefusals
 
 
 def noted(*stages):

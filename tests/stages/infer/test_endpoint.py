@@ -4,7 +4,7 @@ import ssl
 
 import pytest
 
-from stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 
 URL = "https://api.example.com/v1"
 PROXIES = ("http_proxy", "https_proxy", "all_proxy", "no_proxy")

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine, InferenceError
-from stages.reply.record import Record
-from storage.cache.cache import DirectoryCache
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine, InferenceError
+from evalcube.stages.reply.record import Record
+from evalcube.storage.cache.cache import DirectoryCache
 from tests.stages.infer.conftest import kinds
 from tests.stages.infer.echo import Echo
 from tests.waiting import PATIENCE

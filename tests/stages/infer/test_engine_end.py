@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine
-from storage.cache.cache import DirectoryCache
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.storage.cache.cache import DirectoryCache
 from tests.stages.infer.conftest import kinds
 from tests.waiting import PATIENCE
 
@@ -158,7 +158,7 @@ def test_run__reports_an_unexpected_error_by_its_name_only(engine_for, jobs):
 
 
 def test_run__raises_what_a_real_store_raises(engine_for, tmp_path, jobs):
-    from storage.errors import StorageError
+    from evalcube.storage.errors import StorageError
 
     cache = DirectoryCache(tmp_path / "cache")
     engine = engine_for(cache)

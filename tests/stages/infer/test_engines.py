@@ -1,6 +1,6 @@
 import pytest
 
-from stages.infer.engines import EngineInfo, identification
+from evalcube.stages.infer.engines import EngineInfo, identification
 
 
 def drive(documents, model="m"):

@@ -10,16 +10,16 @@ from pathlib import Path
 
 import pytest
 
-from deploy.simulator.faults import KINDS, STREAM_KINDS
-from deploy.simulator.truth import HEADER, Truth, encode
-from stages.infer import reply, retry, wire
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine
-from stages.infer.jobs import Job
-from stages.process.grading import grade_trial
-from stages.process.reading import read_reply
-from stages.reply.record import Record
-from stages.reply.status import Status
+from evalcube.deploy.simulator.faults import KINDS, STREAM_KINDS
+from evalcube.deploy.simulator.truth import HEADER, Truth, encode
+from evalcube.stages.infer import reply, retry, wire
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.jobs import Job
+from evalcube.stages.process.grading import grade_trial
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
 from tests.ports import free_port
 from tests.stages.infer.conftest import kinds
 from tests.stages.infer.echo import GOOD, Echo, http
@@ -274,7 +274,7 @@ def start():
     with ExitStack() as stack:
 
         def begin(port):
-            command = [sys.executable, "-m", "deploy.simulator", "--port", str(port)]
+            command = [sys.executable, "-m", "evalcube.deploy.simulator", "--port", str(port)]
             process = stack.enter_context(
                 subprocess.Popen(command, stdout=subprocess.PIPE, cwd=DOC.parents[1])
             )

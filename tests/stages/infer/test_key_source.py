@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.infer import key_source
-from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.engine import Engine
-from stages.infer.key_source import check_source, read_key
+from evalcube.stages.infer import key_source
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.key_source import check_source, read_key
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.waiting import PATIENCE
 

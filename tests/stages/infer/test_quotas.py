@@ -5,10 +5,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from stages.infer import queue
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine
-from stages.infer.jobs import Slowdown
+from evalcube.stages.infer import queue
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.jobs import Slowdown
 from tests.stages.infer.conftest import kinds
 from tests.waiting import PATIENCE
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.rates import Bucket, Quota, Share, Throttle, strictest
+from evalcube.stages.infer.rates import Bucket, Quota, Share, Throttle, strictest
 
 
 @given(st.integers(1, 500), st.integers(1, 40))

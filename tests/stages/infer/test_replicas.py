@@ -8,11 +8,11 @@ from contextlib import ExitStack
 
 import pytest
 
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine
-from stages.infer.engines import EngineInfo
-from stages.infer.replicas import Replicas, choose
-from stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.engines import EngineInfo
+from evalcube.stages.infer.replicas import Replicas, choose
+from evalcube.stages.infer.reply import Reply, RetryClass
 from tests.stages.infer.conftest import kinds, make_jobs, wait_until
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.waiting import PATIENCE

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.reply import Reply, RetryClass, classify
+from evalcube.stages.infer.reply import Reply, RetryClass, classify
 
 NOW = 1_700_000_000.0
 FINAL, RETRY, FAILED, FATAL = RetryClass.FINAL, RetryClass.RETRY, RetryClass.FAILED, RetryClass.FATAL

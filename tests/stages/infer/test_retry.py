@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.aimd import Window
-from stages.infer.limiter import Limiter
-from stages.infer.reply import Reply, RetryClass
-from stages.infer.retry import Breaker, backoff, retry, turn_of
+from evalcube.stages.infer.aimd import Window
+from evalcube.stages.infer.limiter import Limiter
+from evalcube.stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.retry import Breaker, backoff, retry, turn_of
 
 OK = Reply(RetryClass.FINAL)
 AGAIN = Reply(RetryClass.RETRY, "http 500")

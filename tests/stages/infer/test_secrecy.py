@@ -9,9 +9,9 @@ import traceback
 
 import pytest
 
-from deploy.servers.simulator import Simulator
-from stages.infer.endpoint import Endpoint, InferenceError
-from stages.infer.engine import Engine
+from evalcube.deploy.servers.simulator import Simulator
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.engine import Engine
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.tiers import need
 

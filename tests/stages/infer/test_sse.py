@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.infer.sse import Events, TooLargeError
+from evalcube.stages.infer.sse import Events, TooLargeError
 
 
 def parse(pieces, limit=10**6):

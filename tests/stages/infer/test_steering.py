@@ -2,10 +2,10 @@
 
 from concurrent.futures import ThreadPoolExecutor
 
-from stages.infer.endpoint import Endpoint
-from stages.infer.engine import Engine
-from stages.infer.rates import Quota
-from stages.infer.steering import UNSTEERED, Steering
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.rates import Quota
+from evalcube.stages.infer.steering import UNSTEERED, Steering
 from tests.stages.infer.conftest import kinds
 from tests.waiting import PATIENCE
 

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.grading import GZIP_LEVEL, Outcome, compressed_size, grade_trial
-from stages.process.reading import Reading
-from stages.reply.status import COMPLETED, Status
+from evalcube.stages.process.grading import GZIP_LEVEL, Outcome, compressed_size, grade_trial
+from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.status import COMPLETED, Status
 
 
 def graded(
@@ -120,7 +120,7 @@ def test_compressed_size__is_that_of_a_gzip_file(data):
 @pytest.mark.cluster
 def test_compressed_size__is_the_same_in_another_process_and_at_another_time():
     data = b"so the first part holds because the rule applies " * 99
-    code = f"from stages.process.grading import compressed_size; print(compressed_size({data!r}))"
+    code = f"from evalcube.stages.process.grading import compressed_size; print(compressed_size({data!r}))"
 
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 

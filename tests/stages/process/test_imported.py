@@ -5,10 +5,10 @@ import math
 
 import pytest
 
-from stages.process.grading import imported_outcome
-from stages.process.reading import ImportedGrade, read_reply
-from stages.reply.record import Record
-from stages.reply.status import Status
+from evalcube.stages.process.grading import imported_outcome
+from evalcube.stages.process.reading import ImportedGrade, read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
 
 
 def body(grade, **fields):

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.verdict.omk054.judges import judge_agreement
-from stages.process.judging import combine_judges, read_judge
+from evalcube.stages.analyze.verdict.omk054.judges import judge_agreement
+from evalcube.stages.process.judging import combine_judges, read_judge
 from tests.stages.process.assertions.golden import VECTORS, rounded
 from tests.strategies import hostile_text
 

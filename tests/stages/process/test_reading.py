@@ -8,8 +8,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.reading import _CLOSE, _TAG, TEXT_LIMIT, Reading, _find, read_reply, split_reasoning
-from stages.reply.record import Record
+from evalcube.stages.process.reading import (
+    _CLOSE,
+    _TAG,
+    TEXT_LIMIT,
+    Reading,
+    _find,
+    read_reply,
+    split_reasoning,
+)
+from evalcube.stages.reply.record import Record
 
 # answer and reasoning by content
 SPLITS = {

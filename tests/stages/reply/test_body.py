@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reply.body import parse_body, read_error, token_count
+from evalcube.stages.reply.body import parse_body, read_error, token_count
 
 DEEP = 100_000
 

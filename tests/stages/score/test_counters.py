@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reply.status import COMPLETED, COUNTERS, Status
-from stages.score.counters import add_counters, count_trials
+from evalcube.stages.reply.status import COMPLETED, COUNTERS, Status
+from evalcube.stages.score.counters import add_counters, count_trials
 
 NAMES = ("status", "tokens", "prompt_tokens", "compressed_bytes", "latency", "guess_chance")
 INTEGERS = [name for name in COUNTERS if name not in {"guess_sum", "latency_sum", "cost_sum"}]

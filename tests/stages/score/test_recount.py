@@ -6,9 +6,9 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.reply.status import COUNTERS, Status
-from stages.score.counters import count_trials
-from stages.score.recount import recount, trimmed
+from evalcube.stages.reply.status import COUNTERS, Status
+from evalcube.stages.score.counters import count_trials
+from evalcube.stages.score.recount import recount, trimmed
 from tests.stages.score.trials import draw_trials
 
 DIMS = ("model", "task", "params", "trial", "repeat")

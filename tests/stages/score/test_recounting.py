@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.reply.status import COUNTERS, Status
-from stages.score import counters as counting
-from stages.score.counters import count_trials
+from evalcube.stages.reply.status import COUNTERS, Status
+from evalcube.stages.score import counters as counting
+from evalcube.stages.score.counters import count_trials
 from tests.stages.score.trials import draw_trials, plain_count
 
 shapes = st.tuples(st.integers(1, 3), st.integers(1, 3), st.integers(1, 9), st.integers(1, 4))

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stages.reply.status import COMPLETED, COUNTERS, Status
+from evalcube.stages.reply.status import COMPLETED, COUNTERS, Status
 
 DTYPES = {
     "status": np.uint8,

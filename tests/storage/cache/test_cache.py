@@ -9,10 +9,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from storage.cache import directory as directory_module
-from storage.cache.cache import DirectoryCache, find_cache, open_cache
-from storage.cache.entry import decode, encode
-from storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
+from evalcube.storage.cache import directory as directory_module
+from evalcube.storage.cache.cache import DirectoryCache, find_cache, open_cache
+from evalcube.storage.cache.entry import decode, encode
+from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 
 KEY = "ab" * 32
 OTHER = "cd" * 32

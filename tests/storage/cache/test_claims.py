@@ -9,11 +9,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.cache import claims as claims_module
-from storage.cache.claims import Claims
-from storage.cache.folders import sweep_files
-from storage.cache.owners import Owner
-from storage.processes import ProcessIdentity
+from evalcube.storage.cache import claims as claims_module
+from evalcube.storage.cache.claims import Claims
+from evalcube.storage.cache.folders import sweep_files
+from evalcube.storage.cache.owners import Owner
+from evalcube.storage.processes import ProcessIdentity
 from tests.waiting import PATIENCE
 
 
@@ -74,7 +74,7 @@ def test_others__a_killed_process_claims_nothing(tmp_path):
     script = textwrap.dedent(
         """
         import os, pathlib, sys
-        from storage.cache.claims import Claims
+        from evalcube.storage.cache.claims import Claims
         Claims(pathlib.Path(sys.argv[1]), "gone").make(["0" * 64])
         os.kill(os.getpid(), 9)
         """

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from packed import keys, packs, recorded, unindexed
 
-from storage.cache import compaction
-from storage.cache.cache import DirectoryCache
-from storage.cache.folders import Folders
-from storage.cache.sealed_index import SealedIndex
+from evalcube.storage.cache import compaction
+from evalcube.storage.cache.cache import DirectoryCache
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cache.sealed_index import SealedIndex
 
 
 @pytest.fixture
@@ -92,7 +92,7 @@ def test_close__of_a_pack_that_was_deleted_at_that_moment_writes_it_anew(cache, 
 
 
 def test_remove__a_reader_whose_packs_go_looks_again(cache, workers, monkeypatch):
-    from storage.cache import pack_index as pack_index_module
+    from evalcube.storage.cache import pack_index as pack_index_module
 
     monkeypatch.setattr(pack_index_module, "_OPEN_FILES", 1)
     entries = filled(cache.path, workers)
@@ -184,8 +184,8 @@ def test_sweep__deletes_indexes_without_a_pack_after_an_hour(cache, workers):
 
 
 def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch):
-    from storage.cache import scan as scan_module
-    from storage.cache import sealed_index as index_module
+    from evalcube.storage.cache import scan as scan_module
+    from evalcube.storage.cache import sealed_index as index_module
 
     monkeypatch.setattr(index_module, "_HELD_ROWS", 10)
     monkeypatch.setattr(scan_module, "_SHARD_ROWS", 16)
@@ -206,8 +206,8 @@ def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch
 def test_memory__a_million_entries(tmp_path):
     import tracemalloc
 
-    from storage.cache.packs import Columns
-    from storage.cache.sealed_index import write_index
+    from evalcube.storage.cache.packs import Columns
+    from evalcube.storage.cache.sealed_index import write_index
 
     cache = DirectoryCache(tmp_path)
     count = 250_000

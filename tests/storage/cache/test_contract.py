@@ -11,11 +11,11 @@ import pytest
 import zstandard
 from cache_stores import SECRET, DirectoryPlace, ObjectPlace, RedisPlace, opened, redis_server, s3_server
 
-from storage.cache import remote as remote_module
-from storage.cache.contract import CacheStats
-from storage.cache.entry import MAX_VALUE, checksum
-from storage.cache.remote import RemoteCache
-from storage.errors import NotWritableError, StorageError
+from evalcube.storage.cache import remote as remote_module
+from evalcube.storage.cache.contract import CacheStats
+from evalcube.storage.cache.entry import MAX_VALUE, checksum
+from evalcube.storage.cache.remote import RemoteCache
+from evalcube.storage.errors import NotWritableError, StorageError
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 KINDS = ("directory", *(pytest.param(kind, marks=pytest.mark.cluster) for kind in ("s3", "redis")))

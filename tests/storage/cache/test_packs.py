@@ -25,12 +25,12 @@ from packed import (
     unindexed,
 )
 
-from storage.cache import directory as directory_module
-from storage.cache import key_index as key_index_module
-from storage.cache import pack_index as pack_index_module
-from storage.cache import writer as writer_module
-from storage.cache.cache import DirectoryCache
-from storage.errors import DiskFullError, NotWritableError
+from evalcube.storage.cache import directory as directory_module
+from evalcube.storage.cache import key_index as key_index_module
+from evalcube.storage.cache import pack_index as pack_index_module
+from evalcube.storage.cache import writer as writer_module
+from evalcube.storage.cache.cache import DirectoryCache
+from evalcube.storage.errors import DiskFullError, NotWritableError
 
 
 @pytest.fixture
@@ -374,7 +374,7 @@ def test_close__happens_when_the_cache_is_collected(tmp_path, workers):
 def test_close__happens_at_the_end_of_the_interpreter(tmp_path):
     code = """
 import sys
-from storage.cache.cache import DirectoryCache
+from evalcube.storage.cache.cache import DirectoryCache
 cache = DirectoryCache(sys.argv[1])
 cache.put_many([("ab" * 32, b"x")])
 cache.put("cd" * 32, b"y")
@@ -409,7 +409,7 @@ def test_read_only__needs_no_right_to_write(cache, workers):
     cache.put_many([workers.entry("read", 1)])
     code = """
 import os, sys
-from storage.cache.cache import DirectoryCache
+from evalcube.storage.cache.cache import DirectoryCache
 DirectoryCache(sys.argv[1], writable=False).stats()  # imports what somebody else may not read
 os.setuid(65534)
 cache = DirectoryCache(sys.argv[1], writable=False)

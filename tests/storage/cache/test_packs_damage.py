@@ -21,8 +21,8 @@ from packed import (
     records,
 )
 
-from storage.cache.cache import DirectoryCache
-from storage.cache.entry import MAX_VALUE, checksum, encode
+from evalcube.storage.cache.cache import DirectoryCache
+from evalcube.storage.cache.entry import MAX_VALUE, checksum, encode
 
 
 @pytest.fixture

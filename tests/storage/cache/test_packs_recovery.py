@@ -22,10 +22,10 @@ from packed import (
     unindexed,
 )
 
-from storage.cache import compaction
-from storage.cache.cache import DirectoryCache
-from storage.cache.folders import Folders
-from storage.cache.owners import FOREIGN_SECONDS
+from evalcube.storage.cache import compaction
+from evalcube.storage.cache.cache import DirectoryCache
+from evalcube.storage.cache.folders import Folders
+from evalcube.storage.cache.owners import FOREIGN_SECONDS
 
 ENTRIES = 120
 

@@ -9,9 +9,9 @@ import time
 import pytest
 from cache_stores import S3_ENV, SECRET, RedisPlace, opened, redis_server
 
-from storage.cache.cache import open_cache
-from storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
-from storage.urls import absolute, object_prefix, redacted, redis_address
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
+from evalcube.storage.urls import absolute, object_prefix, redacted, redis_address
 from tests.ports import free_port
 
 KEY, OTHER = "ab" * 32, "cd" * 32
@@ -108,7 +108,7 @@ def test_objects__no_bucket_and_no_store(careless, monkeypatch):
         open_cache("s3://bucket/x")
     assert "no such bucket" in told(caught.value)
 
-    monkeypatch.setattr("storage.cache.objects.RETRIES", {"max_retries": 1})
+    monkeypatch.setattr("evalcube.storage.cache.objects.RETRIES", {"max_retries": 1})
     use_s3(monkeypatch, free_port())
     with pytest.raises(StorageError) as caught:
         open_cache("s3://bucket/x")
@@ -116,7 +116,7 @@ def test_objects__no_bucket_and_no_store(careless, monkeypatch):
 
 
 def test_redis__passwords(redis_place, monkeypatch):
-    monkeypatch.setattr("storage.cache.redis._RETRIES", 0)
+    monkeypatch.setattr("evalcube.storage.cache.redis._RETRIES", 0)
     url = f"{redis_place.url}?password_env=TEAM_CACHE"
     for value, where in (("wrong", redis_place.url), (None, redis_place.url), (None, url)):
         monkeypatch.delenv("REDIS_PASSWORD")
@@ -135,7 +135,7 @@ def test_redis__passwords(redis_place, monkeypatch):
 
 def test_redis__no_server(monkeypatch):
     pytest.importorskip("redis")
-    monkeypatch.setattr("storage.cache.redis._RETRIES", 1)
+    monkeypatch.setattr("evalcube.storage.cache.redis._RETRIES", 1)
 
     with pytest.raises(StorageError) as caught:
         open_cache(f"redis://127.0.0.1:{free_port()}")

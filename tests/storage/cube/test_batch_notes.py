@@ -4,9 +4,9 @@ import os
 
 import pytest
 
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.directory import Directory
-from storage.errors import StorageError
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.errors import StorageError
 
 
 def test_batch_notes__come_back_until_they_are_removed(tmp_path):

@@ -9,13 +9,13 @@ import pytest
 import zarr
 from obstore import exceptions
 
-from storage.cube import metadata as metadata_module
-from storage.cube.address import space_of
-from storage.cube.bucket import conditions, creation
-from storage.cube.bucket.log import LINES_OF_OBJECT
-from storage.cube.cube import Cube
-from storage.cube.space import LogConflictError, Renewed, When
-from storage.errors import CubeExistsError, LeaseLostError, StorageError
+from evalcube.storage.cube import metadata as metadata_module
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.bucket import conditions, creation
+from evalcube.storage.cube.bucket.log import LINES_OF_OBJECT
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.space import LogConflictError, Renewed, When
+from evalcube.storage.errors import CubeExistsError, LeaseLostError, StorageError
 from tests.storage.support import buckets
 
 URL = "s3://bucket/team/c.zarr"
@@ -222,7 +222,7 @@ def test_create__of_one_that_was_taken_over_from_changes_nothing(space, monkeypa
 
 
 def test_create__puts_many_chunks_before_the_end(space, monkeypatch):
-    monkeypatch.setattr("storage.cube.bucket.creation_store._MOST_BYTES", 100)
+    monkeypatch.setattr("evalcube.storage.cube.bucket.creation_store._MOST_BYTES", 100)
     seen = []
 
     def many(store):
@@ -253,7 +253,7 @@ def test_remove__leaves_nothing(space):
 
 def test_log__puts_many_lines_as_one_object(space, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("storage.cube.bucket.log.elapsed", lambda: now[0])
+    monkeypatch.setattr("evalcube.storage.cube.bucket.log.elapsed", lambda: now[0])
     log = space.log("ledger.jsonl")
     lines = [b"%d\n" % number for number in range(LINES_OF_OBJECT + 3)]
     for line in lines:

@@ -7,10 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
-from stages.reply.status import Status
-from storage.cube.cube import Coordinate, Cube, Region, region_digest
-from storage.cube.schema import COUNTER_LABELS, COUNTERS, SHARED, STATUS_CODES, VARIABLES
-from storage.errors import (
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Coordinate, Cube, Region, region_digest
+from evalcube.storage.cube.schema import COUNTER_LABELS, COUNTERS, SHARED, STATUS_CODES, VARIABLES
+from evalcube.storage.errors import (
     CubeDamagedError,
     CubeExistsError,
     CubeMismatchError,
@@ -317,7 +317,7 @@ def test_write_label__replaces_a_coordinate_along_model_and_nothing_else(cube):
 
 
 def test_labels__are_those_that_the_stages_count():
-    from stages.reply.status import COUNTERS as COUNTED
-    from stages.reply.status import QUESTION_COUNTERS
+    from evalcube.stages.reply.status import COUNTERS as COUNTED
+    from evalcube.stages.reply.status import QUESTION_COUNTERS
 
     assert tuple(COUNTER_LABELS) == (*COUNTED, *QUESTION_COUNTERS)

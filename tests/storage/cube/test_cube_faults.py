@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from storage.cube.cube import Cube, Region, region_digest
-from storage.cube.schema import VARIABLES
-from storage.errors import (
+from evalcube.storage.cube.cube import Cube, Region, region_digest
+from evalcube.storage.cube.schema import VARIABLES
+from evalcube.storage.errors import (
     CubeDamagedError,
     CubeMismatchError,
     CubeNotFoundError,
@@ -82,7 +82,7 @@ def test_grow__finishes_a_half_finished_one(cube, workers):
 
 
 def test_grow__at_any_point_of_failure_readers_see_old_or_new(tmp_path, workers, monkeypatch):
-    from storage.cube import group
+    from evalcube.storage.cube import group
 
     real = group.zarr.Array.resize
     arrays = [*VARIABLES, "trial"]
@@ -281,9 +281,8 @@ def test_create__of_two_one_wins(tmp_path, workers, processes):
 
 @pytest.mark.cluster
 def test_create__sweeps_what_a_dead_process_left(tmp_path, workers):
-    code = (
-        "from storage.cube.directory.creation import temporary_beside; from pathlib import Path; import sys\n"
-    )
+    code = "from evalcube.storage.cube.directory.creation import temporary_beside\n"
+    code += "from pathlib import Path; import sys\n"
     code += "p = temporary_beside(Path(sys.argv[1])); p.mkdir(); (p / 'x').touch(); print(p)"
     environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])}
     made = subprocess.run(

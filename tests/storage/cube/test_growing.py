@@ -9,12 +9,12 @@ import pytest
 import xarray as xr
 from storage_workers import make_cube, region_arrays
 
-from storage.cube.cube import Coordinate, Cube, Region, region_digest
-from storage.cube.directory.objects import Directory
-from storage.cube.integrity import stored_problems
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.schema import LAYERS, VARIABLES
-from storage.errors import CubeDamagedError, CubeMismatchError, StorageError
+from evalcube.storage.cube.cube import Coordinate, Cube, Region, region_digest
+from evalcube.storage.cube.directory.objects import Directory
+from evalcube.storage.cube.integrity import stored_problems
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, StorageError
 from tests.storage.support import buckets
 
 SMALL = {"model": 2, "task": 2, "params": 3, "trial": 8, "repeat": 1}
@@ -254,7 +254,9 @@ def test_extend__refuses_what_no_cube_does(tmp_path):
     other = Cube.open(cube.url, writable=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cube, "refresh", lambda: None)
-        patch.setattr("storage.cube.extension.Extension._staged", lambda *_: other.grow(trial=9) or {})
+        patch.setattr(
+            "evalcube.storage.cube.extension.Extension._staged", lambda *_: other.grow(trial=9) or {}
+        )
         with pytest.raises(StorageError, match="another process has changed"):
             grown(cube)
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
-from storage.errors import CubeDamagedError, StorageError
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import CubeDamagedError, StorageError
 
 
 @pytest.fixture

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from storage_workers import make_cube, region_arrays
 
-from storage.cube.cube import Cube, Region, region_digest
-from storage.cube.schema import LAYERS, VARIABLES
-from storage.errors import CubeMismatchError
+from evalcube.storage.cube.cube import Cube, Region, region_digest
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.errors import CubeMismatchError
 
 JUDGED = {"judge_name": 3, "judge_repeat": 2}
 

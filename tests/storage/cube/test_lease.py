@@ -10,15 +10,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from storage import processes as processes_module
-from storage.cube import holder as holder_module
-from storage.cube import lease as lease_module
-from storage.cube.directory import Directory
-from storage.cube.directory.lease import DirectoryLease, HeldFile
-from storage.cube.holder import apparent_holder, read_holder
-from storage.cube.lease import Lease, check_holder
-from storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
-from storage.processes import Life, ProcessIdentity, _state_and_start, is_gone, life_of, this_process
+from evalcube.storage import processes as processes_module
+from evalcube.storage.cube import holder as holder_module
+from evalcube.storage.cube import lease as lease_module
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.directory.lease import DirectoryLease, HeldFile
+from evalcube.storage.cube.holder import apparent_holder, read_holder
+from evalcube.storage.cube.lease import Lease, check_holder
+from evalcube.storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
+from evalcube.storage.processes import Life, ProcessIdentity, _state_and_start, is_gone, life_of, this_process
 from tests.waiting import PATIENCE
 
 

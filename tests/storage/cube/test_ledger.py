@@ -8,10 +8,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from storage.cube.directory import Directory
-from storage.cube.ledger import MAX_LINE, Ledger, Receipt, from_line, most_fingerprints, to_line
-from storage.cube.regions import Region
-from storage.errors import DiskFullError, NotWritableError, StorageError
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.ledger import MAX_LINE, Ledger, Receipt, from_line, most_fingerprints, to_line
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError
 
 
 @pytest.fixture

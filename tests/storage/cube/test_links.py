@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.cube import Cube
-from storage.cube.directory import Directory
-from storage.cube.holder import read_holder
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger
-from storage.cube.regions import Region
-from storage.errors import CubeDamagedError, StorageError
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.holder import read_holder
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError, StorageError
 
 REGION = Region(0, 0, 0)
 
@@ -186,7 +186,7 @@ def test_directory__a_part_of_a_part_knows_the_root(tmp_path):
 )
 def test_get__does_not_wait_for_what_took_a_files_place_after_the_look(tmp_path, make, monkeypatch):
     make(tmp_path / "record")
-    monkeypatch.setattr("storage.cube.directory.objects.inside", lambda _, path: path)
+    monkeypatch.setattr("evalcube.storage.cube.directory.objects.inside", lambda _, path: path)
 
     with pytest.raises(CubeDamagedError, match="no file"):
         Directory(tmp_path).get("record", 100)

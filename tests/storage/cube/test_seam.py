@@ -4,17 +4,17 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from storage.cube import cube as cube_module
-from storage.cube import holder as holder_module
-from storage.cube.address import space_of
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.bucket import Bucket
-from storage.cube.cube import Cube, Region, region_digest
-from storage.cube.holder import read_holder
-from storage.cube.lease import Lease, check_holder
-from storage.cube.ledger import Ledger
-from storage.cube.schema import COUNTERS
-from storage.errors import (
+from evalcube.storage.cube import cube as cube_module
+from evalcube.storage.cube import holder as holder_module
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.bucket import Bucket
+from evalcube.storage.cube.cube import Cube, Region, region_digest
+from evalcube.storage.cube.holder import read_holder
+from evalcube.storage.cube.lease import Lease, check_holder
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.schema import COUNTERS
+from evalcube.storage.errors import (
     CubeDamagedError,
     CubeExistsError,
     CubeNotFoundError,
@@ -22,7 +22,7 @@ from storage.errors import (
     LeaseLostError,
     StorageError,
 )
-from storage.processes import Life
+from evalcube.storage.processes import Life
 from tests.storage.support import buckets
 from tests.storage.support.memory_space import MemorySpace
 

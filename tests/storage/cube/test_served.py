@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from storage.cube.address import space_of
-from storage.cube.batch_notes import BatchNotes
-from storage.cube.cube import Cube
-from storage.cube.holder import read_holder
-from storage.cube.lease import Lease
-from storage.cube.ledger import NAME, Ledger
-from storage.errors import CubeNotFoundError, NotWritableError, StorageError, UnsupportedUrlError
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import read_holder
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import NAME, Ledger
+from evalcube.storage.errors import CubeNotFoundError, NotWritableError, StorageError, UnsupportedUrlError
 from tests.storage.support.file_server import serving
 
 
@@ -108,7 +108,7 @@ def test_served__nothing_there(site):
 
 
 def test_served__no_server(monkeypatch):
-    monkeypatch.setattr("storage.object_stores.RETRIES", {"max_retries": 0})
+    monkeypatch.setattr("evalcube.storage.object_stores.RETRIES", {"max_retries": 0})
     with pytest.raises(StorageError, match="cannot read from the server"):
         Cube.open("http://127.0.0.1:9/none.zarr")
 

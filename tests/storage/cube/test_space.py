@@ -13,10 +13,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from storage.cube.bucket import Bucket
-from storage.cube.directory import Directory
-from storage.cube.space import LogConflictError, Renewed, When
-from storage.errors import CubeExistsError
+from evalcube.storage.cube.bucket import Bucket
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.space import LogConflictError, Renewed, When
+from evalcube.storage.errors import CubeExistsError
 from tests.storage.support import buckets
 from tests.storage.support.memory_space import MemorySpace
 

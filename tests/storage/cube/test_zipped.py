@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from storage.cube import zipped
-from storage.cube.address import space_of
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.regions import Region
-from storage.cube.schema import VARIABLES
-from storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, NotWritableError
+from evalcube.storage.cube import zipped
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import VARIABLES
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, NotWritableError
 
 SIZES = {"model": 1, "task": 1, "params": 1, "trial": 4, "repeat": 1}
 

@@ -6,14 +6,14 @@ import numpy as np
 import obstore
 import pytest
 
-from storage.cube import zipped_remote
-from storage.cube.address import space_of
-from storage.cube.bucket import Bucket
-from storage.cube.cube import Cube
-from storage.cube.ledger import Ledger
-from storage.cube.regions import Region
-from storage.cube.zipped_remote import RemoteZip
-from storage.errors import CubeDamagedError, CubeNotFoundError, NotWritableError, StorageError
+from evalcube.storage.cube import zipped_remote
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.bucket import Bucket
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.zipped_remote import RemoteZip
+from evalcube.storage.errors import CubeDamagedError, CubeNotFoundError, NotWritableError, StorageError
 from tests.storage.cube.test_zipped import made
 from tests.storage.support import buckets
 from tests.storage.support.file_server import serving

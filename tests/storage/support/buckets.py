@@ -10,8 +10,8 @@ from pathlib import Path
 
 from obstore.store import MemoryStore
 
-from storage import object_stores
-from storage.cube.bucket import conditions
+from evalcube.storage import object_stores
+from evalcube.storage.cube.bucket import conditions
 from tests.ports import free_port
 from tests.storage.support.cache_stores import s3_server, server
 from tests.storage.support.localstack import localstack_server

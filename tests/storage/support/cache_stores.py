@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from storage.cache.cache import open_cache
+from evalcube.storage.cache.cache import open_cache
 from tests.ports import free_port
 from tests.storage.support import packed
 from tests.tiers import need

@@ -7,7 +7,7 @@ import os
 
 from storage_workers import acknowledge, entry, wait_for
 
-from storage.cache.cache import open_cache
+from evalcube.storage.cache.cache import open_cache
 
 COUNT = 300
 

@@ -11,8 +11,8 @@ from collections.abc import MutableMapping
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import MemoryStore
 
-from storage.cube.space import Found, LogConflictError, Renewed, Version, When
-from storage.errors import CubeExistsError
+from evalcube.storage.cube.space import Found, LogConflictError, Renewed, Version, When
+from evalcube.storage.errors import CubeExistsError
 
 BUCKETS = weakref.WeakValueDictionary()
 """By a number that a space takes along where it is pickled."""
@@ -76,7 +76,7 @@ class Buffers(MutableMapping):
 
 
 class MemorySpace:
-    """A `storage.cube.space.Space`."""
+    """A `evalcube.storage.cube.space.Space`."""
 
     trusted = True
 

@@ -9,9 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from storage.cache.owners import Owner, heading, this_owner
-from storage.cache.packs import HEADER_BYTES, PACK_MAGIC, OpenFile, first_record, make_record, salt_of, walk
-from storage.processes import machine_id, this_process
+from evalcube.storage.cache.owners import Owner, heading, this_owner
+from evalcube.storage.cache.packs import (
+    HEADER_BYTES,
+    PACK_MAGIC,
+    OpenFile,
+    first_record,
+    make_record,
+    salt_of,
+    walk,
+)
+from evalcube.storage.processes import machine_id, this_process
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 ANY_TOKEN = "0" * 15 + "1" + "ab" * 8

@@ -10,14 +10,14 @@ from pathlib import Path
 
 import numpy as np
 
-from storage.cache import writer
-from storage.cache.cache import DirectoryCache
-from storage.cube.cube import Coordinate, Cube, Region
-from storage.cube.directory import Directory
-from storage.cube.lease import Lease
-from storage.cube.ledger import Ledger, Receipt
-from storage.cube.schema import COUNTER_LABELS, VARIABLES
-from storage.errors import LeaseHeldError, LeaseLostError, StorageError
+from evalcube.storage.cache import writer
+from evalcube.storage.cache.cache import DirectoryCache
+from evalcube.storage.cube.cube import Coordinate, Cube, Region
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.schema import COUNTER_LABELS, VARIABLES
+from evalcube.storage.errors import LeaseHeldError, LeaseLostError, StorageError
 
 SIZES = {"model": 3, "task": 2, "params": 4, "trial": 8, "repeat": 2}
 CHUNKS = {"trial": 32, "repeat": 2}

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.arguments import flag, reals
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.arguments import flag, reals
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 _END, _POINT, _START = 0, 1, 2
 

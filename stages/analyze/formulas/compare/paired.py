@@ -13,12 +13,20 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import bdtr, gammaln, ndtr
 
-from stages.analyze.formulas.arguments import axes, broadcast, counted, fitting, numbers, one_of, reals
-from stages.analyze.formulas.compare.winrates import need_two
-from stages.analyze.formulas.estimators import Bounds
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.stratified import combine, effective_trials, score_moments
-from stages.reply.status import COMPLETED, Status
+from evalcube.stages.analyze.formulas.arguments import (
+    axes,
+    broadcast,
+    counted,
+    fitting,
+    numbers,
+    one_of,
+    reals,
+)
+from evalcube.stages.analyze.formulas.compare.winrates import need_two
+from evalcube.stages.analyze.formulas.estimators import Bounds
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.stratified import combine, effective_trials, score_moments
+from evalcube.stages.reply.status import COMPLETED, Status
 
 METHODS = ("midp", "exact")
 _MOST = 2.0**53
@@ -69,9 +77,9 @@ def compare_pairs(
     Parameters
     ----------
     status
-        Codes of `stages.reply.status.Status`, shape (model, task, params, ...); further dims, such as trial and
-        repeat, are trials of a point, taken as independent, and must be the same questions for all models; where
-        questions were asked several times see `stages.analyze.formulas.compare.repeated`.
+        Codes of `evalcube.stages.reply.status.Status`, shape (model, task, params, ...); further dims, such as trial
+        and repeat, are trials of a point, taken as independent, and must be the same questions for all models; where
+        questions were asked several times see `evalcube.stages.analyze.formulas.compare.repeated`.
     weights
         Non-negative weights that broadcast to (task, params); they need not sum to 1.
     truncated
@@ -144,7 +152,7 @@ def paired_difference(
 ) -> Bounds:
     """Weighted mean over strata of (b − c)/n, the difference of two success rates, with bounds.
 
-    A trial is worth 1, −1 or, if both were right or both wrong, 0; see `stages.analyze.formulas.stratified`.
+    A trial is worth 1, −1 or, if both were right or both wrong, 0; see `evalcube.stages.analyze.formulas.stratified`.
 
     Parameters
     ----------
@@ -170,8 +178,8 @@ def paired_difference(
 
     References
     ----------
-    The interval of `stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective number of trials.
-    https://doi.org/10.1080/01621459.1927.10502953
+    The interval of `evalcube.stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective number of
+    trials. https://doi.org/10.1080/01621459.1927.10502953
 
     Examples
     --------
@@ -210,8 +218,8 @@ def difference_p(
 
     References
     ----------
-    The test of the interval of `stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective number of
-    trials. https://doi.org/10.1080/01621459.1927.10502953
+    The test of the interval of `evalcube.stages.analyze.formulas.stratified`: E. B. Wilson (1927) at the effective
+    number of trials. https://doi.org/10.1080/01621459.1927.10502953
 
     Examples
     --------

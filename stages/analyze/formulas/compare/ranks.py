@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.arguments import confidence_level, reals
-from stages.analyze.formulas.compare.winrates import need_two
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.arguments import confidence_level, reals
+from evalcube.stages.analyze.formulas.compare.winrates import need_two
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 
 @dataclass(frozen=True)

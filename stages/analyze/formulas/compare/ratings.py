@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from stages.analyze.formulas.arguments import real, reals
-from stages.analyze.formulas.compare.winrates import need_two
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.arguments import real, reals
+from evalcube.stages.analyze.formulas.compare.winrates import need_two
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 _STEPS = 200
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.arguments import broadcast, counted, fitting, one_of, reals
-from stages.analyze.formulas.compare.paired import METHODS, mcnemar
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.arguments import broadcast, counted, fitting, one_of, reals
+from evalcube.stages.analyze.formulas.compare.paired import METHODS, mcnemar
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 _DIRECT = 20_000
 """Longest distribution that is convolved term by term."""

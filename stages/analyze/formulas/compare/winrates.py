@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betainc, betaln, xlogy
 
-from stages.analyze.formulas.arguments import one_of, reals, whole
-from stages.analyze.formulas.intervals import Z_95, Floats, wilson
+from evalcube.stages.analyze.formulas.arguments import one_of, reals, whole
+from evalcube.stages.analyze.formulas.intervals import Z_95, Floats, wilson
 
 METHODS = ("exact", "reference")
 
@@ -41,7 +41,7 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
     ----------
     successes, trials
         Real-valued counts s and m, shape (model, task), such as those of
-        `stages.analyze.formulas.reasonscore.adjusted`; s is clipped to [0, m], m <= 0 means no trials.
+        `evalcube.stages.analyze.formulas.reasonscore.adjusted`; s is clipped to [0, m], m <= 0 means no trials.
     method
         "exact": posteriors Beta(s + ½, m − s + ½), integrated numerically to 1e-10; deterministic.
         "reference": Beta with the mean and variance of Wilson's interval, 10 000 draws per model and task; it

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats, quantile
-from stages.reply.status import Status
+from evalcube.stages.analyze.formulas.intervals import Floats, quantile
+from evalcube.stages.reply.status import Status
 
 OUTCOMES = ("correct", "incorrect", "invalid", "refused", "truncated")
 """The outcome axis of the sums."""

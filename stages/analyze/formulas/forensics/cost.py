@@ -8,10 +8,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.arguments import reals
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.intervals import Floats, wilson_bounds
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.arguments import reals
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.intervals import Floats, wilson_bounds
+from evalcube.stages.reply.status import COUNTERS
 
 
 @dataclass(frozen=True)

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.intervals import Floats, quantile, wilson_bounds
-from stages.reply.status import COMPLETED, Status
+from evalcube.stages.analyze.formulas.intervals import Floats, quantile, wilson_bounds
+from evalcube.stages.reply.status import COMPLETED, Status
 
 WIDTH = 256
 """Tokens in a bin of the life table."""

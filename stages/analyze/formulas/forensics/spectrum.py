@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 BANDS = 128
 """Bands of frequency from 0 to ½ cycle per token."""

@@ -1,7 +1,7 @@
 """Pass@k and its family on outcome matrices (questions × samples); for cubes see `stages.analyze.labelled.outcomes`."""
 
-from stages.analyze.formulas.outcomes.bayesian import avg, avg_ci, bayes, bayes_ci
-from stages.analyze.formulas.outcomes.binary import (
+from evalcube.stages.analyze.formulas.outcomes.bayesian import avg, avg_ci, bayes, bayes_ci
+from evalcube.stages.analyze.formulas.outcomes.binary import (
     auc_at_k,
     auc_at_k_ci,
     pass_at_k,
@@ -11,11 +11,16 @@ from stages.analyze.formulas.outcomes.binary import (
     unanimous_at_k,
     unanimous_at_k_ci,
 )
-from stages.analyze.formulas.outcomes.blends import geom_at_k, geom_at_k_ci, geom_ds_at_k, geom_ds_at_k_ci
-from stages.analyze.formulas.outcomes.counts import Categories, Successes
-from stages.analyze.formulas.outcomes.maximum import max_at_k, max_at_k_ci
-from stages.analyze.formulas.outcomes.profiles import TailPassProfile, tailpass, tailpass_empirical
-from stages.analyze.formulas.outcomes.spectrum import (
+from evalcube.stages.analyze.formulas.outcomes.blends import (
+    geom_at_k,
+    geom_at_k_ci,
+    geom_ds_at_k,
+    geom_ds_at_k_ci,
+)
+from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Successes
+from evalcube.stages.analyze.formulas.outcomes.maximum import max_at_k, max_at_k_ci
+from evalcube.stages.analyze.formulas.outcomes.profiles import TailPassProfile, tailpass, tailpass_empirical
+from evalcube.stages.analyze.formulas.outcomes.spectrum import (
     geo_spectrum_at_k,
     geo_spectrum_at_k_ci,
     geo_spectrum_star_at_k,
@@ -23,7 +28,7 @@ from stages.analyze.formulas.outcomes.spectrum import (
     threshold_spectrum_at_k,
     threshold_spectrum_at_k_ci,
 )
-from stages.analyze.formulas.outcomes.thresholds import (
+from evalcube.stages.analyze.formulas.outcomes.thresholds import (
     g_pass_at_k,
     g_pass_at_k_ci,
     g_pass_at_k_tau,

@@ -10,12 +10,12 @@ import math
 
 import numpy as np
 
-from stages.analyze.formulas.arguments import confidence_level
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes import inputs
-from stages.analyze.formulas.outcomes.counts import Categories, categories
-from stages.analyze.formulas.outcomes.inputs import Bounds
-from stages.analyze.formulas.outcomes.intervals import Interval, with_sigma
+from evalcube.stages.analyze.formulas.arguments import confidence_level
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes import inputs
+from evalcube.stages.analyze.formulas.outcomes.counts import Categories, categories
+from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
+from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, with_sigma
 
 _BINARY = (0.0, 1.0)
 

@@ -8,11 +8,11 @@ deviation and normal interval of the same quantity for k independent draws.
 
 from __future__ import annotations
 
-from stages.analyze.formulas.outcomes import hypergeometric, inputs
-from stages.analyze.formulas.outcomes.counts import Successes, successes
-from stages.analyze.formulas.outcomes.inputs import Bounds
-from stages.analyze.formulas.outcomes.intervals import Interval, credible
-from stages.analyze.formulas.outcomes.posterior import Posterior
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
+from evalcube.stages.analyze.formulas.outcomes.counts import Successes, successes
+from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
+from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.analyze.formulas.outcomes.posterior import Posterior
 
 UNIT = (0.0, 1.0)
 

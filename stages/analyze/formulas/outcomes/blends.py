@@ -7,11 +7,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes import hypergeometric, inputs
-from stages.analyze.formulas.outcomes.binary import UNIT, bank_and_draws, mean_tail, posterior_and_draws
-from stages.analyze.formulas.outcomes.inputs import Bounds
-from stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
+from evalcube.stages.analyze.formulas.outcomes.binary import (
+    UNIT,
+    bank_and_draws,
+    mean_tail,
+    posterior_and_draws,
+)
+from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
+from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
 
 
 def geom_at_k(R: object, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> float:

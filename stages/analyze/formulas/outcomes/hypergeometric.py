@@ -13,8 +13,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes.counts import Integers
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes.counts import Integers
 
 _CELLS = 2**18
 """Entries of the tables that are held at once."""

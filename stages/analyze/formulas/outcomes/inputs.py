@@ -11,8 +11,8 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from stages.analyze.formulas.arguments import items, real, shown
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.arguments import items, real, shown
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 Bounds = Sequence[float] | None
 

@@ -6,8 +6,8 @@ import math
 
 from scipy.special import ndtri
 
-from stages.analyze.formulas.arguments import confidence_level
-from stages.analyze.formulas.outcomes import inputs
+from evalcube.stages.analyze.formulas.arguments import confidence_level
+from evalcube.stages.analyze.formulas.outcomes import inputs
 
 Interval = tuple[float, float, float, float]
 

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from stages.analyze.formulas.arguments import confidence_level
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes import hypergeometric, inputs
-from stages.analyze.formulas.outcomes.bayesian import posterior_counts, scaled
-from stages.analyze.formulas.outcomes.counts import Categories, categories
-from stages.analyze.formulas.outcomes.inputs import Bounds
-from stages.analyze.formulas.outcomes.intervals import Interval, with_sigma
-from stages.analyze.formulas.outcomes.posterior import log_moment, moment_variance
+from evalcube.stages.analyze.formulas.arguments import confidence_level
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
+from evalcube.stages.analyze.formulas.outcomes.bayesian import posterior_counts, scaled
+from evalcube.stages.analyze.formulas.outcomes.counts import Categories, categories
+from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
+from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, with_sigma
+from evalcube.stages.analyze.formulas.outcomes.posterior import log_moment, moment_variance
 
 
 def max_at_k(R: object, k: int, w: object = None) -> float:

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes import hypergeometric
-from stages.analyze.formulas.outcomes.counts import Successes
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric
+from evalcube.stages.analyze.formulas.outcomes.counts import Successes
 
 _SHIFT = 16
 """Factors multiplied one by one, after which Stirling's series is exact to double precision."""

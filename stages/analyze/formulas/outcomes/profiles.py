@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import gammaln, ndtri
 
-from stages.analyze.formulas.arguments import confidence_level, numbers
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes import inputs
-from stages.analyze.formulas.outcomes.counts import Integers, count_rows
+from evalcube.stages.analyze.formulas.arguments import confidence_level, numbers
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes import inputs
+from evalcube.stages.analyze.formulas.outcomes.counts import Integers, count_rows
 
 _SPLITS = 100_000
 """Most ways to split k draws that are listed for means."""

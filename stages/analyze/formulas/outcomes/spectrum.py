@@ -1,18 +1,24 @@
 """The threshold spectrum and GeoSpectrum@k, its blend with Pass@k, each with its interval.
 
-The ``_ci`` metrics take any k >= 1; priors and posteriors are those of `stages.analyze.formulas.outcomes.binary`.
+The ``_ci`` metrics take any k >= 1; priors and posteriors are those of
+`evalcube.stages.analyze.formulas.outcomes.binary`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes import hypergeometric, inputs
-from stages.analyze.formulas.outcomes.binary import UNIT, bank_and_draws, mean_tail, posterior_and_draws
-from stages.analyze.formulas.outcomes.blends import blend_interval, blend_one
-from stages.analyze.formulas.outcomes.inputs import Bounds
-from stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
+from evalcube.stages.analyze.formulas.outcomes.binary import (
+    UNIT,
+    bank_and_draws,
+    mean_tail,
+    posterior_and_draws,
+)
+from evalcube.stages.analyze.formulas.outcomes.blends import blend_interval, blend_one
+from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
+from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
 
 _LARGEST_BUDGET = 10**7
 """Largest k of a spectrum: there is a weight per threshold."""

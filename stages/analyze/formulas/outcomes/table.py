@@ -8,8 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from stages.analyze.formulas.outcomes import bayesian, binary, blends, inputs, maximum, spectrum, thresholds
-from stages.analyze.formulas.outcomes.counts import (
+from evalcube.stages.analyze.formulas.outcomes import (
+    bayesian,
+    binary,
+    blends,
+    inputs,
+    maximum,
+    spectrum,
+    thresholds,
+)
+from evalcube.stages.analyze.formulas.outcomes.counts import (
     Categories,
     Successes,
     binary_categories,

@@ -1,15 +1,15 @@
 """G-Pass@k, mG-Pass@k and Maj@k, which ask for a number of k samples to be correct, each with a credible interval.
 
-Priors and posteriors are those of `stages.analyze.formulas.outcomes.binary`.
+Priors and posteriors are those of `evalcube.stages.analyze.formulas.outcomes.binary`.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.formulas.outcomes import hypergeometric, inputs
-from stages.analyze.formulas.outcomes.binary import (
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
+from evalcube.stages.analyze.formulas.outcomes.binary import (
     UNIT,
     bank_and_draws,
     mean_tail,
@@ -17,9 +17,9 @@ from stages.analyze.formulas.outcomes.binary import (
     pass_hat_k_ci,
     posterior_and_draws,
 )
-from stages.analyze.formulas.outcomes.inputs import Bounds
-from stages.analyze.formulas.outcomes.intervals import Interval, credible
-from stages.analyze.formulas.outcomes.posterior import Posterior
+from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
+from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.analyze.formulas.outcomes.posterior import Posterior
 
 
 def g_pass_at_k(R: object, k: int) -> float:

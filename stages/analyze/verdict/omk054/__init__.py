@@ -4,9 +4,9 @@ For reports that must be comparable with that tool's. Its percentile bootstrap r
 units are few; use the reference engine for decisions of your own.
 """
 
-from stages.analyze.verdict.omk054.answer import verdict
-from stages.analyze.verdict.omk054.bootstrap import DRAWS
-from stages.analyze.verdict.omk054.engine import Evaluation, Settings, evaluate
-from stages.analyze.verdict.omk054.mulberry import SEED
+from evalcube.stages.analyze.verdict.omk054.answer import verdict
+from evalcube.stages.analyze.verdict.omk054.bootstrap import DRAWS
+from evalcube.stages.analyze.verdict.omk054.engine import Evaluation, Settings, evaluate
+from evalcube.stages.analyze.verdict.omk054.mulberry import SEED
 
 __all__ = ["DRAWS", "SEED", "Evaluation", "Settings", "evaluate", "verdict"]

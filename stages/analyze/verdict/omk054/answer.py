@@ -7,16 +7,24 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from stages.analyze.verdict.agreement import Agreement
-from stages.analyze.verdict.composite import LAYERS, describe, layer_bits
-from stages.analyze.verdict.inputs import Scores
-from stages.analyze.verdict.missing import silent_judges
-from stages.analyze.verdict.omk054.bootstrap import Bootstrap
-from stages.analyze.verdict.omk054.engine import Evaluation, Settings, evaluate
-from stages.analyze.verdict.omk054.rules import DISSENT, Pair, gate_passes
-from stages.analyze.verdict.omk054.summary import composites, rounded_layers
-from stages.analyze.verdict.paired import Interval
-from stages.analyze.verdict.result import NEXT_STEP, Arm, Badge, Badges, Decision, PairResult, Verdict
+from evalcube.stages.analyze.verdict.agreement import Agreement
+from evalcube.stages.analyze.verdict.composite import LAYERS, describe, layer_bits
+from evalcube.stages.analyze.verdict.inputs import Scores
+from evalcube.stages.analyze.verdict.missing import silent_judges
+from evalcube.stages.analyze.verdict.omk054.bootstrap import Bootstrap
+from evalcube.stages.analyze.verdict.omk054.engine import Evaluation, Settings, evaluate
+from evalcube.stages.analyze.verdict.omk054.rules import DISSENT, Pair, gate_passes
+from evalcube.stages.analyze.verdict.omk054.summary import composites, rounded_layers
+from evalcube.stages.analyze.verdict.paired import Interval
+from evalcube.stages.analyze.verdict.result import (
+    NEXT_STEP,
+    Arm,
+    Badge,
+    Badges,
+    Decision,
+    PairResult,
+    Verdict,
+)
 
 STRONG_PEARSON = 0.7
 

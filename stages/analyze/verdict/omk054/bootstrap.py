@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.omk054.mulberry import SEED, drawn_places
-from stages.analyze.verdict.rounding import round4
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.omk054.mulberry import SEED, drawn_places
+from evalcube.stages.analyze.verdict.rounding import round4
 
 ALPHA, DRAWS = 0.05, 1000
 

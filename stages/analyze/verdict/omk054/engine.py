@@ -11,15 +11,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.composite import LAYERS
-from stages.analyze.verdict.gates import THRESHOLD
-from stages.analyze.verdict.holdout import Split, split_holdout
-from stages.analyze.verdict.inputs import Scores
-from stages.analyze.verdict.omk054.bootstrap import ALPHA, DRAWS, paired_difference
-from stages.analyze.verdict.omk054.mulberry import SEED
-from stages.analyze.verdict.omk054.rules import TRIVIAL, Curve, Outcome, Pair, Report, decide
-from stages.analyze.verdict.omk054.summary import (
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.composite import LAYERS
+from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.holdout import Split, split_holdout
+from evalcube.stages.analyze.verdict.inputs import Scores
+from evalcube.stages.analyze.verdict.omk054.bootstrap import ALPHA, DRAWS, paired_difference
+from evalcube.stages.analyze.verdict.omk054.mulberry import SEED
+from evalcube.stages.analyze.verdict.omk054.rules import TRIVIAL, Curve, Outcome, Pair, Report, decide
+from evalcube.stages.analyze.verdict.omk054.summary import (
     RunStats,
     VariantSummary,
     composites,
@@ -29,7 +29,7 @@ from stages.analyze.verdict.omk054.summary import (
     saturation_of,
     summarise,
 )
-from stages.analyze.verdict.saturation import MIN_RUNS, Saturation
+from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, Saturation
 
 MIN_UNITS = 2
 """Paired units that an interval needs; without any interval, that tool decides by the point estimate."""

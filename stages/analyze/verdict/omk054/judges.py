@@ -9,9 +9,9 @@ from itertools import combinations
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.omk054.bootstrap import in_order
-from stages.analyze.verdict.rounding import half_away
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.omk054.bootstrap import in_order
+from evalcube.stages.analyze.verdict.rounding import half_away
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.intervals import Floats
 
 SEED = 20260616
 _STEP = 0x6D2B79F5

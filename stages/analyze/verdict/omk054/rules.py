@@ -12,9 +12,9 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from stages.analyze.verdict.gates import THRESHOLD
-from stages.analyze.verdict.omk054.bootstrap import Bootstrap, in_order
-from stages.analyze.verdict.result import ROLL_UP, Decision
+from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.omk054.bootstrap import Bootstrap, in_order
+from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
 
 MIN_SAMPLES, DISSENT, UNSTABLE, OVERFIT, TRIVIAL = 20, 0.4, 0.15, 0.5, 0.1
 MIN_SCORABLE = 3

@@ -8,17 +8,17 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.composite import LAYERS
-from stages.analyze.verdict.holdout import Split
-from stages.analyze.verdict.inputs import JUDGE, Scores
-from stages.analyze.verdict.omk054.bootstrap import DRAWS, in_order
-from stages.analyze.verdict.omk054.bootstrap import mean_interval as bootstrap_mean
-from stages.analyze.verdict.omk054.judges import JudgeAgreement, ensemble_agreement
-from stages.analyze.verdict.omk054.rules import Part
-from stages.analyze.verdict.omk054.ttest import MeanInterval, mean_interval
-from stages.analyze.verdict.rounding import half_away, round4
-from stages.analyze.verdict.saturation import Checkpoint, Saturation, saturation
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.composite import LAYERS
+from evalcube.stages.analyze.verdict.holdout import Split
+from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
+from evalcube.stages.analyze.verdict.omk054.bootstrap import DRAWS, in_order
+from evalcube.stages.analyze.verdict.omk054.bootstrap import mean_interval as bootstrap_mean
+from evalcube.stages.analyze.verdict.omk054.judges import JudgeAgreement, ensemble_agreement
+from evalcube.stages.analyze.verdict.omk054.rules import Part
+from evalcube.stages.analyze.verdict.omk054.ttest import MeanInterval, mean_interval
+from evalcube.stages.analyze.verdict.rounding import half_away, round4
+from evalcube.stages.analyze.verdict.saturation import Checkpoint, Saturation, saturation
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.special import stdtrit
 
-from stages.analyze.verdict.rounding import half_away
+from evalcube.stages.analyze.verdict.rounding import half_away
 
 _NORMAL = {0.05: 1.96, 0.01: 2.576, 0.001: 3.291}
 

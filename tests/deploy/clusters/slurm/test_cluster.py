@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from distributed.comm.core import CommClosedError
 
-from deploy.clusters import ClusterError
-from deploy.clusters.slurm import JobSettings, Slurm, crew
-from deploy.clusters.slurm.queue import JobState
+from evalcube.deploy.clusters import ClusterError
+from evalcube.deploy.clusters.slurm import JobSettings, Slurm, crew
+from evalcube.deploy.clusters.slurm.queue import JobState
 from tests.waiting import PATIENCE
 
 pytestmark = pytest.mark.cluster  # a scheduler listens
@@ -52,7 +52,7 @@ def test_connect__workers_get_a_key_that_only_this_user_can_read(tmp_path, calls
 
 @pytest.mark.usefixtures("calls")
 def test_tend__asks_slurm_beside_the_driver_and_returns_news_once(tmp_path, monkeypatch):
-    monkeypatch.setattr("deploy.clusters.slurm.cluster._LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("evalcube.deploy.clusters.slurm.cluster._LOOK_SECONDS", 0.0)
     with slurm(tmp_path).connect() as connection:
         notes = list(connection.tend({}))
         deadline = time.monotonic() + PATIENCE

@@ -2,10 +2,10 @@
 
 import pytest
 
-from deploy.clusters.base import ClusterError
-from deploy.clusters.slurm import crew as module
-from deploy.clusters.slurm.crew import Crew, tail_of
-from deploy.clusters.slurm.queue import JobState, SlurmBusyError, printable
+from evalcube.deploy.clusters.base import ClusterError
+from evalcube.deploy.clusters.slurm import crew as module
+from evalcube.deploy.clusters.slurm.crew import Crew, tail_of
+from evalcube.deploy.clusters.slurm.queue import JobState, SlurmBusyError, printable
 
 
 class Slurm:

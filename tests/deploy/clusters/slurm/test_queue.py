@@ -2,7 +2,7 @@
 
 import pytest
 
-from deploy.clusters.slurm import queue
+from evalcube.deploy.clusters.slurm import queue
 
 pytestmark = pytest.mark.cluster
 

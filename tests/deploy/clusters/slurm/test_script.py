@@ -5,7 +5,7 @@ import subprocess
 
 import pytest
 
-from deploy.clusters.slurm.script import JobSettings, clock, retirement, sbatch_header, worker_script
+from evalcube.deploy.clusters.slurm.script import JobSettings, clock, retirement, sbatch_header, worker_script
 
 pytestmark = pytest.mark.cluster  # bash reads the scripts
 ODD = "/data/my cubes/'x' $(touch pwned); 50%"

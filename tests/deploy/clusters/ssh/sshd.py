@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from deploy.clusters.ssh import Host, Login
+from evalcube.deploy.clusters.ssh import Host, Login
 from tests.ports import free_port
 from tests.tiers import need
 from tests.waiting import wait_until

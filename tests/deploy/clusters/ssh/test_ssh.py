@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from deploy.clusters import ClusterError
-from deploy.clusters.ssh import Host, Login, Ssh
-from deploy.clusters.ssh import host as host_module
-from flows.run.workers import present
+from evalcube.deploy.clusters import ClusterError
+from evalcube.deploy.clusters.ssh import Host, Login, Ssh
+from evalcube.deploy.clusters.ssh import host as host_module
+from evalcube.flows.run.workers import present
 from tests.deploy.clusters.ssh.sshd import processes, serving
 from tests.waiting import PATIENCE, wait_until
 
@@ -66,7 +66,7 @@ def test_connect__workers_come_are_replaced_and_end_with_the_cluster(sshd, monke
 @pytest.mark.integration
 def test_connect__workers_end_with_a_driver_that_is_killed(sshd):
     script = (
-        "import sys, time; from deploy.clusters.ssh import *; from flows.run.workers import present\n"
+        "import sys, time; from evalcube.deploy.clusters.ssh import *; from evalcube.flows.run.workers import present\n"
         f"cluster = Ssh((Host({sshd.host.address!r}, port={sshd.host.port}, python=sys.executable),),"
         f" Login({sshd.login.known_hosts!r}, {sshd.login.identity!r}))\n"
         "with cluster.connect() as connection:\n"
@@ -99,7 +99,7 @@ def test_connect__hosts_that_cannot_be_used_are_named(sshd, tmp_path):
 
 @pytest.mark.cluster
 def test_tend__gives_up_where_no_worker_comes_up(sshd, monkeypatch):
-    monkeypatch.setattr("deploy.clusters.ssh.cluster._AGAIN_SECONDS", (0.1,))
+    monkeypatch.setattr("evalcube.deploy.clusters.ssh.cluster._AGAIN_SECONDS", (0.1,))
     hosts = (replace(sshd.host, python="/no/python"),)
     notes = []
 

@@ -11,8 +11,8 @@ import resource
 import sys
 import time
 
-from flows.config.templates import Template
-from flows.errors import TemplateError
+from evalcube.flows.config.templates import Template
+from evalcube.flows.errors import TemplateError
 
 MEMORY = 1_200_000_000
 SECONDS = 5

@@ -12,8 +12,8 @@ from pathlib import Path
 import jinja2
 import pytest
 
-from flows.config.templates import Template
-from flows.errors import TemplateError
+from evalcube.flows.config.templates import Template
+from evalcube.flows.errors import TemplateError
 
 LONGEST = 2.0
 """Seconds of CPU, so that a busy machine changes nothing."""

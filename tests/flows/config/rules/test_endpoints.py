@@ -2,10 +2,10 @@
 
 import pytest
 
-from flows.config.load import parse_config
-from flows.errors import ConfigError
-from flows.plan.build import build_plan
-from flows.plan.plan import Plan
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.errors import ConfigError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.plan import Plan
 
 BASE = """\
 models:

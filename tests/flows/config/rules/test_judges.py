@@ -2,8 +2,8 @@
 
 import pytest
 
-from flows.config.load import parse_config
-from flows.errors import ConfigError
+from evalcube.flows.config.load import parse_config
+from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 
 MODELS = '[{name: a, endpoint: "sim:"}, {name: j, endpoint: "sim:", measured: false}]'

@@ -5,10 +5,10 @@ import io
 import pytest
 from rich.console import Console
 
-from flows.run.events import Asked, BlockDone, Started, Traffic
-from flows.run.progress import Progress
-from flows.run.subscribers.display import Display
-from flows.run.summary import Tracker
+from evalcube.flows.run.events import Asked, BlockDone, Started, Traffic
+from evalcube.flows.run.progress import Progress
+from evalcube.flows.run.subscribers.display import Display
+from evalcube.flows.run.summary import Tracker
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha",))
 WAITING = {"gpt": {"seconds": 44.9, "reason": "429: requests, Retry-After"}}

@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flows.errors import SweepError
-from flows.run.events import BlockDone, Finished, Noted, RegionWritten, Slowed, Started, Traffic
-from flows.run.subscribers.event_log import MOST_BYTES, EventLog
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.events import BlockDone, Finished, Noted, RegionWritten, Slowed, Started, Traffic
+from evalcube.flows.run.subscribers.event_log import MOST_BYTES, EventLog
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha", "beta"))
 

@@ -7,10 +7,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from flows.run.events import RegionWritten, Traffic
-from flows.run.subscribers.prometheus import Meter, publish
-from flows.run.sweep import run
-from stages.infer.jobs import Result
+from evalcube.flows.run.events import RegionWritten, Traffic
+from evalcube.flows.run.subscribers.prometheus import Meter, publish
+from evalcube.flows.run.sweep import run
+from evalcube.stages.infer.jobs import Result
 from tests.flows.support import hooked, set_faults, sweep_config
 from tests.waiting import PATIENCE
 

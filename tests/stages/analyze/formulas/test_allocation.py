@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.allocation import allocate
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.allocation import allocate
+from evalcube.stages.reply.status import COUNTERS
 
 
 def counters(trials, correct, *, truncated=0, guess=0.0):

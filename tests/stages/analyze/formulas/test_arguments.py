@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import evalcube as ec
-from stages.reply.status import COUNTERS
+from evalcube.stages.reply.status import COUNTERS
 
 COUNTS = {"trials": 32, "completed": 30, "correct": 20, "truncated": 2, "guess_sum": 1.5, "tokens_sum": 3000}
 COUNTERS_OF_TASKS = np.array([[[COUNTS.get(name, 0) for name in COUNTERS]] * 3] * 2, dtype=float)
@@ -37,7 +37,7 @@ FORMULAS = {
     name: value
     for name in ec.__all__
     if inspect.isfunction(value := getattr(ec, name))
-    and value.__module__.startswith("stages.analyze.formulas")
+    and value.__module__.startswith("evalcube.stages.analyze.formulas")
 }
 HOSTILE = (
     *(None, "abc", b"x", "0.5", object(), {}, {"a": 1}, set(), len, 1j, True, np.datetime64("2020")),

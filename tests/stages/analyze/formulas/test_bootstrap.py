@@ -3,10 +3,10 @@ import math
 import numpy as np
 import pytest
 
-from stages.analyze.formulas import bootstrap
-from stages.analyze.formulas.bootstrap import bootstrap_scores, draw_tier_scores
-from stages.analyze.formulas.reasonscore import tier_score
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas import bootstrap
+from evalcube.stages.analyze.formulas.bootstrap import bootstrap_scores, draw_tier_scores
+from evalcube.stages.analyze.formulas.reasonscore import tier_score
+from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import dataset
 
 

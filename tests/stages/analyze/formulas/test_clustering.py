@@ -1,8 +1,8 @@
 import numpy as np
 
-from stages.analyze.formulas.clustering import cluster_effect, cluster_moments
-from stages.analyze.formulas.stratified import exact_estimate
-from stages.reply.status import COUNTERS, Status
+from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments
+from evalcube.stages.analyze.formulas.stratified import exact_estimate
+from evalcube.stages.reply.status import COUNTERS, Status
 
 
 def outcomes(alike, seed=0, questions=32, repeats=4, rate=0.5):

@@ -2,7 +2,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.design import design_factors, design_moments, effective, levelled
+from evalcube.stages.analyze.formulas.design import design_factors, design_moments, effective, levelled
 
 LABELS = ["trials", "correct", "transport"]
 POINTS = st.lists(st.tuples(st.integers(1, 500), st.floats(0, 1)), min_size=1, max_size=6)

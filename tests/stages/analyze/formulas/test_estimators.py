@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.estimators import MODES, counts, estimate, factor_confidence
-from stages.analyze.formulas.intervals import wilson_bounds
+from evalcube.stages.analyze.formulas.estimators import MODES, counts, estimate, factor_confidence
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum")
 

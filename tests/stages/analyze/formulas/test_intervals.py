@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.intervals import quantile, wilson, wilson_bounds
+from evalcube.stages.analyze.formulas.intervals import quantile, wilson, wilson_bounds
 
 VECTORS = [
     (100, 100, 0.981502596, 0.018497404),

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.intervals import exact_bounds
-from stages.analyze.formulas.precision import Precision, half_width, next_trials
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.intervals import exact_bounds
+from evalcube.stages.analyze.formulas.precision import Precision, half_width, next_trials
+from evalcube.stages.reply.status import COUNTERS
 
 LOW = Precision(32, 0.09, 192)
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.columns import column
-from stages.analyze.formulas.reasonscore import (
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.reasonscore import (
     COUNTERS,
     adjusted,
     combine_tasks,

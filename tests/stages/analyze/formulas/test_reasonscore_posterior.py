@@ -6,9 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betainc
 
-from stages.analyze.formulas import reasonscore_posterior
-from stages.analyze.formulas.bootstrap import stream
-from stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
+from evalcube.stages.analyze.formulas import reasonscore_posterior
+from evalcube.stages.analyze.formulas.bootstrap import stream
+from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
 
 
 def scores(right, n, chance=0.0, tasks=12, **options):

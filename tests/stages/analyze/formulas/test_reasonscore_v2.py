@@ -3,10 +3,15 @@ import math
 import numpy as np
 import pytest
 
-from stages.analyze.formulas import bootstrap
-from stages.analyze.formulas.intervals import wilson_bounds
-from stages.analyze.formulas.reasonscore_v2 import bootstrap_scores, draw_tier_scores, task_score, tier_score
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas import bootstrap
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
+from evalcube.stages.analyze.formulas.reasonscore_v2 import (
+    bootstrap_scores,
+    draw_tier_scores,
+    task_score,
+    tier_score,
+)
+from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import dataset
 
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum")

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from scipy.special import betaln
 from scipy.stats import betabinom, binom
 
-from stages.analyze.formulas.intervals import wilson_bounds
-from stages.analyze.formulas.sequential import METHODS, confidence_sequence
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
+from evalcube.stages.analyze.formulas.sequential import METHODS, confidence_sequence
 
 COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 

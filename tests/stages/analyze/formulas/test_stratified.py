@@ -6,9 +6,15 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from stages.analyze.formulas.estimators import MODES, estimate
-from stages.analyze.formulas.intervals import wilson_bounds
-from stages.analyze.formulas.stratified import combine, exact_estimate, moments, score_moments, stratified
+from evalcube.stages.analyze.formulas.estimators import MODES, estimate
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
+from evalcube.stages.analyze.formulas.stratified import (
+    combine,
+    exact_estimate,
+    moments,
+    score_moments,
+    stratified,
+)
 
 LABELS = ("trials", "completed", "correct", "truncated", "guess_sum")
 OPTIONS = {"labels": LABELS}

@@ -8,10 +8,10 @@ from dask.callbacks import Callback
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.estimators import MODES, estimate
-from stages.analyze.formulas.stratified import exact_estimate, stratified
-from stages.analyze.labelled.aggregate import aggregate, points
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.estimators import MODES, estimate
+from evalcube.stages.analyze.formulas.stratified import exact_estimate, stratified
+from evalcube.stages.analyze.labelled.aggregate import aggregate, points
+from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
 
 GROUPINGS = [

@@ -6,11 +6,11 @@ import dask.base
 import numpy as np
 import pytest
 
-from stages.analyze.formulas.estimators import estimate
-from stages.analyze.labelled import counters, duplicates
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.labelled.report_data import task_views
-from stages.reply.status import COUNTERS
+from evalcube.stages.analyze.formulas.estimators import estimate
+from evalcube.stages.analyze.labelled import counters, duplicates
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.report_data import task_views
+from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import Profile, dataset
 
 
@@ -188,7 +188,7 @@ def test_to_dict__undefined_is_null():
 
 
 def test_leaderboard__second_version_scores_what_was_measured(ds):
-    from stages.analyze.formulas import reasonscore_v2
+    from evalcube.stages.analyze.formulas import reasonscore_v2
 
     board = leaderboard(ds, draws=50, version="v2", mode="C_P")
 

@@ -6,17 +6,22 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from stages.analyze.formulas.forensics.compression import compression, sum_traces
-from stages.analyze.formulas.forensics.hazard import aalen_johansen, count_ends, kaplan_meier, life_table
-from stages.analyze.labelled.forensics import (
+from evalcube.stages.analyze.formulas.forensics.compression import compression, sum_traces
+from evalcube.stages.analyze.formulas.forensics.hazard import (
+    aalen_johansen,
+    count_ends,
+    kaplan_meier,
+    life_table,
+)
+from evalcube.stages.analyze.labelled.forensics import (
     FrontRow,
     compression_table,
     cost_table,
     hazard_table,
     pareto_rows,
 )
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.render import forensic_charts as figures
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.render import forensic_charts as figures
 from tests.stages.analyze.synthetic import dataset
 
 DIMS = ("model", "task", "params", "trial", "repeat")

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stages.analyze.labelled.other_points import other_points
+from evalcube.stages.analyze.labelled.other_points import other_points
 
 TASKS = ("sort", "letters")
 ALL = [[1, 1, 1], [1, 0, 0]]

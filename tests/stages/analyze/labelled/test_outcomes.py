@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from stages.analyze.formulas import outcomes
-from stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
-from stages.reply.status import Status
+from evalcube.stages.analyze.formulas import outcomes
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
+from evalcube.stages.reply.status import Status
 
 SIZES = {"model": 2, "task": 3, "params": 4, "trial": 5, "repeat": 8}
 

@@ -3,12 +3,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.labelled.pairing import compare_evaluations
-from stages.analyze.labelled.ranking import rank_rows
-from stages.analyze.render.table import Column, TableSpec, terminal
-from stages.analyze.render.table_specs import pair_conclusion
-from stages.reply.status import COUNTERS, Status
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.pairing import compare_evaluations
+from evalcube.stages.analyze.labelled.ranking import rank_rows
+from evalcube.stages.analyze.render.table import Column, TableSpec, terminal
+from evalcube.stages.analyze.render.table_specs import pair_conclusion
+from evalcube.stages.reply.status import COUNTERS, Status
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 

@@ -4,9 +4,9 @@ import xarray as xr
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.labelled.aggregate import aggregate
-from stages.analyze.labelled.restriction import restrict
-from stages.analyze.labelled.selection import keys, select
+from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.analyze.labelled.selection import keys, select
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
 DS = dataset(PROFILES[:3], tasks=3, points=6, trials=16)

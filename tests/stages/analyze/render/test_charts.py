@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.labelled.results import Estimate
-from stages.analyze.render import charts as figures
+from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.analyze.render import charts as figures
 
 # With six decimals: what is drawn is never so small or so close that its span has no power of ten.
 NUMBERS = st.floats(min_value=-1e6, max_value=1e6).map(lambda value: round(value, 6))

@@ -5,9 +5,9 @@ from xml.etree import ElementTree
 
 import pytest
 
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.render.drawing import Dot, Drawing, Lines, Words
-from stages.analyze.render.poster import poster
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.render.drawing import Dot, Drawing, Lines, Words
+from evalcube.stages.analyze.render.poster import poster
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = r"</text><script>alert(1)</script>) Tj (\) $x_1$ %"

@@ -3,8 +3,8 @@
 import pytest
 from markdown_it import MarkdownIt
 
-from stages.analyze.render.flips import flip_cells, flips_markdown
-from stages.analyze.render.text import code
+from evalcube.stages.analyze.render.flips import flip_cells, flips_markdown
+from evalcube.stages.analyze.render.text import code
 
 HOSTILE = [
     "<img src=x onerror=alert(1)>",

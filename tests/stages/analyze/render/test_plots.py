@@ -5,8 +5,8 @@ from dataclasses import replace
 
 import pytest
 
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.render.plots import plot_board
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.render.plots import plot_board
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
 

@@ -3,9 +3,9 @@
 from dataclasses import replace
 from xml.etree import ElementTree
 
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.render.cover import spans
-from stages.analyze.render.poster import MOST_ROWS, poster
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.render.cover import spans
+from evalcube.stages.analyze.render.poster import MOST_ROWS, poster
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -7,13 +7,13 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from stages.analyze.labelled import report_data
-from stages.analyze.labelled.clustering import question_effects
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.labelled.ranking import rank_rows
-from stages.analyze.render import report as report_module
-from stages.analyze.render.cover import cover
-from stages.analyze.render.report import (
+from evalcube.stages.analyze.labelled import report_data
+from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.ranking import rank_rows
+from evalcube.stages.analyze.render import report as report_module
+from evalcube.stages.analyze.render.cover import cover
+from evalcube.stages.analyze.render.report import (
     MOST_SAMPLE_TEXT,
     MOST_SAMPLES,
     MOST_TEXT,
@@ -21,7 +21,7 @@ from stages.analyze.render.report import (
     headline,
     render_report,
 )
-from stages.reply.status import COUNTERS
+from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = (

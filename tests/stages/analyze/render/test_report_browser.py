@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.render.report import SampleTrial, render_report
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.render.report import SampleTrial, render_report
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 from tests.tiers import need
 from tests.waiting import PATIENCE

@@ -5,20 +5,20 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from stages.analyze.labelled.leaderboard import leaderboard
-from stages.analyze.labelled.pairing import Difference, Pair
-from stages.analyze.labelled.ranking import rank_rows
-from stages.analyze.labelled.results import Estimate, label_rows
-from stages.analyze.render.flips import task_spec
-from stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
-from stages.analyze.render.table_specs import (
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.pairing import Difference, Pair
+from evalcube.stages.analyze.labelled.ranking import rank_rows
+from evalcube.stages.analyze.labelled.results import Estimate, label_rows
+from evalcube.stages.analyze.render.flips import task_spec
+from evalcube.stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
+from evalcube.stages.analyze.render.table_specs import (
     leaderboard_spec,
     metric_spec,
     pair_spec,
     pairs_spec,
     ranking_spec,
 )
-from stages.analyze.render.text import ABSENT
+from evalcube.stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
 HOSTILE = (

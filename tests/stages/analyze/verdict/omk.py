@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from stages.analyze.verdict.composite import LAYERS
-from stages.analyze.verdict.inputs import checked_scores
-from stages.analyze.verdict.omk054 import rules
-from stages.analyze.verdict.omk054.bootstrap import Bootstrap
+from evalcube.stages.analyze.verdict.composite import LAYERS
+from evalcube.stages.analyze.verdict.inputs import checked_scores
+from evalcube.stages.analyze.verdict.omk054 import rules
+from evalcube.stages.analyze.verdict.omk054.bootstrap import Bootstrap
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "data" / "omk_verdict.json").read_text(encoding="utf-8"))
 

@@ -8,16 +8,16 @@ from typing import Literal
 
 import numpy as np
 
-from stages.analyze.formulas.intervals import Floats
-from stages.analyze.verdict.agreement import (
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.agreement import (
     GoldAgreement,
     gold_agreement,
     krippendorff_alpha,
     pearson,
     weighted_kappa,
 )
-from stages.analyze.verdict.inputs import Scores
-from stages.analyze.verdict.omk054.bootstrap import (
+from evalcube.stages.analyze.verdict.inputs import Scores
+from evalcube.stages.analyze.verdict.omk054.bootstrap import (
     ALPHA,
     DRAWS,
     EMPTY,
@@ -27,13 +27,13 @@ from stages.analyze.verdict.omk054.bootstrap import (
     row_sums,
     tails,
 )
-from stages.analyze.verdict.omk054.mulberry import SEED, drawn_places, uniform
-from stages.analyze.verdict.omk054.rules import Report, subjects
-from stages.analyze.verdict.omk054.summary import RunStats, composites, rounded_layers
-from stages.analyze.verdict.omk054.summary import checkpoints as growing_sample
-from stages.analyze.verdict.omk054.ttest import critical, moments
-from stages.analyze.verdict.rounding import half_away, round4
-from stages.analyze.verdict.saturation import METHOD, THRESHOLD, Saturation, saturation, settled
+from evalcube.stages.analyze.verdict.omk054.mulberry import SEED, drawn_places, uniform
+from evalcube.stages.analyze.verdict.omk054.rules import Report, subjects
+from evalcube.stages.analyze.verdict.omk054.summary import RunStats, composites, rounded_layers
+from evalcube.stages.analyze.verdict.omk054.summary import checkpoints as growing_sample
+from evalcube.stages.analyze.verdict.omk054.ttest import critical, moments
+from evalcube.stages.analyze.verdict.rounding import half_away, round4
+from evalcube.stages.analyze.verdict.saturation import METHOD, THRESHOLD, Saturation, saturation, settled
 
 VENDORS = {
     "claude": "anthropic",

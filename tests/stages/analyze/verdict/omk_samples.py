@@ -5,7 +5,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-from stages.analyze.verdict.rounding import whole
+from evalcube.stages.analyze.verdict.rounding import whole
 
 Severity = Literal["error", "warning", "info"]
 

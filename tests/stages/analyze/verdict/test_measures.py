@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.verdict.agreement import (
+from evalcube.stages.analyze.verdict.agreement import (
     gold_agreement,
     gwet_ac2,
     judge_agreement,
@@ -13,11 +13,11 @@ from stages.analyze.verdict.agreement import (
     pearson,
     weighted_kappa,
 )
-from stages.analyze.verdict.comparison import standardised
-from stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
-from stages.analyze.verdict.holdout import overfit_gap, split_holdout
-from stages.analyze.verdict.lengthbias import length_bias
-from stages.analyze.verdict.saturation import Checkpoint, cumulative, saturation
+from evalcube.stages.analyze.verdict.comparison import standardised
+from evalcube.stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
+from evalcube.stages.analyze.verdict.holdout import overfit_gap, split_holdout
+from evalcube.stages.analyze.verdict.lengthbias import length_bias
+from evalcube.stages.analyze.verdict.saturation import Checkpoint, cumulative, saturation
 from tests.stages.analyze.verdict import omk_report
 from tests.stages.analyze.verdict.omk import GOLDEN, named, number
 

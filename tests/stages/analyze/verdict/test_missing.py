@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.verdict import verdict
+from evalcube.stages.analyze.verdict import verdict
 
 NAN = np.nan
 

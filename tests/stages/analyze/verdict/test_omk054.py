@@ -8,14 +8,14 @@ import math
 import numpy as np
 import pytest
 
-from stages.analyze.verdict import verdict
-from stages.analyze.verdict.gates import layer_gate
-from stages.analyze.verdict.holdout import split_holdout
-from stages.analyze.verdict.omk054 import bootstrap as boot
-from stages.analyze.verdict.omk054 import judges, rules, ttest
-from stages.analyze.verdict.omk054.mulberry import drawn_places
-from stages.analyze.verdict.result import exit_code
-from stages.analyze.verdict.rounding import half_away, round4
+from evalcube.stages.analyze.verdict import verdict
+from evalcube.stages.analyze.verdict.gates import layer_gate
+from evalcube.stages.analyze.verdict.holdout import split_holdout
+from evalcube.stages.analyze.verdict.omk054 import bootstrap as boot
+from evalcube.stages.analyze.verdict.omk054 import judges, rules, ttest
+from evalcube.stages.analyze.verdict.omk054.mulberry import drawn_places
+from evalcube.stages.analyze.verdict.result import exit_code
+from evalcube.stages.analyze.verdict.rounding import half_away, round4
 from tests.stages.analyze.verdict import omk_report, omk_samples
 from tests.stages.analyze.verdict.omk import GOLDEN, named, number, report_of
 

@@ -6,11 +6,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from stages.analyze.verdict import verdict
-from stages.analyze.verdict.composite import LAYERS
-from stages.analyze.verdict.omk054 import Settings, evaluate
-from stages.analyze.verdict.omk054.rules import decide
-from stages.analyze.verdict.result import exit_code
+from evalcube.stages.analyze.verdict import verdict
+from evalcube.stages.analyze.verdict.composite import LAYERS
+from evalcube.stages.analyze.verdict.omk054 import Settings, evaluate
+from evalcube.stages.analyze.verdict.omk054.rules import decide
+from evalcube.stages.analyze.verdict.result import exit_code
 from tests.stages.analyze.verdict import omk_report
 from tests.stages.analyze.verdict.omk import GOLDEN, named, scores_of
 

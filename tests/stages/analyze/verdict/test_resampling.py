@@ -3,13 +3,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.verdict import resampling
-from stages.analyze.verdict.agreement import gold_agreement
-from stages.analyze.verdict.hotelling import hotelling
-from stages.analyze.verdict.lengthbias import length_bias
-from stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
-from stages.analyze.verdict.resampling import flips, in_blocks, indices, on_grid, spans, total_flips
-from stages.analyze.verdict.sensitivity import sensitivity
+from evalcube.stages.analyze.verdict import resampling
+from evalcube.stages.analyze.verdict.agreement import gold_agreement
+from evalcube.stages.analyze.verdict.hotelling import hotelling
+from evalcube.stages.analyze.verdict.lengthbias import length_bias
+from evalcube.stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
+from evalcube.stages.analyze.verdict.resampling import flips, in_blocks, indices, on_grid, spans, total_flips
+from evalcube.stages.analyze.verdict.sensitivity import sensitivity
 
 DRAWS = 300
 

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.verdict.agreement import Agreement
-from stages.analyze.verdict.gates import layer_gate, layer_means
-from stages.analyze.verdict.paired import Interval
-from stages.analyze.verdict.result import ROLL_UP, Decision
-from stages.analyze.verdict.rules import Evidence, Limits, decide_pair, worst
-from stages.analyze.verdict.saturation import Saturation
+from evalcube.stages.analyze.verdict.agreement import Agreement
+from evalcube.stages.analyze.verdict.gates import layer_gate, layer_means
+from evalcube.stages.analyze.verdict.paired import Interval
+from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
+from evalcube.stages.analyze.verdict.rules import Evidence, Limits, decide_pair, worst
+from evalcube.stages.analyze.verdict.saturation import Saturation
 
 
 def interval(low, high, pairs=30):

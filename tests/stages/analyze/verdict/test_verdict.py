@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.verdict import verdict
+from evalcube.stages.analyze.verdict import verdict
 from tests.stages.analyze.verdict.omk import GOLDEN, scores_of
 
 UNITS = [f"u{place:02}" for place in range(24)]

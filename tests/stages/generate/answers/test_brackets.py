@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.generate.answers.brackets import closing_brackets
+from evalcube.stages.generate.answers.brackets import closing_brackets
 from tests.strategies import hostile_text
 
 BRACKETS: list[tuple[str, str | None]] = [

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from stages.generate.answers.choices import ChoiceReader, truth_value
+from evalcube.stages.generate.answers.choices import ChoiceReader, truth_value
 
 OPTIONS = ChoiceReader(["drum", "drum kit", "lamp", "hat"])
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.generate import Cell, Trial
+from evalcube.stages.generate import Cell, Trial
 from tests.stages.generate.answers.formats import INVALID, JSON_FORMATS, NATURAL
 from tests.stages.generate.family import FAMILY, LARGE
 from tests.strategies import hostile_text, params_with

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from stages.generate import Cell, Task
+from evalcube.stages.generate import Cell, Task
 from tests.stages.generate.family import FAMILY
 from tests.strategies import random_params
 

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.generate.answers.brackets import closing_brackets
-from stages.generate.answers.lists import integer_list, word_list
+from evalcube.stages.generate.answers.brackets import closing_brackets
+from evalcube.stages.generate.answers.lists import integer_list, word_list
 from tests.strategies import hostile_text
 
 WORDS: list[tuple[str, str | None]] = [

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.generate.answers.numbers import last_integer
+from evalcube.stages.generate.answers.numbers import last_integer
 from tests.strategies import hostile_text
 
 INTEGERS: list[tuple[str, str | None]] = [

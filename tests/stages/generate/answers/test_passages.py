@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from stages.generate.answers.choices import ChoiceReader, truth_value
-from stages.generate.answers.numbers import last_integer
+from evalcube.stages.generate.answers.choices import ChoiceReader, truth_value
+from evalcube.stages.generate.answers.numbers import last_integer
 
 READERS = [last_integer, truth_value, ChoiceReader(["drum", "drum kit", "lamp", "hat"]).read]
 

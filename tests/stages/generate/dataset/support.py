@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from stages.generate import TASKS, Cell
+from evalcube.stages.generate import TASKS, Cell
 
 DATASET = TASKS["dataset"]
 

@@ -13,10 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from stages.generate import Entry, TaskError, expand
-from stages.generate.base import Cell
-from stages.generate.dataset import rows
-from stages.generate.stream import Stream
+from evalcube.stages.generate import Entry, TaskError, expand
+from evalcube.stages.generate.base import Cell
+from evalcube.stages.generate.dataset import rows
+from evalcube.stages.generate.stream import Stream
 from tests.stages.generate.dataset.support import DATASET, cell, trials, write_jsonl
 
 ROOT = Path(__file__).parents[4]

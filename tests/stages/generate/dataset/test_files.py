@@ -14,9 +14,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stages.generate import Cell, TaskError
-from stages.generate.dataset import Dataset, books, tables
-from stages.generate.dataset.files import Table, file_digest, format_of, open_table
+from evalcube.stages.generate import Cell, TaskError
+from evalcube.stages.generate.dataset import Dataset, books, tables
+from evalcube.stages.generate.dataset.files import Table, file_digest, format_of, open_table
 from tests.stages.generate.dataset.support import (
     DATASET,
     cell,

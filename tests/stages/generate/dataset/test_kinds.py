@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.generate.dataset.choices import read_choice
-from stages.generate.dataset.kinds import (
+from evalcube.stages.generate.dataset.choices import read_choice
+from evalcube.stages.generate.dataset.kinds import (
     READERS,
     Comparison,
     comparable,
@@ -337,7 +337,7 @@ def test_read_choice__tells_options_apart_by_case_only_where_needed() -> None:
 def test_read_choice__every_label_is_read_whatever_the_options(
     options: list[str], frame: str, data: st.DataObject
 ) -> None:
-    from stages.generate.dataset.rows import labels
+    from evalcube.stages.generate.dataset.rows import labels
 
     names = labels(options)
     name = data.draw(st.sampled_from(names))

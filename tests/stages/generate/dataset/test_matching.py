@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from pydantic import ValidationError
 
-from stages.generate import TASKS, Cell, Trial
-from stages.generate.dataset import DatasetParams
-from stages.generate.dataset.matching import GradingContext, judged, load_grader
-from stages.generate.errors import TaskError
+from evalcube.stages.generate import TASKS, Cell, Trial
+from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.generate.dataset.matching import GradingContext, judged, load_grader
+from evalcube.stages.generate.errors import TaskError
 
 DATASET = TASKS["dataset"]
 

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from stages.generate import TaskError
+from evalcube.stages.generate import TaskError
 from tests.stages.generate.dataset.support import cell, trials, write_csv, write_jsonl
 
 ROOT = Path(__file__).parents[4]

@@ -4,8 +4,8 @@ import json
 import threading
 from contextlib import contextmanager
 
-from stages.infer.endpoint import Batching, Endpoint
-from stages.infer.engine import Engine
+from evalcube.stages.infer.endpoint import Batching, Endpoint
+from evalcube.stages.infer.engine import Engine
 from tests.stages.infer.conftest import kinds, wait_until
 
 

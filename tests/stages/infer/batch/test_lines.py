@@ -9,7 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stages.infer.batch.lines import (
+from evalcube.stages.infer.batch.lines import (
     Batch,
     LineSplitter,
     identifier,
@@ -19,16 +19,16 @@ from stages.infer.batch.lines import (
     read_line,
     request_line,
 )
-from stages.infer.batch.note import Note
-from stages.infer.batch.queue import BatchQueue
-from stages.infer.batch.wire import BatchSender
-from stages.infer.coalescing import Block, SharedJob
-from stages.infer.endpoint import Batching, Endpoint
-from stages.infer.jobs import Job, Stats
-from stages.infer.key_mask import KeyMask
-from stages.infer.reply import Reply, RetryClass
-from stages.infer.writer import Writer
-from stages.reply.record import Record
+from evalcube.stages.infer.batch.note import Note
+from evalcube.stages.infer.batch.queue import BatchQueue
+from evalcube.stages.infer.batch.wire import BatchSender
+from evalcube.stages.infer.coalescing import Block, SharedJob
+from evalcube.stages.infer.endpoint import Batching, Endpoint
+from evalcube.stages.infer.jobs import Job, Stats
+from evalcube.stages.infer.key_mask import KeyMask
+from evalcube.stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.writer import Writer
+from evalcube.stages.reply.record import Record
 from tests.stages.infer.batch.batching import Book
 from tests.stages.infer.conftest import Memory
 from tests.waiting import PATIENCE

@@ -6,9 +6,9 @@ import json
 from pathlib import Path
 from typing import Any
 
-from stages.analyze.verdict.rounding import half_away
-from stages.process.assertions import Context, Graded, ToolCall
-from stages.process.assertions.model import layer_of
+from evalcube.stages.analyze.verdict.rounding import half_away
+from evalcube.stages.process.assertions import Context, Graded, ToolCall
+from evalcube.stages.process.assertions.model import layer_of
 
 VECTORS: dict[str, Any] = json.loads(
     (Path(__file__).parents[3] / "data" / "omk_process.json").read_text(encoding="utf-8")

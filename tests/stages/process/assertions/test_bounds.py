@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
-from stages.process.assertions import Context, Graded, evaluate, parse_assertions, patterns, schemas
-from stages.process.assertions.documents import DocumentError, parse_document
-from stages.process.assertions.model import UnmeasuredError
+from evalcube.stages.process.assertions import Context, Graded, evaluate, parse_assertions, patterns, schemas
+from evalcube.stages.process.assertions.documents import DocumentError, parse_document
+from evalcube.stages.process.assertions.model import UnmeasuredError
 
 
 def grade(declared: dict[str, Any], output: str) -> Graded:

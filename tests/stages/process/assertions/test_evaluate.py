@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.assertions import Context, Graded, Hooks, ToolCall, evaluate, parse_assertions
+from evalcube.stages.process.assertions import Context, Graded, Hooks, ToolCall, evaluate, parse_assertions
 from tests.strategies import hostile_text
 
 

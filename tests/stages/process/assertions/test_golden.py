@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stages.analyze.verdict.omk054.summary import composites
-from stages.process.assertions import (
+from evalcube.stages.analyze.verdict.omk054.summary import composites
+from evalcube.stages.process.assertions import (
     DeclarationError,
     Graded,
     LayeredScores,
@@ -16,7 +16,7 @@ from stages.process.assertions import (
     parse_assertions,
     similarity,
 )
-from stages.process.assertions.model import layer_of
+from evalcube.stages.process.assertions.model import layer_of
 from tests.stages.process.assertions.golden import OURS, REFUSED, VECTORS, context_of, graded_of, rounded
 
 

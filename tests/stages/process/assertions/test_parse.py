@@ -9,9 +9,9 @@ import tblib.pickling_support
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.assertions import DeclarationError, Hooks, parse_assertions
-from stages.process.assertions.hooks import installed_hooks
-from stages.process.assertions.model import BEHAVIOR_TYPES, FACT_TYPES, SCORED
+from evalcube.stages.process.assertions import DeclarationError, Hooks, parse_assertions
+from evalcube.stages.process.assertions.hooks import installed_hooks
+from evalcube.stages.process.assertions.model import BEHAVIOR_TYPES, FACT_TYPES, SCORED
 
 # As Dask does: an error is sent with its causes and its context, so these must survive, too.
 tblib.pickling_support.install()

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.process.assertions import Graded, LayeredScores, layered_scores
+from evalcube.stages.process.assertions import Graded, LayeredScores, layered_scores
 
 
 def graded(layer: str | None, *passed: bool, weight: float = 1.0) -> list[Graded]:

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.compare.clusters import overlap_clusters
+from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 
 INTERVALS = st.lists(
     st.tuples(st.integers(0, 8), st.integers(0, 4)).map(lambda pair: (pair[0], pair[0] + pair[1])), max_size=8

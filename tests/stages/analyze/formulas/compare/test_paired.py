@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binomtest, false_discovery_control
 
-from stages.analyze.formulas.compare.paired import compare_pairs, holm, mcnemar, paired_difference
-from stages.reply.status import Status
+from evalcube.stages.analyze.formulas.compare.paired import compare_pairs, holm, mcnemar, paired_difference
+from evalcube.stages.reply.status import Status
 
 R, W, T, M, X = Status.CORRECT, Status.INCORRECT, Status.TRUNCATED, Status.MISSING, Status.TRANSPORT
 

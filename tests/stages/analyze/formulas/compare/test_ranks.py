@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.compare.ranks import rank_intervals
+from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
 
 
 def test_rank_intervals__by_hand():

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.compare.paired import mcnemar, paired_difference
-from stages.analyze.formulas.compare.repeated import design_effect, sign_flip
+from evalcube.stages.analyze.formulas.compare.paired import mcnemar, paired_difference
+from evalcube.stages.analyze.formulas.compare.repeated import design_effect, sign_flip
 
 METHODS = st.sampled_from(["midp", "exact"])
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.special import betainc, betaln, xlogy
 
-from stages.analyze.formulas.compare.winrates import jeffreys, moment_matched, superiority, win_rates
+from evalcube.stages.analyze.formulas.compare.winrates import jeffreys, moment_matched, superiority, win_rates
 
 WHOLE = st.integers(1, 60)
 COUNTS = st.tuples(st.floats(0, 1), st.floats(0.5, 5000)).map(lambda pair: (pair[0] * pair[1], pair[1]))

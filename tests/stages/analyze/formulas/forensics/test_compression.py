@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.forensics.compression import MOMENTS, OUTCOMES, compression, sum_traces
-from stages.reply.status import Status
+from evalcube.stages.analyze.formulas.forensics.compression import MOMENTS, OUTCOMES, compression, sum_traces
+from evalcube.stages.reply.status import Status
 
 
 def draw(seed, shape):

@@ -8,8 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas.forensics.hazard import aalen_johansen, count_ends, kaplan_meier, life_table
-from stages.reply.status import Status
+from evalcube.stages.analyze.formulas.forensics.hazard import (
+    aalen_johansen,
+    count_ends,
+    kaplan_meier,
+    life_table,
+)
+from evalcube.stages.reply.status import Status
 
 STATUS = [1, 1, 0, 1, 2, 0, 1, 2]
 TOKENS = [100, 300, 300, 600, 1024, 700, 200, 1024]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from stages.analyze.formulas.forensics.spectrum import token_spectrum
+from evalcube.stages.analyze.formulas.forensics.spectrum import token_spectrum
 
 
 @pytest.mark.parametrize("period", [4, 10, 32])

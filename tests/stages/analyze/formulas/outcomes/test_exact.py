@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stages.analyze.formulas import outcomes
-from stages.analyze.formulas.outcomes import hypergeometric
-from stages.analyze.formulas.outcomes.counts import Successes
-from stages.analyze.formulas.outcomes.posterior import log_moment, moment_variance
+from evalcube.stages.analyze.formulas import outcomes
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric
+from evalcube.stages.analyze.formulas.outcomes.counts import Successes
+from evalcube.stages.analyze.formulas.outcomes.posterior import log_moment, moment_variance
 from tests.stages.analyze.formulas.outcomes import exact
 
 POWERS = st.sampled_from([0.5, 1.0, 2.0, 7.25, 0.001])

@@ -6,9 +6,9 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from stages.analyze.formulas import outcomes
-from stages.analyze.formulas.outcomes.counts import Successes, categories, successes
-from stages.analyze.formulas.outcomes.table import METRICS, metric_table
+from evalcube.stages.analyze.formulas import outcomes
+from evalcube.stages.analyze.formulas.outcomes.counts import Successes, categories, successes
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS, metric_table
 
 R = np.random.default_rng(0).integers(0, 2, (2000, 37))
 C = np.random.default_rng(1).integers(0, 4, (900, 13))

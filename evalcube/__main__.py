@@ -1,4 +1,4 @@
-"""Where the command line begins: outside of our packages, one of which a folder of the user's may hide."""
+"""Where the command line begins: streams and open files are in order before anything else is imported."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _FEWEST_FILES, _ENOUGH_FILES = 32, 65_536
 
 
 def main() -> None:
-    """Run the command line; if a module of the user's hides one of ours, say so, with exit code 2."""
+    """Run the command line."""
     _open_standard_streams()
     files = _most_open_files()
     if files < _FEWEST_FILES:
@@ -21,12 +21,7 @@ def main() -> None:
             " limit (`ulimit -n`)\n"
         )
         sys.exit(2)
-    try:
-        import evalcube  # noqa: F401 - it looks for such modules
-    except ImportError as error:
-        sys.stderr.write(f"evalcube: {error}\n")
-        sys.exit(2)
-    from flows.cli import main as run
+    from evalcube.flows.cli import main as run
 
     run()
 

@@ -1,13 +1,11 @@
-"""The public face: ``import evalcube as ec``. ``evalcube.pyi`` lists its names, which are imported when first used."""
+"""The public face: ``import evalcube as ec``. ``__init__.pyi`` lists its names, which are imported when first used."""
 
 from __future__ import annotations
 
-import os
 from functools import cache
 from importlib import import_module
-from importlib.util import find_spec
 
-_PACKAGES = ("flows", "stages", "storage", "deploy")
+__version__ = "0.1.0"
 
 
 class EvalcubeError(Exception):
@@ -19,8 +17,8 @@ class EvalcubeError(Exception):
         ├── ConfigError       a config with problems, all of them at once
         ├── TemplateError     a prompt template that does not compile or renders no messages
         ├── SweepError        a sweep that cannot run, or a cube that cannot be read, as asked
-        ├── StorageError      a cube or cache that cannot be opened, read or written; see `storage.errors`
-        ├── DeployError       a cluster or model server that did not start, answer or stop; see `deploy.errors`
+        ├── StorageError      a cube or cache that cannot be opened, read or written; see `evalcube.storage.errors`
+        ├── DeployError       a cluster or model server that did not start, answer or stop; see `evalcube.deploy.errors`
         ├── TaskError         a task, its params or a plugin; also a ValueError
         └── InferenceError    an endpoint that cannot be asked as configured
 
@@ -41,36 +39,9 @@ class EvalcubeError(Exception):
         return f"{self.message}. {self.remedy}" if self.remedy else self.message
 
 
-def _refuse_what_hides_us() -> None:
-    """Raise an ImportError if a module of the user's would be imported in the place of one of our packages.
-
-    Their names are common, and the current directory and PYTHONPATH come before what is installed: what followed
-    would be a traceback about a module that is missing in a package that is not ours.
-    """
-    here = os.path.dirname(os.path.realpath(__file__))  # noqa: PTH120 - pathlib takes as long as all the rest
-    for name in _PACKAGES:
-        spec = find_spec(name)
-        # A folder without `__init__.py` has no origin, and never wins over a package further down the path.
-        if spec is None or spec.origin is None:
-            continue
-        place = os.path.realpath(spec.origin)
-        if spec.submodule_search_locations is not None:
-            place = os.path.dirname(place)  # noqa: PTH120
-        folder = os.path.dirname(place)  # noqa: PTH120
-        if folder != here:
-            message = (
-                f"'{place}' hides evalcube's own package '{name}'. Rename it, or run Python where '{folder}' is not "
-                f"on its module path, such as from another directory or with another PYTHONPATH"
-            )
-            raise ImportError(message, name=name, path=place)
-
-
-_refuse_what_hides_us()
-
-
 @cache
 def _homes() -> dict[str, tuple[str, str]]:
-    """Public name -> its module and its name there, as `evalcube.pyi` imports them."""
+    """Public name -> its module and its name there, as the stub imports them."""
     import ast
 
     # The loader, not the file system, has the stub where evalcube came as an archive.
@@ -96,7 +67,7 @@ def _names() -> list[str]:
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return _names()
-    # Python itself looks for `__path__` at each `from evalcube import ...`, which must stay cheap.
+    # Python itself looks for names such as `__wrapped__`, which must stay cheap.
     if name.startswith("__") or name not in _homes():
         raise AttributeError(f"module 'evalcube' has no attribute {name!r}")
     module, original = _homes()[name]
