@@ -10,7 +10,7 @@ _LONGEST = 1000
 """Characters of an answer that is looked for."""
 _TAIL = 20_000
 """Characters at the end of a reply in which it is looked for where no place is marked as the answer's."""
-_GAP = r"\s++"
+_GAP = r"(?>\s+)"
 _WHOLE = re.compile(r"[-+]?\d+")
 
 

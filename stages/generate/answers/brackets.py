@@ -21,7 +21,7 @@ _QUIET = " \t*_`$\"'“”‘’«»„,"
 _LATEX_GROUP = re.compile(r"\\(?:text|texttt|textbf|mathrm|mathtt|mathbf|verb)\s{0,3}\{")
 _LATEX_END = re.compile(r"\\[)\]]|\$")
 _FENCE = re.compile(r"^[ \t]{0,8}```\w{0,12}$", re.MULTILINE)
-_CLOSERS = re.compile(r"[)\]}>](?:[ \t,]{0,3}[)\]}>])*+")
+_CLOSERS = re.compile(r"[)\]}>](?>(?:[ \t,]{0,3}[)\]}>])*)")
 _PAIRS = {"<": ">", "(": ")", "[": "]", "{": "}"}
 LINE = 1000
 """Characters of a line that are read."""
@@ -29,8 +29,8 @@ _ANNOUNCED = re.compile(
     r"(?:[:=→]|\b(?:is|are|sequence|string|brackets?|order|simply|just|therefore|thus))[\s*_`$\"'“‘]{0,6}[)\]}>]",
     re.IGNORECASE,
 )
-_RUN = re.compile(r"(?<![^\s*_`\"'“‘|/(:])([)\]}>](?:[ \t,]?[)\]}>])*+)")
-_ALONE = re.compile(r"(?<!\S)[*_`\"'“‘]{0,4}([)\]}>](?:[ \t,]?[)\]}>])*+)(?=[*_`\"'”’.!]{0,6}(?:\s|$))")
+_RUN = re.compile(r"(?<![^\s*_`\"'“‘|/(:])([)\]}>](?>(?:[ \t,]?[)\]}>])*))")
+_ALONE = re.compile(r"(?<!\S)[*_`\"'“‘]{0,4}([)\]}>](?>(?:[ \t,]?[)\]}>])*))(?=[*_`\"'”’.!]{0,6}(?:\s|$))")
 
 
 def closing_brackets(text: str) -> str | None:

@@ -9,7 +9,7 @@ from datetime import date
 from evalcube.stages.generate.answers.values import Form, Mention, read_value
 
 MONTHS = "January February March April May June July August September October November December".split()
-_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)[a-z]{0,7}+\.?"
+_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?>[a-z]{0,7})\.?"
 _DAY = r"[0-3]?[0-9]"
 _DATE = re.compile(
     rf"(?<![\w./-])(?:"

@@ -40,14 +40,14 @@ def _lines(text: str) -> list[str]:
 
 # ---- words
 
-_WORD = r"[^\W\d_]++(?:['’-][^\W\d_]++)*+"
-_OPEN = r"[ *_`$\"'(\[{\\<“”‘’«„]*+"
-_CLOSE = r"[*_`$\"')\]}\\”’“»]*+"
+_WORD = r"(?>[^\W\d_]+)(?>(?:['’-](?>[^\W\d_]+))*)"
+_OPEN = r"(?>[ *_`$\"'(\[{\\<“”‘’«„]*)"
+_CLOSE = r"(?>[*_`$\"')\]}\\”’“»]*)"
 _BETWEEN = re.compile(
     rf"{_CLOSE}(?: ?(?:[,;|/>→⇒·•<]|->|=>) ?(?:and\b|&|or\b)? ?| (?:and|&|or) )(?:\(?[0-9]{{1,3}}[.)] ?)?{_OPEN}"
     rf"|{_CLOSE} \(?[0-9]{{1,3}}[.)] {_OPEN}"
 )
-_RUN = re.compile(rf"(?<![^\W_]){_WORD}(?:(?:{_BETWEEN.pattern}){_WORD})*+")
+_RUN = re.compile(rf"(?<![^\W_]){_WORD}(?>(?:(?:{_BETWEEN.pattern}){_WORD})*)")
 _ITEM = re.compile(_WORD)
 _OR = re.compile(r"\b(?:or)\b|[^\W_] ?/ ?[^\W_]", re.IGNORECASE)
 _PROSE = frozenset(
@@ -57,10 +57,10 @@ _PROSE = frozenset(
 _HOLDER = re.compile(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
 """What the prompts have in the list's place."""
 _LEADS = re.compile(
-    r"(?:[:=→⇒]|->|=>|\b(?:is|are|as follows|gives|get|becomes?|be|follow|reads?|yields?))[\s\"'`*_:$(\[{<“]*+$",
+    r"(?:[:=→⇒]|->|=>|\b(?:is|are|as follows|gives|get|becomes?|be|follow|reads?|yields?))(?>[\s\"'`*_:$(\[{<“]*)$",
     re.IGNORECASE,
 )
-_LINE_END = re.compile(rf"{_CLOSE}[.!;:…]*+[\s*_`\"'✓✅☑)\]}}>]*+$")
+_LINE_END = re.compile(rf"{_CLOSE}(?>[.!;:…]*)(?>[\s*_`\"'✓✅☑)\]}}>]*)$")
 
 
 def word_list(text: str) -> str | None:
@@ -214,8 +214,12 @@ def _words_at_end(lines: Sequence[str]) -> list[str] | None:
 
 # ---- integers
 
-_PLAIN = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++(?:[_'’][0-9]{3})*+)(?:\.0++)?+(?!\w|\.[0-9])")
-_GROUPED = re.compile(r"(?<![\w.])(?<!\w-)([-+]?)([0-9]++(?:[,_'’][0-9]{3})*+)(?:\.0++)?+(?!\w|\.[0-9])")
+_PLAIN = re.compile(
+    r"(?<![\w.])(?<!\w-)([-+]?)((?>[0-9]+)(?>(?:[_'’][0-9]{3})*))(?>(?:\.(?>0+))?)(?!\w|\.[0-9])"
+)
+_GROUPED = re.compile(
+    r"(?<![\w.])(?<!\w-)([-+]?)((?>[0-9]+)(?>(?:[,_'’][0-9]{3})*))(?>(?:\.(?>0+))?)(?!\w|\.[0-9])"
+)
 _SPACED_COMMA = re.compile(r"[,;] ")
 _GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then)[ *_`$]{1,4})?|[ *_`$]{0,4}->[ *_`$]{0,4}")
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)")
@@ -230,7 +234,7 @@ _ONE_INTEGER = re.compile(r"\W*[0-9,.]+\W*")
 _COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) $", re.IGNORECASE)
 _SPELLED = re.compile(rf"(?<![\w-])(?:(minus|negative) )?({'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
 _NAMED_WORDS = re.compile(
-    rf"[\s,;.*_`\"'()\[\]]*+(?:(?:{'|'.join(WORDS)}|and|minus|negative|the|it|is|terms?|next|are)(?![\w-])[\s,;.:*_`\"'()\[\]]*+)++",
+    rf"(?>[\s,;.*_`\"'()\[\]]*)(?>(?:(?:{'|'.join(WORDS)}|and|minus|negative|the|it|is|terms?|next|are)(?![\w-])(?>[\s,;.:*_`\"'()\[\]]*))+)",
     re.IGNORECASE,
 )
 

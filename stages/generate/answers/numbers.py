@@ -12,13 +12,15 @@ WORDS = "zero one two three four five six seven eight nine ten eleven twelve".sp
 _SPACES = "\u00a0\u2009\u202f"
 _NUMBER = re.compile(
     r"(?<![\w.])(?<![A-Za-z]-)(?<![0-9][:/])(?:(?<![\w)\]}-])(?<![0-9)\]}] )(?P<sign>[-+]|\A[-+] |negative |minus ))?"
-    rf"(?:(?P<digits>[0-9]{{1,3}}(?: [0-9]{{3}}(?![0-9,._]))++(?:\.0++)?+"
-    rf"|[0-9]++(?:[.,_'’{_SPACES}][0-9]++)*+)(?![\w^])"
+    rf"(?:(?P<digits>[0-9]{{1,3}}(?>(?: [0-9]{{3}}(?![0-9,._]))+)(?>(?:\.(?>0+))?)"
+    rf"|(?>[0-9]+)(?>(?:[.,_'’{_SPACES}](?>[0-9]+))*))(?![\w^])"
     rf"|(?P<word>{'|'.join(WORDS)})(?![\w-]))",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"[0-9]++(?:\.0++)?+")
-_THOUSANDS = re.compile(rf"[0-9]{{1,3}}(?:([,_'’ {_SPACES}])[0-9]{{3}})(?:\1[0-9]{{3}})*+(?:\.0++)?+")
+_PLAIN = re.compile(r"(?>[0-9]+)(?>(?:\.(?>0+))?)")
+_THOUSANDS = re.compile(
+    rf"[0-9]{{1,3}}(?:([,_'’ {_SPACES}])[0-9]{{3}})(?>(?:\1[0-9]{{3}})*)(?>(?:\.(?>0+))?)"
+)
 
 
 class _Integers(Form):

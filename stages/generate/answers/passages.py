@@ -67,7 +67,7 @@ _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&nbsp;": " ", "&#39;": "'
 _ENTITY = re.compile("|".join(_ENTITIES))
 _LATEX_TEXT = re.compile(
     r"\\(?:text|textbf|textit|texttt|textrm|textsf|mathrm|mathbf|mathit|mathtt|mathsf|operatorname|emph|mbox|underline)"
-    r"\s{0,3}\{([^{}\\]*+)\}"
+    r"\s{0,3}\{((?>[^{}\\]*))\}"
 )
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
@@ -116,8 +116,8 @@ _NAMED_TAG = re.compile(r"<(?:final[_ -]?)?(?:result|solution|output|final)>", r
 _HEAD = 60
 """Characters before the word "answer" in which its line begins, where that is an asked form."""
 _BEFORE = re.compile(
-    r"[\W_\d]*+(?:(?:so|thus|hence|therefore|then|and|okay|ok|my|our|the|final|correct|short|right|overall|here|is|"
-    r"full|complete|question|exact)(?![^\W_])[\W_]*+)*+",
+    r"(?>[\W_\d]*)(?>(?:(?:so|thus|hence|therefore|then|and|okay|ok|my|our|the|final|correct|short|right|overall|here|is|"
+    r"full|complete|question|exact)(?![^\W_])(?>[\W_]*))*)",
     re.IGNORECASE,
 )
 _AFTER_ASKED = re.compile(
@@ -147,7 +147,7 @@ _IS_THE = re.compile(
     re.IGNORECASE,
 )
 _NO_SUBJECT = re.compile(
-    r"[\W_]*+(?:so |and |now )?(?:here|this|that|what|it|below|following|which|there)?", re.IGNORECASE
+    r"(?>[\W_]*)(?:so |and |now )?(?:here|this|that|what|it|below|following|which|there)?", re.IGNORECASE
 )
 _LONGEST_SUBJECT = 3000
 _FIELD_BEFORE = re.compile(r"[\"'](?:\w{1,20}[_ -])?$")
@@ -303,7 +303,7 @@ def _field(tail: str) -> str:
     try:
         value, end = _DECODER.raw_decode(tail)
     except (ValueError, RecursionError):
-        quoted = re.match(r"'([^'\n]*+)'", tail)
+        quoted = re.match(r"'((?>[^'\n]*))'", tail)
         return quoted[1] if quoted else tail.split("\n", 1)[0].rstrip(" \t,}")
     return value if isinstance(value, str) else tail[:end]
 
@@ -320,10 +320,10 @@ def in_box(tail: str) -> str:
 
 # ---- places without a mark
 
-_FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)[^\n]*+\n){1,200}?)[ \t]*```")
+_FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 _CHATTER = re.compile(
-    r"[\W_]*+(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please|happy to|glad|note\b|"
+    r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please|happy to|glad|note\b|"
     r"is there anything|"
     r"would you|do you|if you|you can|this took|have a|confiden\w{1,4}|certainty|"
     r"i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)|"

@@ -81,8 +81,8 @@ _OPERATOR = re.compile(
     re.IGNORECASE,
 )
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
-_LINE_END = re.compile(r"[^\w?]*+$")
-_WEAK_END = re.compile(r"[\"'`*_$”’})\]\\>|\s]*+(?:$|[.,;:!(](?!\d)|-{1,3}\s|[^\x00-\x7f\w])")
+_LINE_END = re.compile(r"(?>[^\w?]*)$")
+_WEAK_END = re.compile(r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(](?!\d)|-{1,3}\s|[^\x00-\x7f\w])")
 _WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
 
 

@@ -26,8 +26,8 @@ _FILLER = any_of(
 )
 _DATED = f"on(?= (?:the |{any_of(_DAY)}|{any_of(_MONTH)}|[0-9]))"
 LEAD = re.compile(
-    rf"[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!-]*+"
-    rf"(?:(?:{_FILLER}|{any_of(_DAY)}|{_DATED})(?!['’\w-])[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*+){{0,12}}+",
+    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!-]*)"
+    rf"(?>(?:(?:{_FILLER}|{any_of(_DAY)}|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})",
     re.IGNORECASE,
 )
 """What may stand before a value that a line begins with."""
@@ -83,7 +83,7 @@ _OTHER_WORDS = any_of(
     "and & to through until till then else also even either not no oh hm+ if more likely probably it "
     "it['’]s is be the an? option answer just as well but rather position number of"
 )
-_GAP = re.compile(rf"(?:{_QUIET}++|[/|±]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*+", re.IGNORECASE)
+_GAP = re.compile(rf"(?>(?:(?>{_QUIET}+)|[/|±]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)", re.IGNORECASE)
 _GAP_OR = re.compile(rf"\b(?:{_OR})|[/|±]", re.IGNORECASE)
 _GAP_AND = re.compile(r"\band\b|&", re.IGNORECASE)
 _GAP_RANGE = re.compile(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?", re.IGNORECASE)
@@ -109,7 +109,7 @@ REASON = re.compile(
 )
 """Where a sentence turns to the reasons for what it said."""
 _DECLINES = re.compile(
-    r"[\W_]*+(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
+    r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
     + any_of(
         "cannot can't don't isn't unknown unclear undefined undetermined undecidable impossible not_ "
         "none\\b nothing n/a no_idea no_answer unsure sorry unfortunately unable"

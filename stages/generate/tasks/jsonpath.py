@@ -252,12 +252,14 @@ def _meets(member: _Json, step: _Step, *, last: bool) -> bool:
 
 # ---- answers
 
-_ITEM = r"""(?:"[^"\n]*+"|'[^'\n]*+'|[-+]?[0-9]++(?:\.[0-9]++)?+|[A-Za-z]++)(?!\w)"""
-_NUMBER = re.compile(r"[-+]?[0-9]++(?:\.[0-9]++)?+")
+_ITEM = r"""(?:"(?>[^"\n]*)"|'(?>[^'\n]*)'|[-+]?(?>[0-9]+)(?>(?:\.(?>[0-9]+))?)|(?>[A-Za-z]+))(?!\w)"""
+_NUMBER = re.compile(r"[-+]?(?>[0-9]+)(?>(?:\.(?>[0-9]+))?)")
 _ITEMS = re.compile(_ITEM)
 _ARRAY = re.compile(r"[\s*_`$#>(:\"'“]{0,20}\[[^\]\[]{0,3000}\]")
 _QUOTED_ARRAY = re.compile(r"""["'](?=\[)|(?<=\])["']""")
-_VALUE = re.compile(rf"\[\s*+(?:{_ITEM}\s*+(?:,\s*+{_ITEM}\s*+)*+,?\s*+)?+\]|(?<![\w.-]){_ITEM}")
+_VALUE = re.compile(
+    rf"\[(?>\s*)(?>(?:{_ITEM}(?>\s*)(?>(?:,(?>\s*){_ITEM}(?>\s*))*),?(?>\s*))?)\]|(?<![\w.-]){_ITEM}"
+)
 _WORDS = frozenset(ITEMS)
 _LITERALS = {"true": "true", "false": "false", "null": "null", "none": "null"}
 
