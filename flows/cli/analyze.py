@@ -69,7 +69,9 @@ def compression(
 def hazard(
     cube: CubeArgument,
     width: Annotated[int, typer.Option(min=1, help="Tokens in a line of the table.")] = 256,
-    cause: Annotated[str, typer.Option(help="What the drawing shows: right or wrong answers.")] = "right",
+    cause: Annotated[
+        str, typer.Option(help="Whose hazard the drawing shows: right or wrong answers'.")
+    ] = "right",
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,
@@ -133,8 +135,11 @@ def clip(
 def cost(
     cube: CubeArgument,
     against: Annotated[
-        str, typer.Option(help="What the drawing sets the score against: tokens or cost.")
-    ] = "tokens",
+        str | None,
+        typer.Option(
+            help="What the drawing sets the score against: tokens, or cost where all prices are known."
+        ),
+    ] = None,
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,

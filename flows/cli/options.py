@@ -99,8 +99,8 @@ OnlyOption = Annotated[
     typer.Option(
         "--only",
         metavar="NAME=VALUE",
-        help="Ask only this part of the plan now: model=NAME, task=sort,letters or tier=hard. Give it again for more "
-        "conditions; all must hold. The rest stays pending.",
+        help="Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. Give it "
+        "again for more conditions; all must hold. The rest stays pending.",
     ),
 ]
 AskedTrialsOption = Annotated[

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Annotated
 
@@ -27,16 +28,18 @@ from evalcube.flows.cli.options import (
 from evalcube.flows.cli.selecting import cubes_and_models, names_of, part_of, several
 from evalcube.flows.cli.tables import emit, one_form, warn
 
+GroupsOption = Annotated[
+    str,
+    typer.Option(
+        help="What to group by: model, task, tier, a facet, a parameter as param_length, difficulty; several with "
+        "commas."
+    ),
+]
+
 
 def table(
     cube: CubesArgument,
-    by: Annotated[
-        str,
-        typer.Option(
-            help="What to group by: model, task, tier, a facet, a parameter as param_length, difficulty; "
-            "several with commas."
-        ),
-    ] = "model",
+    by: GroupsOption = "model",
     mode: ModeOption = "C_P",
     pooling: PoolingOption = "pooled",
     joint: Annotated[
@@ -221,10 +224,15 @@ def metrics(
             "as NAME_ci with an interval.",
         ),
     ] = "pass_at_k,pass_hat_k,maj_at_k",
-    by: Annotated[str, typer.Option(help="model, or model by task or tier.")] = "model",
-    tau: Annotated[
-        float, typer.Option(min=0.0, max=1.0, help="Share of right draws that g_pass_at_k_tau asks for.")
-    ] = 0.5,
+    by: GroupsOption = "model",
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            help="An argument of the metrics, such as tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, "
+            "weights=0.2,0.8; may be given again.",
+        ),
+    ] = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
@@ -244,7 +252,8 @@ def metrics(
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     wanted = names_of(names)
-    opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=by, tau=tau)
+    given = _settings(settings or ())
+    opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=names_of(by), settings=given)
     warn(opened.warnings)
     dims = [str(dim) for dim in found["questions"].dims]
     rows = metric_rows(found, wanted, axes.evaluation_labels(opened.dataset))
@@ -254,10 +263,11 @@ def metrics(
         **several(cube),
         "metrics": wanted,
         "by": dims,
+        "settings": given,
         "selection": opened.selection,
         "rows": rows,
     }
-    sheet = metric_spec(rows, dims, wanted, opened.selection)
+    sheet = metric_spec(rows, dims, wanted, opened.selection, float(given.get("confidence", 0.95)))  # type: ignore[arg-type]  # no list, which the metrics refuse
     if weighing(opened.dataset):
         # A question is what is averaged here, and its point has no weight of its own.
         told = "Every question weighs the same: points that were asked more often than the first plan says weigh more."
@@ -272,6 +282,23 @@ def _numbers(text: str) -> list[int]:
         from evalcube.flows.errors import SweepError
 
         raise SweepError(f"--k: '{text}' is no list of whole numbers", "Write it like 1,4,8") from error
+
+
+def _settings(texts: Sequence[str]) -> dict[str, float | list[float]]:
+    """Arguments of metrics as they were typed: NAME=NUMBER, or NAME=NUMBER,NUMBER,..."""
+    found: dict[str, float | list[float]] = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            numbers = [float(part) for part in names_of(value)]
+            found[name.strip()] = numbers if "," in value else numbers[0]
+        except (ValueError, IndexError) as error:
+            from evalcube.flows.errors import SweepError
+
+            raise SweepError(
+                f"--set: '{text}' sets nothing", "Write it like tau=0.5 or weights=0.2,0.8"
+            ) from error
+    return found
 
 
 COMMANDS = (table, rank, compare, metrics)

@@ -20,6 +20,7 @@ from evalcube.flows.cli.options import (
     QuietOption,
     SchedulerOption,
     TasksOption,
+    WhereOption,
     WorkersOption,
 )
 from evalcube.flows.cli.running import by_model, subscribers, tell
@@ -54,6 +55,7 @@ def upsample(
     tiers: Annotated[
         list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
     ] = None,
+    where: WhereOption = None,
     config: CubeConfigOption = None,
     endpoints: CubeEndpointsOption = None,
     key_envs: CubeKeysOption = None,
@@ -81,6 +83,7 @@ def upsample(
             models=models or (),
             tasks=tasks or (),
             tiers=tiers or (),
+            where=where or (),
             cube=cube,
             cache=cache,
             scheduler=scheduler,

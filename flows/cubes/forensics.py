@@ -196,7 +196,7 @@ def cost(
     cube: str | Path,
     part: Part | None = None,
     *,
-    against: str = "tokens",
+    against: str | None = None,
     by_task: bool = False,
     plot: Path | None = None,
 ) -> Found:
@@ -209,7 +209,7 @@ def cost(
     part
         Which part of it; default: all of it.
     against
-        What the drawing sets the score against, "tokens" or "cost".
+        What the drawing sets the score against, "tokens" or "cost"; default: cost where all prices are known.
     by_task
         Tell tasks apart.
     plot
@@ -226,7 +226,8 @@ def cost(
         As `evalcube.flows.cubes.selection.open_part`; also if the picture cannot be made.
     """
     check_picture(plot)
-    checked_option("against", against, ("tokens", "cost"))
+    if against is not None:
+        checked_option("against", against, ("tokens", "cost"))
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     board = leaderboard_of(opened)
@@ -241,6 +242,8 @@ def cost(
             "No price is known: give `prices` in the config and run it again; nothing is asked twice.",
         )
     if plot is not None:
+        if against is None:
+            against = "tokens" if any(math.isnan(row.cost) for row in front) else "cost"
         named = [replace(row, model_name=label) for row, label in zip(front, label_rows(board), strict=True)]
         write_picture(plot, figures.pareto_figure(named, against=against))
     return opened, table_specs.cost_spec(rows, _groups(by_task=by_task), notes), rows

@@ -13,9 +13,9 @@ import xarray as xr
 
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.cubes.design import with_design
-from evalcube.flows.cubes.filters import Where, checked_where
 from evalcube.flows.errors import SweepError, need_addresses, no_bare_text, told
 from evalcube.flows.plan.engines import origins_of, read_engines
+from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.records import priced_models, read_notes
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.plan.unnamed import noted_unnamed

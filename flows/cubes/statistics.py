@@ -5,19 +5,19 @@ from __future__ import annotations
 import json
 import math
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import get_args
 
 import xarray as xr
 
-from evalcube.flows.cubes.filters import checked_names
 from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
 from evalcube.flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
 from evalcube.flows.cubes.sides import evaluation_place, full_labels
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
-from evalcube.stages.analyze.formulas.outcomes.table import METRICS, Options
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.aggregate import Pooling
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
@@ -26,6 +26,9 @@ from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
+
+_EXAMPLES = {"tau": "0.5", "weights": "0.2,0.3,0.5"}
+"""Of settings without which a metric means nothing."""
 
 
 def leaderboard(
@@ -309,9 +312,8 @@ def metrics(
     *,
     names: Sequence[str] = ("pass_at_k", "pass_hat_k", "maj_at_k"),
     k: Sequence[int] = (),
-    by: str = "model",
-    tau: float = 0.5,
-    options: Options | None = None,
+    by: Sequence[str] = ("model",),
+    settings: Mapping[str, object] | None = None,
 ) -> tuple[OpenPart, xr.Dataset]:
     """Metrics of repeated answers, the repeats of a question being its samples.
 
@@ -326,11 +328,10 @@ def metrics(
     k
         Numbers of draws; default powers of two up to the number of repeats.
     by
-        "model", or "task" or "tier" as well.
-    tau
-        Share of right draws, from 0 to 1, that g_pass_at_k_tau asks for.
-    options
-        Further arguments by metric.
+        Coordinates to group by; facets and parameters also by their plain names.
+    settings
+        Arguments of the metrics by name, such as ``{"tau": 0.5, "confidence": 0.9, "weights": [0.5, 0.5]}``; each goes
+        to all metrics that take it.
 
     Returns
     -------
@@ -340,15 +341,16 @@ def metrics(
     Raises
     ------
     StorageError, SweepError
-        As `open_part`; also if a metric is unknown or k exceeds the number of repeats.
+        As `open_part`; also if a metric or a setting is unknown, or k exceeds the number of repeats.
     """
-    no_bare_text(names=names)
+    no_bare_text(names=names, by=by)
     if not names:
         raise SweepError("`names`: nothing is named", "Give names such as pass_at_k,pass_hat_k")
     for name in names:
         checked_option("names", name, list(METRICS))
-    checked_option("by", by, ("model", "task", "tier"))
+    options = _metric_options(names, settings or {})
     opened = open_part(cube, part)
+    groups = checked_names(by, keys(opened.dataset), "by")
     samples = opened.dataset.sizes["repeat"]
     draws = list(k) or [2**power for power in range(samples.bit_length())]
     over = [number for number in draws if number > samples or number < 1]
@@ -359,17 +361,30 @@ def metrics(
             if over[0] > 0
             else "Give whole numbers from 1",
         )
-    given = {name: {"tau": tau} for name in names if METRICS[name].required == "tau"} | dict(options or {})
+    with refused():
+        found = cube_outcome_metrics(opened.dataset, list(names), draws, by=groups, options=options)
+    return opened, found
+
+
+def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """The settings that each metric takes, by metric; every setting is taken by one, and none lacks what it needs."""
+    takes = {name: METRICS[name].settings for name in names}
+    for setting in settings:
+        if not any(setting in known for known in takes.values()):
+            there = ", ".join(sorted({one for known in takes.values() for one in known})) or "none"
+            raise SweepError(f"`settings`: no metric asked for takes '{setting}'", f"There are: {there}")
+    options = {
+        name: {setting: value for setting, value in settings.items() if setting in known}
+        for name, known in takes.items()
+    }
     for name in names:
         needed = METRICS[name].required
-        if needed and needed not in given.get(name, {}):
+        if needed and needed not in settings:
             raise SweepError(
-                f"`names`: {name} needs `{needed}`, which the command line cannot take",
-                f"Give it in Python, as in options={{'{name}': {{'{needed}': ...}}}}",
+                f"`names`: {name} needs the setting `{needed}`",
+                f"Give it, as in {needed}={_EXAMPLES[needed]}",
             )
-    with refused():
-        found = cube_outcome_metrics(opened.dataset, list(names), draws, by=by, options=given)  # type: ignore[arg-type]
-    return opened, found
+    return {name: given for name, given in options.items() if given}
 
 
 def _asking_more(cube: CubeLike, repeats: int) -> str:

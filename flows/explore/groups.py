@@ -7,7 +7,6 @@ from collections.abc import Iterable
 import numpy as np
 import xarray as xr
 
-from evalcube.flows.cubes.filters import checked_names
 from evalcube.flows.cubes.selection import refused
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.endpoint import Endpoint, Json
@@ -16,6 +15,7 @@ from evalcube.flows.explore.overview import overview
 from evalcube.flows.explore.query import Query
 from evalcube.flows.explore.ranking import parts
 from evalcube.flows.explore.uncounted import uncounted
+from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.aggregate import aggregate

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.sampling import Fixed, Sampling, Selection, as_configured
@@ -35,7 +34,7 @@ class Only:
         Parameters
         ----------
         conditions
-            Texts ``NAME=VALUE,VALUE`` with the names model, task and tier, each once; all have to hold.
+            Texts ``NAME=VALUE``, as `--where` of readers takes them, each name once; all have to hold.
         trials
             ``A:B`` for the trials from A to B - 1, counted from 0, or ``B`` for the first B.
 
@@ -47,15 +46,17 @@ class Only:
         if not conditions and trials is None:
             return None
         chosen: dict[str, tuple[str, ...]] = {}
+        others = []
         for text in conditions:
             name, values = _condition(text)
-            if name in chosen:
-                raise SweepError(
-                    f"`only`: '{name[:-1]}' is given twice", f"Give all at once: {name[:-1]}=one,two"
-                )
-            chosen[name] = values
+            if name not in _NAMES:
+                others.append(text)
+                continue
+            if _NAMES[name] in chosen:
+                raise SweepError(f"`only`: '{name}' is given twice", f"Give all at once: {name}=one,two")
+            chosen[_NAMES[name]] = values
         first, last = (0, None) if trials is None else _trials(trials)
-        return cls(Selection(**chosen, parameter="only"), first, last)
+        return cls(Selection(**chosen, where=tuple(others), parameter="only"), first, last)
 
     def sampling(self, config: SweepConfig) -> Sampling:
         """How far the cells of the part are measured.
@@ -89,13 +90,7 @@ def _condition(text: str) -> tuple[str, tuple[str, ...]]:
     values = tuple(part.strip() for part in value.split(",") if part.strip())
     if not sign or not values:
         raise SweepError(f"`only`: '{text}' is no NAME=VALUE", "Write it like model=gpt or task=sort,letters")
-    if name not in _NAMES:
-        near = close_name(name, list(_NAMES))
-        raise SweepError(
-            f"`only`: there is no '{name}'",
-            f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(_NAMES)}",
-        )
-    return _NAMES[name], values
+    return name, values
 
 
 def _trials(text: str) -> tuple[int, int]:

@@ -31,6 +31,8 @@ class Selection:
     """Labels of models or of evaluations."""
     tasks: tuple[str, ...] = ()
     tiers: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    """Further conditions ``NAME=VALUE`` on evaluations and points, as readers of cubes take them; all have to hold."""
     parameter: str = ""
     """The parameter that has all of them, for messages; empty if each has one of its own."""
 
@@ -53,12 +55,27 @@ class Selection:
         member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
         # What the config does not name is not asked, although the cube has it.
         chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None]) & named
+        if self.where:
+            chosen &= self._fulfilling(plan)
         if not chosen.any():
+            said = " and ".join(
+                (*(", ".join(names) for names in (self.models, self.tasks, self.tiers) if names), *self.where)
+            )
             raise SweepError(
-                f"no point of {', '.join(self.tasks)} is in {', '.join(self.tiers)}",
+                f"nothing is selected: no point has all of {said}",
                 "`evalcube plan` shows the points of each task and tier",
             )
         return chosen
+
+    def _fulfilling(self, plan: Plan) -> npt.NDArray[np.bool_]:
+        """Which cells fulfil the conditions of `where`."""
+        from evalcube.flows.plan.filters import cells_of  # with xarray, which takes a while
+
+        parameter = self.parameter or "where"
+        try:
+            return cells_of(plan, self.where)
+        except SweepError as error:
+            raise SweepError(error.message.replace("`where`", f"`{parameter}`"), error.remedy) from error
 
     def _said(self, kind: str) -> str:
         return f"`{self.parameter}`: {kind}" if self.parameter else f"`{kind}s`:"

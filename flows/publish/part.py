@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.cubes.design import with_design
-from evalcube.flows.cubes.filters import checked_where
 from evalcube.flows.cubes.selection import refused
+from evalcube.flows.plan.filters import checked_where
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.spec import Spec, parse_spec
 from evalcube.flows.plan.targets import IntArray, SampleTargets

@@ -10,7 +10,7 @@ from typing import Any, get_args
 from evalcube.deploy.clusters import Cluster
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.precision import LEVELS, Precision
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.plan.acting import acting_config, what_is_asked
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.records import read_notes
@@ -35,6 +35,7 @@ def upsample(
     models: Sequence[str] = (),
     tasks: Sequence[str] = (),
     tiers: Sequence[str] = (),
+    where: Sequence[str] = (),
     cube: str | Path | None = None,
     cache: str | Path | None = None,
     scheduler: str | None = None,
@@ -63,6 +64,8 @@ def upsample(
         ``intervals`` most; what the cube has is the guide.
     models, tasks, tiers
         Names of what is selected; empty means all.
+    where
+        Further conditions ``NAME=VALUE`` on evaluations and points, such as ``param_length=8..`` or ``family=a``.
     cube, cache, scheduler, workers, cluster, subscribers
         As for `run`.
     config
@@ -93,11 +96,12 @@ def upsample(
     if len(given) > 1 or (budget is not None and repeats is not None):
         others = ", ".join([*given, *(["`repeats`"] if repeats is not None else [])])
         raise SweepError(f"{others} exclude each other", "Give one of them")
+    no_bare_text(models=models, tasks=tasks, tiers=tiers, where=where)
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(
         source, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
     )
-    selection = Selection(tuple(models), tuple(tasks), tuple(tiers))
+    selection = Selection(tuple(models), tuple(tasks), tuple(tiers), tuple(where))
     sampling: Sampling = Fixed(trials, repeats, selection)
     if precision is not None:
         sampling = Adaptive.of(_named(precision), repeats or 1, selection)

@@ -42,7 +42,7 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
     measured: dict[str, object] = {}
     if not where:
         return (), measured
-    from evalcube.flows.cubes.filters import (  # with xarray, which takes a while
+    from evalcube.flows.plan.filters import (  # with xarray, which takes a while
         read_condition,
         split_condition,
     )
@@ -91,7 +91,7 @@ class OpenCube:
     address
         Of the cube.
     where
-        objects on models and points, as `evalcube.flows.cubes.filters.checked_where` takes them.
+        objects on models and points, as `evalcube.flows.plan.filters.checked_where` takes them.
     cache
         Address of the response cache, or several; default: the one at hand.
 
@@ -121,8 +121,8 @@ class OpenCube:
 
     def _select(self, where: Any) -> None:  # noqa: ANN401
         from evalcube.flows.cubes.design import with_design  # with xarray, which takes a while
-        from evalcube.flows.cubes.filters import checked_where
         from evalcube.flows.cubes.selection import refused
+        from evalcube.flows.plan.filters import checked_where
         from evalcube.stages.analyze.labelled.selection import keys, select
 
         dataset = with_design(self.cube.summary())

@@ -7,9 +7,9 @@ select them first: ``ds.isel(repeat=slice(0, 4))``.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -84,9 +84,14 @@ def outcome_metrics(
     counts = _question_counts(array, finished, sample, table.top_category(w))
     others = [dim for dim in counts.dims if dim not in (*questions, "category")]
     counts = counts.transpose(*others, *questions, "category").compute()
-    return _evaluate(
-        counts, others, list(questions), member, _Request(names, table.draws_list(k), w, options)
-    )
+    extra = [dim for dim in member.dims if dim not in questions] if member is not None else []
+    flat = counts.values.reshape(*(counts.sizes[dim] for dim in others), -1, counts.sizes["category"])
+    masks = _masks(counts, list(questions), member, extra)
+    shape = flat.shape[:-2] + masks.shape[:-1]
+    rows = ((place, flat[place[: len(others)]][masks[place[len(others) :]]]) for place in np.ndindex(*shape))
+    dims = (*others, *extra)
+    found = _evaluate(rows, shape, dims, _Request(names, table.draws_list(k), w, options))
+    return found.assign_coords(_coordinates((counts, member), dims))
 
 
 def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
@@ -122,10 +127,10 @@ def cube_outcome_metrics(
     metrics: Sequence[str] | None = None,
     k: int | Sequence[int] = 1,
     *,
-    by: Literal["model", "task", "tier"] = "tier",
+    by: str | Sequence[str] = ("model", "tier"),
     options: table.Options | None = None,
 ) -> xr.Dataset:
-    """Metrics of a cube per model, or per model and task or tier; a question's samples are its repeats.
+    """Metrics of any groups of a cube's questions; a question's samples are its repeats.
 
     Parameters
     ----------
@@ -134,27 +139,53 @@ def cube_outcome_metrics(
     metrics, k, options
         As for `outcome_metrics`.
     by
-        "model", or "task" or "tier" for each of them too.
+        Names to group by, as for `evalcube.stages.analyze.labelled.aggregate.aggregate`: model, task, tier, facets,
+        parameters. Questions of several models in one group count for each model.
 
     Returns
     -------
     Dataset
-        As of `outcome_metrics`, by model and `by`.
+        As of `outcome_metrics`, along the names of `by`, models first.
 
     Raises
     ------
     ValueError
-        If `by` is none of these or ``status`` is missing, and as the metrics do.
+        If `by` has an unknown name or ``status`` is missing, and as the metrics do.
     """
-    if by not in ("model", "task", "tier"):
-        raise ValueError(f"`by` must be 'model', 'task' or 'tier', got {by!r}")
+    from evalcube.stages.analyze.labelled import selection  # with xarray, which plain arrays do without
+
+    known = selection.keys(ds)
+    by = [by] if isinstance(by, str) else list(by)
+    for name in by:
+        selection.known(known, name, "by")
+    wanted = _Request(table.selected(metrics, None, options), table.draws_list(k), None, options)
     outcomes, finished = cube_outcomes(ds)
-    questions = ("params", "trial") if by == "task" else ("task", "params", "trial")
-    member = ds["in_tier"].astype(bool) if by == "tier" else None
-    result: xr.Dataset = outcome_metrics(
-        outcomes, metrics, k, questions=questions, finished=finished, member=member, options=options
+    counts = _question_counts(outcomes, finished, "repeat", table.top_category(None))
+    values = counts.transpose("model", "task", "params", "trial", "category").compute().values
+    values = values.reshape(values.shape[0], -1, *values.shape[3:])
+    chosen = selection.select(ds, None, known)
+    models, cells = (
+        selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
     )
-    return result
+    rows = (
+        ((*outer, *inner), values[np.ix_(some, points)].reshape(-1, values.shape[-1]))
+        for outer, some in models.members()
+        for inner, points in cells.members()
+    )
+    result = _evaluate(rows, models.shape + cells.shape, (*models.names, *cells.names), wanted)
+    levels = dict(zip((*models.names, *cells.names), (*models.levels, *cells.levels), strict=True))
+    return result.assign_coords(levels | _labels_of_models(ds, models.names))
+
+
+def _labels_of_models(ds: xr.Dataset, names: Sequence[str]) -> dict[Any, Any]:
+    """Coordinates along ``model``, where each is a group of its own; its index is none of them."""
+    if "model" not in names:
+        return {}
+    return {
+        name: values.variable
+        for name, values in ds.coords.items()
+        if values.dims == ("model",) and name != "model"
+    }
 
 
 @dataclass(frozen=True)
@@ -207,36 +238,30 @@ def _count_block(block: NDArray[Any], there: NDArray[np.bool_], top: int) -> Int
 
 
 def _evaluate(
-    counts: xr.DataArray,
-    others: list[Any],
-    questions: list[str],
-    member: xr.DataArray | None,
+    groups: Iterable[tuple[tuple[int, ...], Integers]],
+    shape: tuple[int, ...],
+    dims: Sequence[Any],
     wanted: _Request,
 ) -> xr.Dataset:
+    """The metrics of each group of questions, given with its place."""
     import xarray as xr
 
-    extra = [dim for dim in member.dims if dim not in questions] if member is not None else []
-    flat = counts.values.reshape(*(counts.sizes[dim] for dim in others), -1, counts.sizes["category"])
-    masks = _masks(counts, questions, member, extra)
-    shape = flat.shape[:-2] + masks.shape[:-1]
     found = {
         key: np.full((*shape, len(wanted.draws)) if table.METRICS[name].takes_k else shape, np.nan)
         for key, name, _ in wanted.variables()
     }
     used, incomplete = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    for place in np.ndindex(*shape):
-        rows = flat[place[: len(others)]][masks[place[len(others) :]]]
+    for place, rows in groups:
         complete = rows[rows[:, 0] >= 0]
         used[place], incomplete[place] = len(complete), (rows[:, 0] == _UNFINISHED).sum()
         if len(complete):
             _fill(found, place, complete, wanted)
-    dims = (*others, *extra)
     variables: dict[str, Any] = {
-        key: ((*dims, "k") if table.METRICS[name].takes_k else dims, found[key])
+        key: ((*dims, "k") if table.METRICS[name].takes_k else tuple(dims), found[key])
         for key, name, _ in wanted.variables()
     }
-    variables |= {"questions": (dims, used), "questions_incomplete": (dims, incomplete)}
-    return xr.Dataset(variables, coords={"k": wanted.draws} | _coordinates((counts, member), dims))
+    variables |= {"questions": (tuple(dims), used), "questions_incomplete": (tuple(dims), incomplete)}
+    return xr.Dataset(variables, coords={"k": wanted.draws})
 
 
 def _coordinates(sources: tuple[xr.DataArray | None, ...], dims: tuple[Any, ...]) -> dict[Any, Any]:

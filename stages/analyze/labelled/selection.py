@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +64,12 @@ class Groups:
     def shape(self) -> tuple[int, ...]:
         """Number of levels of each name."""
         return tuple(len(level) for level in self.levels)
+
+    def members(self) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp]]]:
+        """The place of each group, with the indices of its members."""
+        for number, place in enumerate(np.ndindex(*self.shape)):
+            start, end = self.matrix.indptr[number : number + 2]
+            yield place, self.matrix.indices[start:end]
 
     def sums(self, values: NDArray[np.float64]) -> NDArray[np.float64]:
         """Sums over the members of each group: (..., models or cells, column) -> (..., one axis a name, column)."""

@@ -55,9 +55,9 @@ class Series:
 
 
 def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "right") -> str:
-    """SVG of the incidence of an end over tokens, a curve with its band for each evaluation.
+    """SVG of hazards over tokens: of the trials still at work, how many end in each bin; a line with its band each.
 
-    Curves are exact at the ends of bins and straight between them.
+    A value stands in the middle of its bin; where no trial is at risk any more, the line ends.
 
     Parameters
     ----------
@@ -68,15 +68,16 @@ def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "righ
     cause
         "right" or "wrong".
     """
-    edges = np.concatenate([[0.0], table["tokens"].values])
-    curves = table["incidence"].sel(cause=cause)
-    series = []
-    for index, name in enumerate(names):
-        bounds = curves.isel(model=index).transpose("bound", "bin").values
-        series.append(
-            Series(name, edges.tolist(), *(np.concatenate([[0.0], part]).tolist() for part in bounds))
-        )
-    return draw(series, x_label="tokens", y_label=f"share of {cause} answers", y_axis=Axis(0.0, 1.0, 0.25))
+    ends = table["tokens"].values
+    middles = (np.concatenate([[0.0], ends[:-1]]) + ends) / 2
+    hazards = table["hazard"].sel(cause=cause)
+    series = [
+        Series(name, middles.tolist(), *hazards.isel(model=index).transpose("bound", "bin").values.tolist())
+        for index, name in enumerate(names)
+    ]
+    width = int(ends[0]) if ends.size else 0
+    label = f"hazard of {cause} answers per {width:,} tokens"
+    return draw(series, x_label="tokens", y_label=label, y_axis=Axis(0.0, 1.0, 0.25))
 
 
 def pareto_figure(rows: Sequence[FrontRow], *, against: str = "tokens") -> str:

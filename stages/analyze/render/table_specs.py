@@ -269,7 +269,11 @@ _INCOMPLETE_QUESTIONS = (
 
 
 def metric_spec(
-    rows: Sequence[PlainRow], by: Sequence[str], names: Sequence[str], selection: str = ""
+    rows: Sequence[PlainRow],
+    by: Sequence[str],
+    names: Sequence[str],
+    selection: str = "",
+    confidence: float = 0.95,
 ) -> TableSpec:
     """Groups, k, and the metrics beside or below each other."""
     wide = len(names) <= _WIDE and all(len(metric_parts(name)) == 1 for name in names)
@@ -282,7 +286,7 @@ def metric_spec(
         columns += [
             Column("metric", lambda row: row["metric"], right=False),
             Column("value", lambda row: number(row["value"], 3)),
-            Column("95 %", lambda row: _numbers(row["lo"], row["hi"], 3)),
+            Column(f"{100 * confidence:g} %", lambda row: _numbers(row["lo"], row["hi"], 3)),
             Column("σ", lambda row: number(row["sigma"], 3), 2),
         ]
     columns.append(Column("questions", lambda row: number(row["questions"]), 1))

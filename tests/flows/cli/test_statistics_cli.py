@@ -147,8 +147,35 @@ def test_metrics__of_repeats(cube):
     assert strong["pass_at_k"] == pytest.approx(strong["pass_hat_k"])
     assert strong["avg_ci_lo"] < strong["pass_at_k"] < strong["avg_ci_hi"]
     assert values["strong", 4]["pass_at_k"] > strong["pass_at_k"] > values["strong", 4]["pass_hat_k"]
-    _, found = metrics(cube, by="tier")
+    _, found = metrics(cube, by=["model", "tier"])
     assert found.sizes == {"model": 3, "tier": 2, "k": 3}
+
+
+def test_metrics__settings_reach_the_metrics_that_take_them(cube, tmp_path):
+    words = (
+        "metrics",
+        cube,
+        "--k",
+        "4",
+        "--metrics",
+        "pass_at_k_ci,threshold_spectrum_at_k",
+        "--by",
+        "family",
+    )
+    wide = document(*words, "--set", "weights=0,0,0,1", "--set", "confidence=0.99")
+    narrow = document(*words, "--set", "weights=1,0,0,0", "--set", "confidence=0.5")
+
+    assert wide["settings"] == {"weights": [0, 0, 0, 1], "confidence": 0.99}
+    for one, other in zip(wide["rows"], narrow["rows"], strict=True):
+        assert (
+            one["pass_at_k_ci_lo"]
+            < other["pass_at_k_ci_lo"]
+            < other["pass_at_k_ci_hi"]
+            < one["pass_at_k_ci_hi"]
+        )
+        assert one["threshold_spectrum_at_k"] < other["threshold_spectrum_at_k"]
+    shown = evalcube(*words, "--set", "weights=0,0,0,1", "--set", "confidence=0.99", cwd=tmp_path)
+    assert "99 %" in shown[1]
 
 
 def test_table__sums_are_those_of_the_cube(cube):
@@ -192,7 +219,13 @@ COMMANDS = {
     "second version": ["leaderboard", "--score", "v2", "--mode", "C_P", "--tier", "easy"],
     "table": ["table", "--by", "model,task,tier"],
     "rank": ["rank"],
-    "metrics": ["metrics", "--metrics", "pass_at_k_ci,g_pass_at_k_tau,mg_pass_at_k,bayes,avg_ci"],
+    "metrics": [
+        "metrics",
+        "--metrics",
+        "pass_at_k_ci,g_pass_at_k_tau,mg_pass_at_k,bayes,avg_ci",
+        "--set",
+        "tau=0.5",
+    ],
     "compression": ["analyze", "compression"],
     "hazard": ["analyze", "hazard", "--width", "100"],
     "clip": ["analyze", "clip", "--limits", "100,400"],
@@ -242,7 +275,9 @@ MISTAKES = {
     "unknown joint": (["table", "--joint", "all"], "none, bonferroni"),
     "endless prior": (["rank", "--prior", "inf"], "--prior"),
     "unknown metric": (["metrics", "--metrics", "pas_at_k"], "Did you mean 'pass_at_k'?"),
-    "metric that needs more": (["metrics", "--metrics", "threshold_spectrum_at_k"], "in Python"),
+    "metric that needs more": (["metrics", "--metrics", "threshold_spectrum_at_k"], "weights=0.2,0.3,0.5"),
+    "setting that nothing takes": (["metrics", "--set", "tau=0.5"], "no metric asked for takes 'tau'"),
+    "setting without a value": (["metrics", "--set", "tau"], "tau=0.5"),
     "limit": (["analyze", "clip", "--limits", "0"], "--limits"),
     "kind of picture": (["analyze", "cost", "--plot", "a.gif"], ".svg"),
     "two forms": (["table", "--json", "--markdown"], "exclude"),

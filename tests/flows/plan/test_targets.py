@@ -66,6 +66,8 @@ def test_count__is_the_sum_of_the_mask(plan, first, repeats):
         (Selection(models=("alpha",)), 4),
         (Selection(tiers=("hard",)), 2),
         (Selection(models=("beta",), tasks=("arithmetic",)), 3),
+        (Selection(where=("task=boolean",)), 2),
+        (Selection(tasks=("arithmetic",), where=("model=beta", "length=4..")), 2),
     ],
 )
 def test_selection__chooses_cells_by_name(plan, selection, count):
@@ -77,8 +79,9 @@ def test_selection__chooses_cells_by_name(plan, selection, count):
     [
         (Selection(models=("gamma",)), "`models`: 'gamma' is not in this sweep. Give one of: alpha, beta"),
         (Selection(tasks=("sort",)), "`tasks`: 'sort' .* arithmetic, boolean"),
+        (Selection(where=("lenght=3",)), "`where`: .* Did you mean 'length'"),
         (Selection(tiers=("x",)), "`tiers`: 'x' .* easy, hard"),
-        (Selection(tasks=("arithmetic",), tiers=("hard",)), "no point of arithmetic is in hard"),
+        (Selection(tasks=("arithmetic",), tiers=("hard",)), "no point has all of arithmetic and hard"),
     ],
 )
 def test_selection__refuses_what_is_not_there(plan, selection, message):

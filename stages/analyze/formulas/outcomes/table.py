@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -41,6 +42,13 @@ class Metric:
     takes_k: bool = True
     required: str = ""
     """An argument without a default, beyond R and k."""
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Arguments beyond the outcomes, k, and what goes with categories."""
+        # One of each pair of names for the same thing.
+        left_out = {"R", "k", "w", "R0", "bounds", "lambda_"}
+        return tuple(name for name in inspect.signature(self.function).parameters if name not in left_out)
 
     @property
     def parts(self) -> tuple[str, ...]:

@@ -72,7 +72,7 @@ def test_cube_outcome_metrics__leaves_out_and_counts_incomplete_questions(ds):
     ds["status"][0, 1] = Status.MISSING
     ds["status"][1, :, :, :, :] = Status.MISSING
 
-    result = cube_outcome_metrics(ds, ["pass_at_k"], 2, by="task")
+    result = cube_outcome_metrics(ds, ["pass_at_k"], 2, by=["model", "task"])
 
     assert result["questions"].values.tolist() == [[19, 0, 20], [0, 0, 0]]
     assert result["questions_incomplete"].values.tolist() == [[1, 0, 0], [0, 0, 0]]
@@ -92,6 +92,25 @@ def test_cube_outcome_metrics__lazy_chunks_give_the_same(ds):
     xr.testing.assert_identical(
         eager.drop_vars("in_tier", errors="ignore"), lazy.drop_vars("in_tier", errors="ignore")
     )
+
+
+def test_cube_outcome_metrics__groups_of_models_and_points_pool_their_questions(ds):
+    ds = ds.assign_coords(
+        facets=("model", ['{"family": "q"}', '{"family": "q"}']),
+        param_length=(
+            ("task", "params"),
+            np.where(np.arange(ds.sizes["task"])[:, None] == 0, 4.0, np.nan) + 0 * ds["params"].values,
+        ),
+    )
+
+    result = cube_outcome_metrics(ds, ["pass_at_k"], 2, by=["facet_family", "param_length"])
+
+    rows = np.concatenate([correct(ds, model=0, task=0), correct(ds, model=1, task=0)])
+    assert result["pass_at_k"].dims == ("facet_family", "param_length", "k")
+    assert result["questions"].values.tolist() == [[len(rows)]]
+    assert result["pass_at_k"].values.ravel().tolist() == [
+        pytest.approx(outcomes.pass_at_k(rows, 2), rel=1e-13)
+    ]
 
 
 def test_cube_outcomes__truncated_is_finished_and_transport_is_not(ds):
@@ -124,5 +143,5 @@ def test_outcome_metrics__names_an_absent_dim(ds):
         outcome_metrics(cube_outcomes(ds)[0], questions=("prompt",))
     with pytest.raises(ValueError, match="no array `status`"):
         cube_outcomes(ds.drop_vars("status"))
-    with pytest.raises(ValueError, match="`by` must be"):
+    with pytest.raises(ValueError, match="`by` has no 'prompt'"):
         cube_outcome_metrics(ds, by="prompt")

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import numpy.typing as npt
 import xarray as xr
 
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError, need_text, no_bare_text
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.selection import Condition, Key, shown
+from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, select, shown
+
+if TYPE_CHECKING:
+    from evalcube.flows.plan.plan import Plan
 
 Where = Mapping[str, Condition] | Sequence[str]
 """Name -> value, list of values, (low, high) or a test; or texts ``NAME=VALUE``."""
@@ -132,6 +137,34 @@ def checked_where(where: Where, table: Table, ds: xr.Dataset) -> dict[str, Condi
         _check_range(name, read, values)
         found[key] = read
     return found
+
+
+def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
+    """Which cells of a plan, shape (model, task, params), fulfil all conditions.
+
+    Parameters
+    ----------
+    plan
+        The plan; there need not be a cube yet.
+    where
+        Texts ``NAME=VALUE``.
+
+    Raises
+    ------
+    SweepError
+        As `checked_where`; also if no evaluation or no point fulfils all of them.
+    """
+    from evalcube.flows.plan.coordinates import labels
+
+    known = {each.name: (each.dims, each.values) for each in labels(plan)}
+    ds = xr.Dataset(coords={name: found for name, found in known.items() if name != "counter"})
+    table = keys(ds)
+    conditions = checked_where(where, table, ds)
+    try:
+        found = select(ds, conditions, table)
+    except ValueError as error:
+        raise SweepError(str(error).rstrip(".")) from error
+    return found.models[:, None, None] & found.cells
 
 
 def split_condition(text: str) -> tuple[str, str]:
