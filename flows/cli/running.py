@@ -95,7 +95,7 @@ def _print_standing(cube: str) -> None:
 
 
 def _how_to_resume(summary: RunSummary) -> str:
-    if summary.causes and _LASTING.issuperset(summary.causes):
+    if summary.causes and _LASTING.issuperset(cause.partition(":")[0] for cause in summary.causes):
         return "Mend what is said above; then run the same command again to resume."
     return "Run the same command again to resume."
 

@@ -194,6 +194,7 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
         ]
     if pace is not None and len(causes) > _SHOWN_CAUSES:
         causes[_SHOWN_CAUSES:] = [f"... and {len(causes) - _SHOWN_CAUSES} causes more"]
+    causes += map(safe, document["refused"])
     if document["unnamed"] is not None:
         causes.append(safe(str(Unnamed(**document["unnamed"]))))
     return Group(table, *map(Text, causes), Text(_line(document, pace)))

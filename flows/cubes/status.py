@@ -8,6 +8,7 @@ from typing import Any
 
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.records import read_live, read_notes, read_spent
+from evalcube.flows.plan.refused import refusal_lines
 from evalcube.flows.plan.store import cube_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.plan.unnamed import KEY, noted_unnamed
@@ -31,7 +32,7 @@ def cube_status(url: Address) -> dict[str, Any]:
     -------
     dict
         JSON values: totals, ``damaged`` regions, ``models`` with their counts, causes and what answered, ``running``,
-        ``live``,
+        ``live``, ``refused`` (what to write in the config where an endpoint does not take a parameter),
         ``spent``, ``unnamed`` (what the config of the last run does not name), ``notes``.
 
     Raises
@@ -53,7 +54,7 @@ def cube_status(url: Address) -> dict[str, Any]:
     }
     counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
     regions = math.prod(-(-cube.sizes[dim] // cube.chunks[dim]) for dim in ("trial", "repeat"))
-    models = []
+    models: list[dict[str, Any]] = []
     origins = origins_of(
         [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)],
         read_engines(cube.records),
@@ -85,6 +86,7 @@ def cube_status(url: Address) -> dict[str, Any]:
                 "warning": origins[i].warning,
             }
         )
+    refused = refusal_lines(plan.evaluations, {i: list(model["causes"]) for i, model in enumerate(models)})
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
     kept = noted_unnamed(notes)
@@ -99,6 +101,7 @@ def cube_status(url: Address) -> dict[str, Any]:
         "damaged": len(damaged),
         "graders": list(graders_of(receipts.values())),
         "models": models,
+        "refused": refused,
         "running": running,
         "live": read_live(cube.records) if running else None,
         "spent": None if spent is None else asdict(spent),

@@ -75,4 +75,5 @@ def _judge_jobs(
                 if simulated
                 else None
             )
-            yield place, Job(request.digest, request.body, headers)
+            sampler = f"judge {work.plan.judges[place].name}"
+            yield place, Job(request.digest, request.body, headers, sampler)

@@ -8,6 +8,7 @@ from dataclasses import asdict
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.plan.blocks import RegionWork
 from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.refused import refusal_lines
 from evalcube.flows.plan.store import SweepStore
 from evalcube.flows.plan.unnamed import unnamed
 from evalcube.flows.run.batch_notes import requests_in_batches
@@ -84,6 +85,7 @@ def summarized(
         asking_seconds=tracker.asking_seconds,
         limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
+        refused=tuple(refusal_lines(store.plan.evaluations, _causes(store))),
         models=tuple(models),
         in_batches=requests_in_batches(
             store.cube.records,
@@ -94,6 +96,14 @@ def summarized(
         unnamed=unnamed(store.plan, store.counters()),
         pending=0 if only is None else _pending(store, settings, only) - (sum(counts) - done),
     )
+
+
+def _causes(store: SweepStore) -> dict[int, list[str]]:
+    """Why trials failed, by evaluation."""
+    causes: dict[int, list[str]] = {}
+    for receipt in store.receipts:
+        causes.setdefault(receipt.region.model, []).extend(receipt.causes)
+    return causes
 
 
 def left_of(work: RegionWork) -> tuple[int, int]:

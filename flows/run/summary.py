@@ -92,6 +92,8 @@ class RunSummary(Shown):
     """For each endpoint that was asked, the limit that was used most, and how far."""
     found_limits: tuple[FoundLimit, ...] = ()
     """For each endpoint that refused requests because of a limit that was found out, that limit."""
+    refused: tuple[str, ...] = ()
+    """What to write in the config, for each evaluation whose parameters its endpoint does not take."""
     models: tuple[ModelSummary, ...] = ()
     in_batches: int = 0
     """Requests in batches that were not waited for."""

@@ -49,6 +49,7 @@ def lines_of(summary: RunSummary) -> list[str]:
         f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
         for found in summary.found_limits[:_SHOWN_LIMITS]
     ]
+    lines += summary.refused
     if summary.pending:
         asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
         lines.append(f"{asked_for}{summary.pending:,} of the plan are pending")

@@ -330,7 +330,8 @@ class Workspace:
     def job(self, block: Block, item: Prepared) -> Job:
         """The job of a prepared trial; the truth goes along only to the project's own simulator."""
         headers = truth_of_trial(item) if self.route(block).simulated else None
-        return Job(item.request.digest, item.request.body, headers)
+        sampler = self.plan.evaluations[block.window.region.model].sampler.name
+        return Job(item.request.digest, item.request.body, headers, sampler)
 
     def route(self, block: Block) -> Route:
         """Where a block's requests go."""

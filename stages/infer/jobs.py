@@ -22,6 +22,8 @@ class Job:
     """Sent as it stands, but for the ending that asks for a stream."""
     headers: Mapping[str, str] | None = None
     """Headers of this request alone; no part of the digest."""
+    sampler: str = ""
+    """Whose parameters it has: those of one model's requests with the same name are the same."""
 
 
 @dataclass(frozen=True, slots=True)

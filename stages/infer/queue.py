@@ -108,6 +108,10 @@ class HttpQueue(EndpointQueue):
         if model.over.is_set():
             self._turn_away(model, shared)
             return
+        refusal = model.refusal(shared.job.sampler)
+        if refusal is not None:
+            self._give_up(shared, refusal, 0)
+            return
         model.waiting.append(shared)
         self._wake(1)
 
@@ -263,7 +267,7 @@ class HttpQueue(EndpointQueue):
             reply, record, attempts = await self._retry(model, job, first)
         if record is not None:
             self._breaker.succeeded()
-            model.breaker.succeeded()
+            model.succeeded(job.sampler)
             self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
             # Put before this connection takes its next request: a kill loses at most one reply per connection.
             self._writer.put(shared, record, Result.stored(reply, attempts))
@@ -272,7 +276,11 @@ class HttpQueue(EndpointQueue):
             shared.resolve(Result.skipped())
         else:
             self._record_failure_of(model, reply)
-            self._give_up(shared, reply, attempts)
+            ended = model.refuse(job.sampler, reply)
+            refusal = (model.refusal(job.sampler) if reply.refused else None) or reply
+            self._give_up(shared, refusal, attempts)
+            for other in ended:
+                self._give_up(other, refusal, 0)
 
     def _record_failure_of(self, model: ModelQueue, reply: Reply) -> None:
         """Give up the model, or the whole endpoint, where that was one failure too many."""
@@ -387,7 +395,7 @@ class HttpQueue(EndpointQueue):
             if not model.proven:
                 asyncio.get_running_loop().call_later(_FIRST_SECONDS, self._prove, model)
             reply, record = await self._servers.send(model, job)
-            if not model.proven and not is_unfit(reply):
+            if not model.proven and not (is_unfit(reply) or reply.refused):
                 self._prove(model)
             self._feedback.adapt_rate(reply, mark)
             if tokens:

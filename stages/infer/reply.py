@@ -49,6 +49,8 @@ class Reply(NamedTuple):
     """As the endpoint counted them; 0 where it does not say."""
     page: bool = False
     """Whether it is a web page, as an address has that is none of an API."""
+    refused: str = ""
+    """The parameter that is not taken; see `evalcube.stages.infer.refused_parameter`."""
 
     @property
     def is_final(self) -> bool:

@@ -16,6 +16,7 @@ from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.key_mask import KeyMask
 from evalcube.stages.infer.key_source import KeyHolder
+from evalcube.stages.infer.refused_parameter import refused_parameter
 from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import BadEventError, CutError, Stream
@@ -187,6 +188,8 @@ class Sender:
             first, latency = stream.first_token, stream.latency
         body = self._clean(body)
         reply = classify(status, headers, body, time.time(), self._api)
+        if reply.retry_class is RetryClass.FAILED:
+            return reply._replace(refused=refused_parameter(status, body, data)), None
         if reply.retry_class is not RetryClass.FINAL:
             return reply, None
         return reply, Record(status, latency, body, first, self._api).encode()

@@ -61,6 +61,12 @@ class ErrorBody:
             return True
         return bool(_LIMIT.search(text) and _EXCESS.search(text) and not _OUTPUT_LIMIT.search(text))
 
+    @property
+    def context_size(self) -> int | None:
+        """Tokens of the model's context, as far as the error names them."""
+        limit = _LIMIT_NUMBER.search(self.message.lower())
+        return None if limit is None else int(limit[1])
+
 
 def parse_body(body: bytes) -> object:
     """The JSON document in a body; None where there is none.

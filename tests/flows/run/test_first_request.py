@@ -60,3 +60,22 @@ def test_run__a_cube_with_one_trial_keeps_its_config(tmp_path, simulator):
     refused(run(tmp_path, {**config, "seed": 7}), "seed is 42 in the cube and 7 in the config")
 
     assert Cube.open(config["cube"]).attrs == before
+
+
+def test_run__a_refused_parameter_ends_its_model_at_once_and_says_what_to_write(tmp_path, simulator):
+    said = '{"error": {"message": "Use \\u001b[31m\'max_completion_tokens\' instead", "param": "max_tokens"}}'
+    set_faults(simulator, [{"kind": "status", "status": 400, "model": "beta", "body": said}])
+    config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"))
+
+    code, output, errors = run(tmp_path, config)
+    shown = evalcube("status", config["cube"], cwd=tmp_path)[1]
+
+    what = "beta: its endpoint refuses `max_tokens` (http 400)."
+    write = "beta: {temperature: 0, max_completion_tokens: 200}"
+    assert code == 1, errors
+    assert "Mend what is said above" in errors
+    assert "\x1b" not in output + errors
+    for text in (output, " ".join(shown.split())):
+        assert what in text
+        assert write in text
+    assert simulator_stats(simulator)["models"]["beta"] <= 2  # there are two workers

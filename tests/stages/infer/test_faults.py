@@ -6,6 +6,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -30,6 +31,7 @@ ERROR = "transport error"
 CONTEXT = '{"error": {"type": "exceed_context_size_error", "code": 400}}'
 FILTER = '{"error": {"code": "content_filter"}}'
 BROKE = '{"error": {"type": "invalid_request_error", "message": "Your credit balance is too low"}}'
+PARAMETER = '{"error": {"message": "Unsupported value", "param": "max_tokens"}}'
 UNPAID = '{"error": {"code": "insufficient_quota"}}'
 
 
@@ -47,6 +49,12 @@ FAULTS = {
         "context",
     ),
     "HTTP 400, a content filter refuses the prompt": (status(400, body=FILTER), False, "refused", "filter"),
+    "HTTP 400 or 422 about a parameter, before any request with the same sampler was answered": (
+        status(400, body=PARAMETER),
+        False,
+        f"{ERROR}, the model is given up",
+        "http 400: max_tokens",
+    ),
     "HTTP 400, the account has no money left": (
         status(400, body=BROKE),
         False,
@@ -252,6 +260,39 @@ def test_run__a_model_that_is_not_there_leaves_the_others_alone(remote, store, j
     }
     assert remote.stats()["models"] == {"gone": 1, "m": 20}
     assert kinds(there) == ["stored"] * 20
+
+
+def test_run__a_refused_parameter_ends_its_sampler_after_one_request_and_no_other(remote, store, jobs):
+    endpoints = {name: Endpoint(name, remote.base_url, connections=4) for name in ("new", "m")}
+    engine = Engine(endpoints, store)
+    remote.faults(status(400, model="new", body=PARAMETER, times=1))
+    try:
+        refused = engine.run("new", [replace(job, sampler="long") for job in jobs(1000, name="new")])
+        later = engine.run("new", [replace(job, sampler="long") for job in jobs(9, "more", name="new")])
+        other = engine.run("new", [replace(job, sampler="short") for job in jobs(10, "short", name="new")])
+        there = engine.run("m", jobs(20))
+    finally:
+        engine.close()
+
+    assert {(result.kind, result.cause, result.detail) for result in refused + later} == {
+        ("failed", "http 400: max_tokens", "Unsupported value")
+    }
+    assert kinds(other) == ["stored"] * 10
+    assert kinds(there) == ["stored"] * 20
+    assert remote.stats()["models"] == {"new": 11, "m": 20}
+
+
+def test_run__a_parameter_that_was_taken_before_fails_one_request(remote, store, jobs):
+    engine = Engine({"m": Endpoint("m", remote.base_url, connections=1)}, store)
+    try:
+        engine.run("m", jobs(1))
+        remote.faults(status(400, body=PARAMETER, times=1))
+        results = engine.run("m", jobs(5, "later"))
+    finally:
+        engine.close()
+
+    assert sorted(kinds(results)) == ["failed"] + ["stored"] * 4
+    assert {result.cause for result in results} == {"http 400", ""}
 
 
 def test_run__a_key_that_is_wrong_ends_all_models_at_the_endpoint(remote, store, jobs):
