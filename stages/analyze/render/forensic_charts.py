@@ -77,7 +77,8 @@ def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "righ
     ]
     width = int(ends[0]) if ends.size else 0
     label = f"hazard of {cause} answers per {width:,} tokens"
-    return draw(series, x_label="tokens", y_label=label, y_axis=Axis(0.0, 1.0, 0.25))
+    height = axis_around([0.0, *(value for one in series for value in one.upper)])
+    return draw(series, x_label="tokens", y_label=label, y_axis=height)
 
 
 def pareto_figure(rows: Sequence[FrontRow], *, against: str = "tokens") -> str:
