@@ -21,7 +21,7 @@ from evalcube.stages.infer.limiter import NO_NEWS, News
 from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import Breaker
-from evalcube.stages.infer.wire import Sender, connector
+from evalcube.stages.infer.wire import Connector, Sender, connector
 from evalcube.stages.infer.writer import Writer
 
 
@@ -42,7 +42,8 @@ class EndpointQueue(ABC):
         self._stats = stats
         self._writer = writer
         self._keys = KeyHolder(endpoint)
-        self._connector = connector(endpoint)
+        self._connectors: dict[str | None, Connector] = {}
+        """By the file of authorities that are believed: what one model trusts, others at the address need not."""
         self._tasks: set[asyncio.Task[None]] = set()
         self._down: Reply | None = None
         """Why the endpoint was given up."""
@@ -136,7 +137,15 @@ class EndpointQueue(ABC):
         await asyncio.gather(*tasks, return_exceptions=True)
         for sender in self._senders():
             await sender.close()
-        await self._connector.close()
+        for connections in self._connectors.values():
+            await connections.close()
+
+    def _connections(self, endpoint: Endpoint) -> Connector:
+        """Those of a model, shared with all that believe the same authorities."""
+        found = self._connectors.get(endpoint.ca_file)
+        if found is None:
+            found = self._connectors[endpoint.ca_file] = connector(endpoint)
+        return found
 
     @abstractmethod
     def _senders(self) -> Iterable[Sender]:

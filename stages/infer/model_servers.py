@@ -41,6 +41,11 @@ class ModelServers:
         several = len(endpoint.urls) > 1 or endpoint.outage > 0.0
         self._replicas = Replicas(endpoint, self._is_there, self._watch, self._back) if several else None
 
+    def add(self, endpoint: Endpoint) -> None:
+        """Keep to the bounds of a further model, too."""
+        if self._replicas is not None:
+            self._replicas.bound(endpoint.replica_connections)
+
     def resize(self, workers: int) -> None:
         """Share the servers with so many workers from now on."""
         if self._replicas is not None:
@@ -115,7 +120,12 @@ class ModelServers:
                 self._watch(self._identify(model, place))
 
     async def _is_there(self, place: int) -> bool:
-        return await next(iter(self._models.values())).sender.is_there(place)
+        # Whoever believes other authorities than the server's sees nobody there.
+        senders = {model.endpoint.ca_file: model.sender for model in self._models.values()}
+        for sender in senders.values():
+            if await sender.is_there(place):
+                return True
+        return False
 
     def _watch(self, work: Coroutine[None, None, None]) -> None:
         task = asyncio.get_running_loop().create_task(work)

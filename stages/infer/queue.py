@@ -34,6 +34,7 @@ from evalcube.stages.infer.retry import (
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
 
+_TLS = "tls"
 _FIRST_RETRIES = 2
 """Of a model's first request, where it cannot be asked at all as it seems."""
 _FIRST_SECONDS = 5.0
@@ -65,6 +66,8 @@ class HttpQueue(EndpointQueue):
         self._models: dict[str, ModelQueue] = {}
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
+        self._distrusted: dict[str | None, Reply] = {}
+        """By file of authorities, why the server's certificate is not accepted with these."""
         self._resting: dict[str, tuple[float, str]] = {}
         """By digest, until when requests wait for another attempt, seconds on the loop's clock, and why."""
         self._size = 0
@@ -96,11 +99,13 @@ class HttpQueue(EndpointQueue):
     def add(self, name: str, endpoint: Endpoint) -> None:
         """Serve a model too; see `evalcube.stages.infer.endpoint_queue.EndpointQueue.add`."""
         if name not in self._models:
-            model = ModelQueue(endpoint, Sender(endpoint, self._connector, self._keys), self._patience)
-            model.down = self._down
+            sender = Sender(endpoint, self._connections(endpoint), self._keys)
+            model = ModelQueue(endpoint, sender, self._patience)
+            model.down = self._down or self._distrusted.get(endpoint.ca_file)
             if self._halted or model.down is not None:
                 model.over.set()
             self._models[name] = model
+            self._servers.add(endpoint)
 
     def put(self, name: str, shared: SharedJob) -> None:
         """Queue a job, or resolve it at once where nothing is sent any more."""
@@ -146,6 +151,7 @@ class HttpQueue(EndpointQueue):
         if self._halted:
             return
         self._down, self._breaker = None, Breaker(self._patience)
+        self._distrusted.clear()
         self._feedback.begin_again()
         for model in self._models.values():
             if model.down is not None and not model.dropped:
@@ -291,7 +297,10 @@ class HttpQueue(EndpointQueue):
                 self._down = reply
                 self._refuse_waiting(reply)
             return
-        if not model.proven and is_unreachable(reply):
+        if reply.cause == _TLS:
+            if model.breaker.failed(reply) or not model.proven:
+                self._distrust(model.endpoint.ca_file, reply)
+        elif not model.proven and is_unreachable(reply):
             if self._down is None:
                 self._down = reply
                 self._refuse_waiting(reply)
@@ -303,6 +312,14 @@ class HttpQueue(EndpointQueue):
         elif model.breaker.failed(reply) and model.down is None:
             model.down = reply
             self._end(model)
+
+    def _distrust(self, ca_file: str | None, reply: Reply) -> None:
+        """Give up the models that believe these authorities; others at the address may believe the right ones."""
+        self._distrusted.setdefault(ca_file, reply)
+        for model in self._models.values():
+            if model.endpoint.ca_file == ca_file and model.down is None:
+                model.down = reply
+                self._end(model)
 
     def _prove(self, model: ModelQueue) -> None:
         """Send a model as much as the limits allow: what is wrong with its address, name or key shows at once."""

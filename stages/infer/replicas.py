@@ -136,6 +136,11 @@ class Replicas:
         """Why none of them will come back."""
         self._waiting: deque[asyncio.Future[None]] = deque()
 
+    def bound(self, connections: int | None) -> None:
+        """Let the strictest of all models' bounds on one server hold, from the next `resize` on."""
+        known = [most for most in (self._most_of_all, connections) if most is not None]
+        self._most_of_all = min(known, default=None)
+
     def resize(self, workers: int) -> None:
         """Take this worker's part of the bound on each server."""
         if self._most_of_all is not None and workers:

@@ -17,6 +17,10 @@ SHORT = 64
 _CONTEXT_CODES = {"context_length_exceeded", "context_window_exceeded", "exceed_context_size_error"}
 _FILTER_CODES = {"content_filter", "content_policy_violation", "responsibleaipolicyviolation"}
 
+_FEW_VALUES, _VALUE_BYTES = 50_000, 4
+"""JSON may have so many values and names, and beyond these one in so many bytes: an answer is mostly text. What has
+more takes seconds to read, in which nobody else on the machine gets a reply."""
+
 _TOO_LONG = re.compile(r"\b(?:prompt|input)\b.{0,20}\bis too long\b", re.DOTALL)
 _LIMIT = re.compile(r"context (?:length|size|window)|maximum model length|input token count")
 _EXCESS = re.compile(
@@ -77,7 +81,8 @@ def parse_body(body: bytes) -> object:
     Parameters
     ----------
     body
-        The body, decompressed. Nesting beyond Python's recursion limit counts as no JSON.
+        The body, decompressed. Nesting beyond Python's recursion limit counts as no JSON, and so does what is almost
+        nothing but brackets, commas and colons.
 
     Examples
     --------
@@ -86,6 +91,8 @@ def parse_body(body: bytes) -> object:
     >>> parse_body(b"<html>") is None
     True
     """
+    if _is_costly(body, len(body)) and _is_costly(_without_strings(body), len(body)):
+        return None
     try:
         return _loads(body)
     except UnicodeDecodeError:
@@ -96,6 +103,16 @@ def parse_body(body: bytes) -> object:
         return _loads(text)
     except (ValueError, RecursionError):
         return None
+
+
+def _is_costly(body: bytes, size: int) -> bool:
+    """Whether JSON of a size has more values and names than it allows."""
+    return sum(map(body.count, (b"[", b"{", b":", b","))) > _FEW_VALUES + size // _VALUE_BYTES
+
+
+def _without_strings(body: bytes) -> bytes:
+    """What is left of JSON without its texts, as a model may write brackets for pages."""
+    return b"".join(body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
 
 
 def _loads(body: bytes | str) -> object:

@@ -54,7 +54,7 @@ class BatchQueue(EndpointQueue):
         self._terms = endpoint.batch or Batching()
         self._batches = batches
         self._context = BatchContext(
-            BatchSender(endpoint, self._connector, self._keys), batches, endpoint, stats, set()
+            BatchSender(endpoint, self._connections(endpoint), self._keys), batches, endpoint, stats, set()
         )
         self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
         self._estimate = TokenEstimate()

@@ -175,6 +175,24 @@ def test_tls__a_certificate_of_an_authority_of_ones_own_is_accepted(store, jobs,
     assert {result.kind for result in results} == {"stored"}
 
 
+@pytest.mark.parametrize("first", ["own", "none"])
+def test_tls__what_one_model_trusts_no_other_at_the_address_does(store, jobs, certificate, tls, first):
+    files = {"own": str(certificate), "none": None}
+    with Echo(tls=tls) as echo:
+        endpoints = {
+            name: Endpoint(name, echo.base_url, ca_file=file, retries=0) for name, file in files.items()
+        }
+        engine = Engine(endpoints, store)
+        try:
+            order = sorted(files, key=lambda name: name != first)
+            results = {name: engine.run(name, jobs(3, name))[0] for name in order}
+        finally:
+            engine.close()
+
+    assert results["own"].kind == "stored"
+    assert (results["none"].kind, results["none"].cause) == ("failed", "tls")
+
+
 @pytest.mark.parametrize("content", [None, "", "no certificate"])
 def test_tls__a_file_without_authorities_is_told(store, jobs, tls, tmp_path, content):
     file = tmp_path / "own.pem"

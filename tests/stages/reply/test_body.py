@@ -39,6 +39,37 @@ def test_parse_body__is_none_where_there_is_no_json(body):
     assert parse_body(body) is None
 
 
+DENSE = {
+    "lists": b"[]",
+    "deep lists": b"[" * 200 + b"]" * 200,
+    "objects": b'{"a":1}',
+    "deep objects": b'{"a":' * 200 + b"1" + b"}" * 200,
+    "numbers": b"1",
+}
+
+
+@pytest.mark.parametrize("kind", DENSE)
+def test_parse_body__is_none_where_there_is_almost_nothing_but_brackets(kind):
+    def many(size):
+        return b"[" + b",".join([DENSE[kind]] * (size // len(DENSE[kind]))) + b"]"
+
+    assert parse_body(many(4_000_000)) is None
+    assert parse_body(many(10_000)) is not None
+
+
+@pytest.mark.parametrize("text", ["[{,:" * 200_000, '["\\",{},' * 100_000, '\\"[,' * 200_000])
+def test_parse_body__a_text_may_be_all_brackets(text):
+    assert parse_body(json.dumps({"content": text}).encode()) == {"content": text}
+
+
+def test_parse_body__takes_the_log_probabilities_of_a_long_answer():
+    token = {"token": " a", "logprob": -0.0123456, "bytes": [32, 97]}
+    content = [{**token, "top_logprobs": [token] * 20}] * 2000
+    document = {"choices": [{"message": {"content": "a" * 4000}, "logprobs": {"content": content}}]}
+
+    assert parse_body(json.dumps(document, separators=(",", ":")).encode()) == document
+
+
 @pytest.mark.parametrize("code", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-32"])
 def test_parse_body__knows_the_encodings_of_json(code):
     assert parse_body('{"a": "ü"}'.encode(code)) == {"a": "ü"}
