@@ -123,6 +123,14 @@ def leaderboard(
             help="A leaderboard for each value: tier, task, a facet, template, ...",
         ),
     ] = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="COLUMN",
+            help="Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: "
+            "by score, or where trials are few by accuracy.",
+        ),
+    ] = "",
     plot: Annotated[
         Path | None,
         typer.Option(
@@ -141,13 +149,13 @@ def leaderboard(
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
     from evalcube.flows.cubes.statistics import boards
-    from evalcube.stages.analyze.render.table_specs import leaderboard_spec
+    from evalcube.stages.analyze.render.board_spec import leaderboard_spec
     from evalcube.stages.analyze.render.text import sentence
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
     _check_plot(plot, by)
-    warnings, found = boards(cube, by, part, version=version, mode=mode)  # type: ignore[arg-type]
+    warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort)  # type: ignore[arg-type]
     warn(warnings)
     if plot is not None:
         _draw(found[""], plot, cube)

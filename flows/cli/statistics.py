@@ -108,7 +108,7 @@ def rank(
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
     from evalcube.flows.cubes.statistics import rank as make_ranking
-    from evalcube.stages.analyze.render.table_specs import ranking_spec
+    from evalcube.stages.analyze.render.board_spec import ranking_spec
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)

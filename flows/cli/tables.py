@@ -137,6 +137,6 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
 def print_leaderboard(cube: str) -> None:
     """Print the leaderboard as a table for a terminal."""
     from evalcube.flows.cubes.statistics import leaderboard as make_board
-    from evalcube.stages.analyze.render.table_specs import leaderboard_spec
+    from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 
     show_table(leaderboard_spec(make_board(cube)))

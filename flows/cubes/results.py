@@ -33,7 +33,7 @@ class LeaderboardResult(Leaderboard, Shown):
         return cls(**{field.name: getattr(board, field.name) for field in fields(Leaderboard)})
 
     def _table(self) -> TableSpec:
-        from evalcube.stages.analyze.render.table_specs import leaderboard_spec
+        from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 
         return leaderboard_spec(self)
 
@@ -72,7 +72,7 @@ class RankingResult(Shown, _Standing):
     __slots__ = ()
 
     def _table(self) -> TableSpec:
-        from evalcube.stages.analyze.render.table_specs import ranking_spec
+        from evalcube.stages.analyze.render.board_spec import ranking_spec
 
         return ranking_spec(self.ranking, self.board)
 

@@ -26,6 +26,7 @@ from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
+from evalcube.stages.analyze.labelled.sorting import sorted_by
 
 _EXAMPLES = {"tau": "0.5", "weights": "0.2,0.3,0.5"}
 """Of settings without which a metric means nothing."""
@@ -40,6 +41,7 @@ def leaderboard(
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
+    sort: str = "",
 ) -> LeaderboardResult:
     """All evaluations of a cube, or of a part of it, ranked by ReasonScore; by accuracy where trials are few.
 
@@ -56,6 +58,8 @@ def leaderboard(
         Of the draws behind the intervals.
     confidence
         Level of the intervals.
+    sort
+        A column of the board, such as "score/token", whose best value comes first; default: what leads the board.
 
     Returns
     -------
@@ -68,7 +72,9 @@ def leaderboard(
         As `open_part`; also if counters contradict each other or an option is unknown.
     """
     opened = open_part(cube, part, trials=False)
-    return leaderboard_of(opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence)
+    return leaderboard_of(
+        opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence, sort=sort
+    )
 
 
 def leaderboard_of(
@@ -79,6 +85,7 @@ def leaderboard_of(
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
+    sort: str = "",
 ) -> LeaderboardResult:
     """`leaderboard` of a part that is open already.
 
@@ -86,7 +93,7 @@ def leaderboard_of(
     ----------
     opened
         The part.
-    version, mode, seed, draws, confidence
+    version, mode, seed, draws, confidence, sort
         As for `leaderboard`.
 
     Returns
@@ -109,7 +116,7 @@ def leaderboard_of(
             confidence=confidence,
             selection=opened.selection,
         )
-    return LeaderboardResult.of(board)
+        return LeaderboardResult.of(sorted_by(board, sort) if sort else board)
 
 
 def boards(
@@ -119,6 +126,7 @@ def boards(
     *,
     version: Version = "auto",
     mode: Mode = "C_P",
+    sort: str = "",
 ) -> tuple[tuple[str, ...], dict[str, LeaderboardResult]]:
     """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
 
@@ -130,7 +138,7 @@ def boards(
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
     part
         Which part of it; default: all of it.
-    version, mode
+    version, mode, sort
         As for `leaderboard`.
 
     Returns
@@ -145,7 +153,7 @@ def boards(
     """
     opened = open_part(cube, part, trials=False)
     if by is None:
-        return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode)}
+        return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode, sort=sort)}
     table = keys(opened.dataset)
     name = checked_names([by], table, "by")[0]
     name = "model_name" if name == "model" and "model_name" in table else name
@@ -155,7 +163,7 @@ def boards(
         with refused():
             dataset = restrict(opened.dataset, {name: value})
         words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
-        found[str(value)] = leaderboard_of(OpenPart(dataset, words), version=version, mode=mode)
+        found[str(value)] = leaderboard_of(OpenPart(dataset, words), version=version, mode=mode, sort=sort)
     return opened.warnings, found
 
 

@@ -13,8 +13,8 @@ from evalcube.flows.plan.engines import Engines, origins_of
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.publish.part import CopiedPart
 from evalcube.flows.publish.record import is_zip
+from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.render.table import markdown_text
-from evalcube.stages.analyze.render.table_specs import leaderboard_spec
 from evalcube.stages.analyze.render.text import cell_markdown, code, sentence
 from evalcube.storage.cube.ledger import Receipt, graders_of
 from evalcube.storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, scheme_of

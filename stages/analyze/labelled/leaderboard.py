@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,7 @@ from evalcube.stages.analyze.labelled.scores import (
     posterior,
     resampled,
 )
+from evalcube.stages.analyze.labelled.sorting import by_lead
 
 _NAMES = ("model_name", "template", "sampler", "eval_id", "facets", "revision", "tier")
 """Coordinates that rows are labelled by."""
@@ -112,7 +113,7 @@ def leaderboard(
     labels = {name: names(loaded, name) for name in _NAMES}
     rows = [_row(labels, scored, index) for index in np.flatnonzero(scored.asked).tolist()]
     board = Leaderboard(
-        rows=(),
+        rows=tuple(rows),
         tiers=tuple(names(ds, "tier")),
         tasks=tuple(names(ds, "task")),
         basis=basis,
@@ -129,15 +130,9 @@ def leaderboard(
         repeats=most_repeats(ds),
         clustered=effects is not None,
         selection=selection,
+        ceiling=scored.scores.ceiling,
     )
-    rows.sort(key=lambda row: _order(row, board.leading(row).value))
-    ranked = [
-        row
-        if math.isnan(board.leading(row).value) or row.incomplete or row.others
-        else replace(row, rank=place)
-        for place, row in enumerate(rows, start=1)
-    ]
-    return replace(board, rows=tuple(ranked))
+    return by_lead(board)
 
 
 @dataclass(frozen=True)
@@ -154,6 +149,10 @@ class _Scored:
     tier_rates: Bounds
     """Shape (model, tier)."""
     accuracy: Bounds
+    correct_by_token: Bounds
+    """Accuracy by 1000 tokens, shape (model,)."""
+    upper: Floats
+    """Version 1 of the score, shape (model,)."""
     guesser: Floats
     ranks: Floats
     """Shape (model, 3): mean rank, lower and upper."""
@@ -206,9 +205,12 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         guesser = reasonscore.mean_score(
             reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected).score
         )
+    accuracy = stratified.combine(plain, confidence=how.level, exact=True)
+    first = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected)
     return _Scored(
         scores=scores,
-        present=reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected),
+        present=first,
+        upper=reasonscore.mean_score(first.score),
         tokens=tokens,
         lead=lead,
         size=size if np.isfinite(size) else math.nan,
@@ -216,7 +218,8 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         tier_rates=stratified.combine(
             mean_moments(grouped, effect, labels, how.mode), confidence=how.level, exact=True
         ),
-        accuracy=stratified.combine(plain, confidence=how.level, exact=True),
+        accuracy=accuracy,
+        correct_by_token=_by_token(accuracy, every, labels),
         guesser=guesser,
         ranks=_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how),
         others=others,
@@ -235,6 +238,17 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
 def _known(tokens: Floats | np.float64) -> Floats:
     """Tokens per trial; NaN for 0, as every reply has some: nobody has counted them."""
     return np.where(np.asarray(tokens) > 0, tokens, np.nan)
+
+
+def _by_token(accuracy: Bounds, every: Floats, labels: list[str]) -> Bounds:
+    """Accuracy by 1000 completion tokens per trial, which are the mean over the tasks as it is."""
+    trials = column(every, "trials", labels)
+    there = trials > 0
+    tasks = np.where(there, column(every, "tokens_sum", labels) / np.where(there, trials, 1.0), 0.0)
+    with np.errstate(all="ignore"):
+        tokens = _known(tasks.sum(axis=1) / there.sum(axis=1))
+    value, lower, upper = (1000.0 * part / tokens for part in accuracy)
+    return value, lower, upper
 
 
 def _planned(ds: xr.Dataset, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -308,6 +322,8 @@ def _row(labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Ro
         score=_estimate(scored.scores.mean[index]),
         tiers=_tiers(labels["tier"], scored, index),
         score_per_token=_estimate(scored.scores.per_token[index]),
+        correct_per_1000_tokens=_estimate([part[index] for part in scored.correct_by_token]),
+        score_v1=float(scored.upper[index]),
         accuracy=_estimate([part[index] for part in scored.accuracy]),
         rate=_estimate([part[index] for part in scored.rates]),
         guesser=float(scored.guesser[index]),
@@ -354,22 +370,6 @@ def _tiers(tiers: Sequence[str], scored: _Scored, index: int) -> tuple[TierEstim
 def _estimate(parts: Sequence[float] | Floats) -> Estimate:
     value, lower, upper = (float(part) for part in parts)
     return Estimate(value, lower, upper)
-
-
-def _order(row: Row, value: float) -> tuple[bool, bool, float, float, str, str, str, str]:
-    """Complete rows by value, those with the same one by accuracy, then incomplete ones, then those without any."""
-    absent = math.isnan(value)
-    score = 0.0 if absent else -value
-    return (
-        absent,
-        row.incomplete or bool(row.others),
-        score,
-        0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value,
-        row.model_name,
-        row.template,
-        row.sampler,
-        row.eval_id,
-    )
 
 
 def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:

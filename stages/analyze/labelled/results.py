@@ -23,6 +23,9 @@ CUT = 0.01
 _NAMED = 3
 """Evaluations that a note names."""
 
+SCALE = 1000
+"""The score's upper end."""
+
 
 @dataclass(frozen=True)
 class Estimate:
@@ -72,6 +75,10 @@ class Row:
     """Mean of the tier scores present, with its interval."""
     tiers: tuple[TierEstimate, ...]
     score_per_token: Estimate
+    correct_per_1000_tokens: Estimate
+    """Accuracy by 1000 completion tokens, both means over the tasks, whose tokens are held at their means."""
+    score_v1: float
+    """ReasonScore of upper bounds, as the reference defines it: 1000 for a model that is always right, at any size."""
     accuracy: Estimate
     """Plain share of right answers in the finished trials, mean over the tasks."""
     rate: Estimate
@@ -164,6 +171,10 @@ class Leaderboard:
     """True if intervals go by question, as answers to one question are alike."""
     selection: str
     """Which part of the cube this is, in words; empty for all of it."""
+    ceiling: float = 1000.0
+    """Score of a model that is always right, with as many trials as there are."""
+    sort: str = ""
+    """Column that the rows are in the order of; empty for what leads the board."""
 
     @property
     def worth(self) -> bool:
@@ -180,9 +191,33 @@ class Leaderboard:
         return row.score if self.lead == "score" else row.rate
 
     @property
+    def heads(self) -> tuple[str, str]:
+        """What the columns are called that `leading` and `by_token` are shown in."""
+        return ("score", "score/token") if self.lead == "score" else (self.mode, "right/1k tok")
+
+    def by_token(self, row: Row) -> Estimate:
+        """What a token of the row brings: of the score, or where that does not lead of right answers."""
+        return row.score_per_token if self.lead == "score" else row.correct_per_1000_tokens
+
+    @property
     def notes(self) -> tuple[str, ...]:
         """What a reader must know before comparing rows, a sentence each; empty if nothing."""
         return tuple(_notes(self))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What explains the rows without casting doubt on them, a sentence each; empty if nothing."""
+        return tuple(_remarks(self))
+
+    @property
+    def ceiling_text(self) -> str:
+        """What a model that is always right scores, where that is not 1000; empty where it is."""
+        if not self.ceiling < SCALE - 0.5:  # nor where there is none
+            return ""
+        return (
+            f"A model that is always right scores {self.ceiling:.0f} with as many trials: the score is the middle of "
+            f"what the rates may be. v1, of upper bounds, gives it {SCALE:,} at any size."
+        )
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON data with fixed keys in a fixed order; NaN becomes None.
@@ -194,7 +229,7 @@ class Leaderboard:
         """
         head = {"schema": SCHEMA, "schema_version": SCHEMA_VERSION}
         body = {item.name: _plain(getattr(self, item.name)) for item in fields(self) if item.name != "rows"}
-        return {**head, **body, "notes": list(self.notes), "rows": self.records()}
+        return {**head, **body, "notes": [*self.notes, *self.remarks], "rows": self.records()}
 
     def records(self) -> list[dict[str, object]]:
         """The ``rows`` of `to_dict`."""
@@ -230,6 +265,34 @@ def label_rows(board: Leaderboard) -> list[str]:
 
 def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
     return list(zip(board.rows, label_rows(board), strict=True))
+
+
+def _remarks(board: Leaderboard) -> list[str]:
+    found = []
+    lead, by_token = board.heads
+    if board.sort and board.sort != lead:
+        found.append(f"Sorted by {board.sort}; # is the place by {lead}.")
+    if board.sort != by_token:
+        found += _by_token(board)
+    if board.lead == "score" and board.ceiling_text and any(row.accuracy.value == 1 for row in board.rows):
+        found.append(board.ceiling_text)
+    return found
+
+
+def _by_token(board: Leaderboard) -> list[str]:
+    """In which order what a token brings puts the ranked rows, if that is another one."""
+    ranked = sorted(
+        ((row, label) for row, label in _labelled(board) if row.rank is not None),
+        key=lambda named: named[0].rank or 0,
+    )
+    there = [(row, label) for row, label in ranked if not math.isnan(board.by_token(row).value)]
+    order = sorted(there, key=lambda named: -board.by_token(named[0]).value)
+    if order == there:
+        return []
+    named = ", ".join(label for _, label in order[:_NAMED])
+    more = f", and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
+    what = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
+    return [f"By {what} the order is another one: {named}{more}."]
 
 
 def _notes(board: Leaderboard) -> list[str]:

@@ -14,7 +14,7 @@ from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import Basis
-from evalcube.stages.analyze.formulas.reasonscore_posterior import scores_of_models
+from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores, scores_of_models
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import point_factors
 
@@ -56,6 +56,8 @@ class Scores:
     per_token: Floats
     draws: Floats
     """Draws of the score, shape (model, draw)."""
+    ceiling: float = 1000.0
+    """Score that a model which is always right has with as many trials."""
 
 
 def mean_moments(grouped: Floats, effect: Floats, labels: list[str], mode: Mode) -> Floats:
@@ -97,7 +99,17 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     per_token = reasonscore.per_token(tiers[..., 0], tokens)
     with np.errstate(all="ignore"):
         ratio = per_token[:, np.newaxis] * mean / mean[:, :1]
-    return Scores(tiers, mean, ratio, reasonscore.mean_score(found.draws))
+    return Scores(tiers, mean, ratio, reasonscore.mean_score(found.draws), _ceiling(trials, chance, how))
+
+
+def _ceiling(trials: Floats, chance: Floats, how: How) -> float:
+    """Score of rates that are all 1, with the most trials that a model has of each task in each tier."""
+    most, guess = (np.fmax.reduce(part, axis=0, initial=np.nan) for part in (trials, chance))
+    right = np.where(np.isnan(most), np.nan, 1.0)
+    found = posterior_scores(
+        right, most, guess, "always right", seed=how.seed, draws=how.draws, confidence=how.confidence
+    )
+    return float(found.mean[0])
 
 
 def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:

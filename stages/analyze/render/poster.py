@@ -11,11 +11,11 @@ from rich.cells import cell_len
 
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.results import Leaderboard, Row, label_rows
+from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.render.charts import Axis, axis_around
 from evalcube.stages.analyze.render.cover import cover, spans
 from evalcube.stages.analyze.render.drawing import Dot, Drawing, Lines, Words
 from evalcube.stages.analyze.render.table import fold
-from evalcube.stages.analyze.render.table_specs import leaderboard_spec
 from evalcube.stages.analyze.render.text import ABSENT
 
 MOST_ROWS = 50

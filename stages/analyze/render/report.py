@@ -21,8 +21,9 @@ from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
 from evalcube.stages.analyze.render import charts as figures
+from evalcube.stages.analyze.render.board_spec import leading_text
 from evalcube.stages.analyze.render.cover import cover, spans
-from evalcube.stages.analyze.render.table_specs import leading_text, span
+from evalcube.stages.analyze.render.table_specs import span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 from evalcube.stages.reply.status import QUESTION_MOMENTS
 

@@ -9,15 +9,10 @@ import numpy as np
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.pairing import Difference, Pair
-from evalcube.stages.analyze.labelled.ranking import Ranking
 from evalcube.stages.analyze.labelled.results import (
     CUT,
     LACKING,
     Estimate,
-    Leaderboard,
-    Row,
-    TierEstimate,
-    label_rows,
 )
 from evalcube.stages.analyze.render.rows import PlainRow, metric_parts
 from evalcube.stages.analyze.render.table import Column, TableSpec
@@ -39,77 +34,6 @@ _BAYESIAN = (
 )
 
 
-def leaderboard_spec(board: Leaderboard) -> TableSpec:
-    """Rank, label and what there is to show of every evaluation; partly measured ones carry ``*`` and are faint."""
-    labels = dict(zip(map(id, board.rows), label_rows(board), strict=True))
-    repeated = any(row.unique < 1 for row in board.rows)
-    cut = any(row.truncated > CUT for row in board.rows)
-    partial = any(row.partial for row in board.rows)
-    refused = any(row.refused > 0 for row in board.rows)
-    by_score = board.lead == "score"
-    columns = [
-        Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
-        Column("model", lambda row: labels[id(row)], right=False, name=True),
-        *(_score_columns(board) if by_score else _rate_columns(board)),
-        *([Column("done", lambda row: _done(row.trials, row.planned), 2)] if partial else []),
-        Column("tokens", lambda row: number(row.tokens_per_trial), 4),
-        *([Column("score/token", lambda row: significant(row.score_per_token.value), 5)] if by_score else []),
-        Column("truncated", lambda row: percent(row.truncated), 0 if cut else 6),
-        *([Column("ranks", lambda row: span(row.rank_interval), 7)] if len(board.rows) > 1 else []),
-        Column("USD/1000", lambda row: significant(row.cost_per_1000), 8),
-        Column("invalid", lambda row: percent(row.invalid), 9),
-        *([Column("refused", lambda row: percent(row.refused), 9)] if refused else []),
-        Column("trials", lambda row: number(row.trials), 10),
-        *([Column("unique", lambda row: percent(row.unique), 11)] if repeated else []),
-    ]
-    return TableSpec(tuple(columns), board.rows, board.notes, lambda row: row.marked).filled()
-
-
-def _score_columns(board: Leaderboard) -> list[Column]:
-    """Score with its interval and tiers, and beside it what was right; a guesser's score beside upper bounds."""
-    guesser = Column("guesser", lambda row: number(row.guesser), 1)
-    return [
-        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.marked else "")),
-        Column(_level(board), lambda row: span(row.score), 1, of="score"),
-        *([guesser] if board.version == "v1" else []),
-        *_tier_columns(board, lambda tier: number(tier.score.value)),
-        Column("accuracy", lambda row: percent(row.accuracy.value), 2),
-        Column(board.mode, lambda row: percent(row.rate.value), 3),
-    ]
-
-
-def _rate_columns(board: Leaderboard) -> list[Column]:
-    """Where trials are too few for a score: what was right, with and without guesses; the latter orders the board."""
-    level = _level(board)
-    return [
-        Column("accuracy", lambda row: percent(row.accuracy.value), 2),
-        Column(level, lambda row: _shares(row.accuracy.lower, row.accuracy.upper), 4, of="accuracy"),
-        Column(board.mode, lambda row: percent(row.rate.value) + (INCOMPLETE if row.marked else "")),
-        Column(level, lambda row: _shares(row.rate.lower, row.rate.upper), 1, of=board.mode),
-        *_tier_columns(board, lambda tier: percent(tier.rate.value)),
-    ]
-
-
-def _tier_columns(board: Leaderboard, shown: Callable[[TierEstimate], str]) -> list[Column]:
-    def cell(place: int) -> Callable[[Row], str]:
-        return lambda row: shown(row.tiers[place]) + (INCOMPLETE if row.tiers[place].incomplete else "")
-
-    columns = [Column(plain(tier), cell(place), 3) for place, tier in enumerate(board.tiers)]
-    return columns if len(columns) > 1 else []
-
-
-def _level(board: Leaderboard) -> str:
-    return f"{100 * board.confidence:g} %"
-
-
-def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
-    """What a row is ranked by, and its interval."""
-    lead = board.leading(row)
-    if board.lead == "score":
-        return number(lead.value), span(lead)
-    return percent(lead.value), _shares(lead.lower, lead.upper)
-
-
 def group_spec(
     rows: Sequence[PlainRow], by: Sequence[str], head: str, notes: tuple[str, ...] = ()
 ) -> TableSpec:
@@ -119,8 +43,12 @@ def group_spec(
     columns = [
         *_names(by),
         Column(head, lambda row: percent(row["point"]) + (INCOMPLETE if _lacks(row) else "")),
-        Column("95 %", lambda row: _shares(row["lower"], row["upper"])),
-        *([Column("done", lambda row: _done(row["counters"]["trials"], _asked(row)), 0)] if lacking else []),
+        Column("95 %", lambda row: shares(row["lower"], row["upper"])),
+        *(
+            [Column("done", lambda row: share_done(row["counters"]["trials"], _asked(row)), 0)]
+            if lacking
+            else []
+        ),
         Column("trials", lambda row: number(row["counters"]["trials"]), 1),
         Column("points", lambda row: f"{row['points']}/{row['points_planned']}", 2),
         Column("truncated", lambda row: percent(_ratio(row["counters"], "truncated")), 0 if cut else 3),
@@ -131,34 +59,6 @@ def group_spec(
             "* Rests on part of the planned points or trials: not comparable with rows that have all of them.",
         )
     return TableSpec(tuple(columns), rows, notes, _lacks)
-
-
-def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
-    """Every evaluation with its place among the others."""
-    columns = [
-        Column("#", lambda item: ABSENT if item.row.rank is None else str(item.row.rank)),
-        Column("model", lambda item: item.label, right=False, name=True),
-        Column(
-            "score" if board.lead == "score" else board.mode,
-            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.marked,
-        ),
-        Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
-        *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
-        Column("ranks", lambda item: span(item.row.rank_interval)),
-        Column("groups", lambda item: item.letters or ABSENT),
-        Column("wins", lambda item: number(item.wins, 2), 1),
-        Column("rating", lambda item: number(item.rating, 3), 2),
-    ]
-    met = max(sum(item.row.rank is not None for item in found.rows) - 1, 0)
-    notes = (
-        "ranks: places that the model takes when the questions are drawn again.",
-        "groups: models that share a letter have overlapping intervals.",
-        f"wins: expected against the {met} {'other that is' if met == 1 else 'others that are'} ranked.",
-        "rating: a/(a + b) is a's chance against b.",
-        *board.notes,
-    )
-    explains = {notes[2]: "wins", notes[3]: "rating"}
-    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked, explains)
 
 
 def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
@@ -323,7 +223,7 @@ def hazard_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, .
         Column("hazard right", lambda row: percent(row["hazard_right"]), 1),
         Column("hazard wrong", lambda row: percent(row["hazard_wrong"]), 1),
         Column("right by then", lambda row: percent(row["incidence_right"])),
-        Column("95 %", lambda row: _shares(row["incidence_right_lower"], row["incidence_right_upper"]), 2),
+        Column("95 %", lambda row: shares(row["incidence_right_lower"], row["incidence_right_upper"]), 2),
         Column("wrong by then", lambda row: percent(row["incidence_wrong"]), 2),
     ]
     return TableSpec(tuple(columns), rows, notes)
@@ -402,7 +302,7 @@ def _asked(row: PlainRow) -> float:
     return sum(float(row["counters"].get(name, 0.0)) for name in ("trials", "transport", "missing"))
 
 
-def _done(trials: float, planned: float) -> str:
+def share_done(trials: float, planned: float) -> str:
     """Share of the planned trials that have a result, rounded down: what is not all is not shown as all."""
     return f"{100 * trials // planned:.0f} %" if planned else ABSENT
 
@@ -411,7 +311,8 @@ def _ratio(counters: Mapping[str, float], name: str) -> float:
     return counters[name] / counters["trials"] if counters["trials"] else np.nan
 
 
-def _shares(low: float, high: float) -> str:
+def shares(low: float, high: float) -> str:
+    """An interval of shares in per cent."""
     return ABSENT if np.isnan(low) else f"{100 * low:.1f}–{100 * high:.1f}"
 
 

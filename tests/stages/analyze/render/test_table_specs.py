@@ -9,15 +9,10 @@ from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.pairing import Difference, Pair
 from evalcube.stages.analyze.labelled.ranking import rank_rows
 from evalcube.stages.analyze.labelled.results import Estimate, label_rows
+from evalcube.stages.analyze.render.board_spec import leaderboard_spec, ranking_spec
 from evalcube.stages.analyze.render.flips import task_spec
 from evalcube.stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
-from evalcube.stages.analyze.render.table_specs import (
-    leaderboard_spec,
-    metric_spec,
-    pair_spec,
-    pairs_spec,
-    ranking_spec,
-)
+from evalcube.stages.analyze.render.table_specs import metric_spec, pair_spec, pairs_spec
 from evalcube.stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -95,8 +90,9 @@ def test_left_out__names_every_column_that_gave_way(board):
 
 
 def test_terminal__more_columns_where_there_is_room(board):
-    assert "tokens" in lines(board, 120)[0]
-    assert "hard" in lines(board, 110)[0]
+    assert "right/1k tok" in lines(board, 80)[0]
+    assert "hard" in lines(board, 120)[0]
+    assert " tokens" in lines(board, 130)[0]
     assert "USD/1000" in lines(board, 160)[0]
     assert "hard" not in lines(board, 60)[0]
 

@@ -1,0 +1,134 @@
+"""The columns and notes with which tables show leaderboards and rankings."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.results import (
+    CUT,
+    Leaderboard,
+    Row,
+    TierEstimate,
+    label_rows,
+)
+from evalcube.stages.analyze.render.table import Column, TableSpec
+from evalcube.stages.analyze.render.table_specs import INCOMPLETE, share_done, shares, span
+from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
+
+
+def leaderboard_spec(board: Leaderboard) -> TableSpec:
+    """Rank, label and what there is to show of every evaluation; partly measured ones carry ``*`` and are faint."""
+    labels = dict(zip(map(id, board.rows), label_rows(board), strict=True))
+    repeated = any(row.unique < 1 for row in board.rows)
+    cut = any(row.truncated > CUT for row in board.rows)
+    partial = any(row.partial for row in board.rows)
+    refused = any(row.refused > 0 for row in board.rows)
+    by_score = board.lead == "score"
+    columns = [
+        Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
+        Column("model", lambda row: labels[id(row)], right=False, name=True),
+        *(_score_columns(board) if by_score else _rate_columns(board)),
+        *([Column("done", lambda row: share_done(row.trials, row.planned), 3)] if partial else []),
+        Column("tokens", lambda row: number(row.tokens_per_trial), 6),
+        Column("truncated", lambda row: percent(row.truncated), 0 if cut else 7),
+        *([Column("ranks", lambda row: span(row.rank_interval), 8)] if len(board.rows) > 1 else []),
+        Column("USD/1000", lambda row: significant(row.cost_per_1000), 9),
+        Column("invalid", lambda row: percent(row.invalid), 10),
+        *([Column("refused", lambda row: percent(row.refused), 10)] if refused else []),
+        Column("trials", lambda row: number(row.trials), 11),
+        *([Column("unique", lambda row: percent(row.unique), 12)] if repeated else []),
+        *([_V1] if by_score and board.version == "auto" else []),
+    ]
+    # What the rows are in the order of is never left out.
+    columns = [replace(one, keep=0) if one.head == board.sort else one for one in columns]
+    notes, explains = (*board.notes, *board.remarks), {}
+    if by_score and board.version == "auto" and board.ceiling_text and board.ceiling_text not in notes:
+        notes, explains = (*notes, board.ceiling_text), {board.ceiling_text: _V1.head}
+    return TableSpec(tuple(columns), board.rows, notes, lambda row: row.marked, explains).filled()
+
+
+_V1 = Column("v1", lambda row: number(row.score_v1), 13)
+"""The score of upper bounds, beside the one that does not hang on the number of trials."""
+
+
+def _score_columns(board: Leaderboard) -> list[Column]:
+    """Score with its interval and tiers, and beside it what was right; a guesser's score beside upper bounds."""
+    guesser = Column("guesser", lambda row: number(row.guesser), 1)
+    return [
+        Column("score", lambda row: number(row.score.value) + (INCOMPLETE if row.marked else "")),
+        Column(_level(board), lambda row: span(row.score), 1, of="score"),
+        *([guesser] if board.version == "v1" else []),
+        Column("score/token", lambda row: significant(row.score_per_token.value), 2),
+        *_tier_columns(board, lambda tier: number(tier.score.value)),
+        Column("accuracy", lambda row: percent(row.accuracy.value), 3),
+        Column(board.mode, lambda row: percent(row.rate.value), 5),
+    ]
+
+
+def _rate_columns(board: Leaderboard) -> list[Column]:
+    """Where trials are too few for a score: what was right, with and without guesses; the latter orders the board."""
+    level = _level(board)
+    return [
+        Column("accuracy", lambda row: percent(row.accuracy.value), 2),
+        Column(level, lambda row: shares(row.accuracy.lower, row.accuracy.upper), 5, of="accuracy"),
+        Column(board.mode, lambda row: percent(row.rate.value) + (INCOMPLETE if row.marked else "")),
+        Column(level, lambda row: shares(row.rate.lower, row.rate.upper), 1, of=board.mode),
+        Column("right/1k tok", lambda row: significant(row.correct_per_1000_tokens.value), 2),
+        *_tier_columns(board, lambda tier: percent(tier.rate.value)),
+    ]
+
+
+def _tier_columns(board: Leaderboard, shown: Callable[[TierEstimate], str]) -> list[Column]:
+    def cell(place: int) -> Callable[[Row], str]:
+        return lambda row: shown(row.tiers[place]) + (INCOMPLETE if row.tiers[place].incomplete else "")
+
+    columns = [Column(plain(tier), cell(place), 4) for place, tier in enumerate(board.tiers)]
+    return columns if len(columns) > 1 else []
+
+
+def _level(board: Leaderboard) -> str:
+    return f"{100 * board.confidence:g} %"
+
+
+def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
+    """What a row is ranked by, and its interval."""
+    lead = board.leading(row)
+    if board.lead == "score":
+        return number(lead.value), span(lead)
+    return percent(lead.value), shares(lead.lower, lead.upper)
+
+
+def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
+    """Every evaluation with its place among the others."""
+    columns = [
+        Column("#", lambda item: ABSENT if item.row.rank is None else str(item.row.rank)),
+        Column("model", lambda item: item.label, right=False, name=True),
+        Column(
+            board.heads[0],
+            lambda item: leading_text(board, item.row)[0] + INCOMPLETE * item.row.marked,
+        ),
+        Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
+        *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
+        _by_token_column(board),
+        Column("ranks", lambda item: span(item.row.rank_interval)),
+        Column("groups", lambda item: item.letters or ABSENT),
+        Column("wins", lambda item: number(item.wins, 2), 1),
+        Column("rating", lambda item: number(item.rating, 3), 2),
+    ]
+    met = max(sum(item.row.rank is not None for item in found.rows) - 1, 0)
+    notes = (
+        "ranks: places that the model takes when the questions are drawn again.",
+        "groups: models that share a letter have overlapping intervals.",
+        f"wins: expected against the {met} {'other that is' if met == 1 else 'others that are'} ranked.",
+        "rating: a/(a + b) is a's chance against b.",
+        *board.notes,
+    )
+    explains = {notes[2]: "wins", notes[3]: "rating"}
+    return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked, explains)
+
+
+def _by_token_column(board: Leaderboard) -> Column:
+    return Column(board.heads[1], lambda item: significant(board.by_token(item.row).value), 1)
