@@ -100,7 +100,7 @@ def test_by_lead__ranks_are_those_of_what_leads(scored):
     assert [row.rank for row in again.rows] == list(range(1, len(PROFILES) + 1))
 
 
-def test_leaderboard__correct_answers_by_token_are_those_of_the_counters(few):
+def test_leaderboard__correct_answers_by_token_are_those_of_the_counters():
     ds = dataset(PROFILES[:1])
     board = leaderboard(ds, draws=5)
     labels = ds["counter"].values.tolist()
