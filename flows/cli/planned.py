@@ -67,11 +67,28 @@ def _sums(result: SweepEstimate) -> list[str]:
 def about(result: SweepEstimate) -> str:
     """The cost of all, and what is left out of it because nobody declared its price."""
     asked = [row for row in result.rows if row.to_send]
-    unpriced = sum(row.cost is None for row in asked)
+    unpriced = sum(row.prompt_cost is None for row in asked)
     if asked and unpriced == len(asked):
         return "at no declared price"
-    told = f"about {_money(result.cost or 0.0)} USD"
-    return f"{told} and what {unpriced} of {len(asked)} without declared prices cost" if unpriced else told
+    told = f"{_how_near(asked)} {_money(sum(_known_cost(row) for row in result.rows))} USD"
+    told += f" and what {unpriced} of {len(asked)} without declared prices cost" if unpriced else ""
+    endless = [row.evaluation for row in asked if row.cost is None and row.prompt_cost is not None]
+    if not endless:
+        return told
+    more = f" and {len(endless) - 1} more" if len(endless) > 1 else ""
+    return f"{told}, without the answers of {safe(endless[0])}{more}: they may have any length unless max_tokens is set"
+
+
+def _how_near(asked: Sequence[EvaluationEstimate]) -> str:
+    """How the cost of some requests is to be taken."""
+    priced = [row for row in asked if row.prompt_cost is not None]
+    if not any(row.at_most for row in priced) or any(row.cost is None for row in priced):
+        return "about"
+    return "up to" if all(row.at_most for row in priced) else "up to about"
+
+
+def _known_cost(row: EvaluationEstimate) -> float:
+    return (row.prompt_cost or 0.0) if row.cost is None else row.cost
 
 
 def _money(amount: float) -> str:
@@ -100,17 +117,34 @@ def _requests(result: SweepEstimate) -> TableSpec:
     def about(row: EvaluationEstimate, count: int) -> str:
         return f"{'' if row.exact else '~'}{count}"
 
+    def answers(row: EvaluationEstimate) -> str:
+        if row.completion_tokens is None:
+            return "?"
+        return f"{_sign(row)}{row.completion_tokens}" if row.completion_tokens else "0"
+
+    def cost(row: EvaluationEstimate) -> str:
+        if row.prompt_cost is None:
+            return "–"
+        if row.cost is None:
+            return f">{_money(row.prompt_cost)}"
+        return f"{_sign(row)}{_money(row.cost)}" if row.cost else "0"
+
     columns = (
         Column("evaluation", lambda row: safe(row.evaluation), right=False, name=True),
         Column("requests", lambda row: str(row.requests), 6),
         Column("done", lambda row: str(row.done), 4),
         Column("cached", lambda row: about(row, row.cached), 5),
         Column("to send", lambda row: about(row, row.to_send)),
-        Column("tokens in", lambda row: f"~{row.prompt_tokens}", 7),
-        Column("tokens out", lambda row: f"~{row.completion_tokens}", 7),
-        Column("USD", lambda row: "–" if row.cost is None else f"~{_money(row.cost)}" if row.cost else "0"),
+        Column("tokens in", lambda row: f"~{row.prompt_tokens}" if row.prompt_tokens else "0", 7),
+        Column("tokens out", answers, 7),
+        Column("USD", cost),
     )
     return TableSpec(columns, result.rows)
+
+
+def _sign(row: EvaluationEstimate) -> str:
+    """How a number of answers is to be taken: at most so many, or about."""
+    return "≤" if row.at_most else "~"
 
 
 def _say(text: str, *, markdown: bool) -> None:

@@ -39,6 +39,9 @@ EXACT_LIMIT = 20_000
 SMALLEST_SAMPLE = 200
 """Requests of an evaluation that are looked up at least: a share of one half is then known to ± 7 %."""
 
+LIMITED = "max_tokens"
+"""Basis of an estimate that takes each answer for as long as it may be."""
+_UNLIMITED = "unknown: the sampler sets no max_tokens"
 _CHARACTERS_PER_TOKEN = 4.0
 
 
@@ -58,12 +61,20 @@ class EvaluationEstimate:
     """Whether `cached` was counted or estimated from a sample."""
     prompt_tokens: int
     """Estimate for what is to send."""
-    completion_tokens: int
-    """Estimate for what is to send: the mean of the cell's answers so far, else of cached replies, else max_tokens."""
+    completion_tokens: int | None
+    """Estimate for what is to send: the mean of the cell's answers so far, else of cached replies, else max_tokens,
+    which is the most that they can be; None where nobody knows, as the sampler sets none."""
     completion_basis: str
     """Where the completion estimate comes from."""
     cost: float | None
-    """USD, estimate for what is to send; None where the config declares no prices."""
+    """USD, estimate for what is to send; None where the config declares no prices, or nobody knows the tokens."""
+    prompt_cost: float | None = None
+    """USD of the prompts alone."""
+
+    @property
+    def at_most(self) -> bool:
+        """Whether tokens and cost of the answers are what they are at most, and no estimate."""
+        return self.completion_basis == LIMITED
 
 
 @dataclass(frozen=True)
@@ -278,7 +289,6 @@ def _estimate_evaluation(
         token_limit(evaluation.sampler.params),
     )
     prompt_tokens = to_send * (sum(prompts) / max(seen, 1)) / _CHARACTERS_PER_TOKEN
-    price_prompt, price_completion = plan.prices[model]
     tally.end(model, left / max(seen, 1), each_completion, exact=exact)
     return EvaluationEstimate(
         plan.labels[model],
@@ -288,12 +298,22 @@ def _estimate_evaluation(
         to_send,
         exact,
         round(prompt_tokens),
-        round(to_send * each_completion),
-        basis,
-        (prompt_tokens * price_prompt + to_send * each_completion * price_completion) / 1e6
-        if priced
-        else None,
+        *_answers(to_send, each_completion, basis, prompt_tokens, plan.prices[model] if priced else None),
     )
+
+
+def _answers(
+    to_send: int, each: float, basis: str, prompt_tokens: float, prices: tuple[float, float] | None
+) -> tuple[int | None, str, float | None, float | None]:
+    """Completion tokens, their basis, and USD of prompts and answers and of prompts alone."""
+    known = not to_send or not basis.endswith(_UNLIMITED)
+    tokens = to_send * each
+    if prices is None:
+        return round(tokens) if known else None, basis, None, None
+    prompts = prompt_tokens * prices[0] / 1e6
+    # Answers that cost nothing cost nothing at any length.
+    cost = prompts + tokens * prices[1] / 1e6 if known or not prices[1] else None
+    return round(tokens) if known else None, basis, cost, prompts
 
 
 def _lengths(plan: Plan, counters: FloatArray | None) -> FloatArray:
@@ -325,7 +345,7 @@ def _completion(
     else:
         otherwise, basis = (
             float(longest),
-            "max_tokens" if longest else "unknown: the sampler sets no max_tokens",
+            LIMITED if longest else _UNLIMITED,
         )
     found = [lengths[window.coordinates(positions)[:2]] for window, positions in open_trials]
     expected = np.concatenate(found) if found else np.empty(0)
@@ -341,7 +361,7 @@ def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> Evaluati
     prices = asked.prices
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
     to_send = round(count.to_send)
-    completion_tokens = to_send * token_limit(judge.sampler)
+    longest = token_limit(judge.sampler)
     return EvaluationEstimate(
         f"judge {judge.name}",
         count.requests,
@@ -350,11 +370,13 @@ def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> Evaluati
         to_send,
         count.exact,
         round(prompt_tokens),
-        completion_tokens,
-        "max_tokens" if token_limit(judge.sampler) else "unknown: the sampler sets no max_tokens",
-        (prompt_tokens * prices.prompt + completion_tokens * prices.completion) / 1e6
-        if asked.priced
-        else None,
+        *_answers(
+            to_send,
+            longest,
+            LIMITED if longest else _UNLIMITED,
+            prompt_tokens,
+            (prices.prompt, prices.completion) if asked.priced else None,
+        ),
     )
 
 

@@ -170,6 +170,35 @@ def test_estimate__a_declared_price_of_0_is_a_cost_of_0_and_no_price_is_none(tmp
     assert estimate(config | {"models": config["models"][:1]}).cost is None
 
 
+def test_estimate__of_answers_without_a_limit_is_unknown(tmp_path):
+    prices = {"prompt": 1, "completion": 2}
+    config = sweep_config(
+        tmp_path, "http://127.0.0.1:9/v1", samplers={"long": {}, "short": {"max_tokens": 100}}
+    )
+    config["models"][0]["prices"] = prices
+
+    endless, limited = estimate(config).evaluations
+    shown = evalcube("plan", write_config(tmp_path, config), cwd=tmp_path)[1]
+    free = estimate({**config, "models": [{**config["models"][0], "prices": {**prices, "completion": 0}}]})
+
+    assert (endless.completion_tokens, endless.cost, endless.at_most) == (None, None, False)
+    assert endless.prompt_cost > 0
+    assert (limited.completion_tokens, limited.at_most) == (100 * limited.to_send, True)
+    assert f" ≤{limited.completion_tokens} " in shown
+    assert "?  >0." in shown
+    assert "without the answers of alpha / long: they may have any length unless max_tokens is set" in shown
+    assert free.evaluations[0].cost == free.evaluations[0].prompt_cost
+
+
+def test_plan__says_that_what_nobody_knows_better_is_the_most(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:9/v1")
+    config["models"][0]["prices"] = {"prompt": 1, "completion": 2}
+
+    shown = evalcube("plan", write_config(tmp_path, config), cwd=tmp_path)[1]
+
+    assert "40 requests to send, up to 0.0" in shown
+
+
 def test_estimate__counts_what_judges_will_be_asked(tmp_path):
     config = judged_config(tmp_path, "http://127.0.0.1:9/v1", trials=10, repeats=2)
     config["models"][-1]["prices"] = {"prompt": 0.0, "completion": 1000.0}
