@@ -195,6 +195,6 @@ def test_supervisor__can_be_stopped_while_the_server_loads(tmp_path):
 
     supervisor.stop()
 
-    assert time.monotonic() - began < 60
+    assert time.monotonic() - began < PATIENCE  # of 300 s
     assert supervisor.server.pid == 0
     assert not (tmp_path / "over").exists()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pickle
-import time
+import sys
 
 import pytest
 from hypothesis import given, settings
@@ -157,11 +157,11 @@ def test_template__survives_pickling() -> None:
     assert template.render(prompt="x") == user("x!")
 
 
-def test_render__plain_prompt_is_fast() -> None:
-    template = Template(user("{{ prompt }}"))
-    start = time.perf_counter()
+def test_render__plain_prompt_needs_no_engine() -> None:
+    template, calls = Template(user("{{ prompt }}")), []
 
-    for _ in range(10_000):
-        template.render(prompt="What is 1 + 1?")
+    sys.setprofile(lambda _, event, __: calls.append(event))
+    template.render(prompt="What is 1 + 1?")
+    sys.setprofile(None)
 
-    assert time.perf_counter() - start < 1.0  # about 15 ms; room for a busy machine
+    assert len(calls) < 50

@@ -204,7 +204,7 @@ class Discard:
 
 
 def test_close__ends_what_waits_for_another_attempt_at_once(engine_for, jobs, wait_until):
-    engine = engine_for(base_url="http://127.0.0.1:9/v1", retries=9, backoff_base=30.0)
+    engine = engine_for(base_url="http://127.0.0.1:9/v1", retries=9, backoff_base=3600.0)
     with ThreadPoolExecutor(1) as pool:
         results = pool.submit(engine.run, "m", jobs(2))
         wait_until(lambda: engine.stats.sent == 2)
@@ -213,5 +213,5 @@ def test_close__ends_what_waits_for_another_attempt_at_once(engine_for, jobs, wa
 
         engine.close()
 
-        assert time.monotonic() - begun < 25.0  # of at least 30
+        assert time.monotonic() - begun < PATIENCE  # of an hour
         assert kinds(results.result()) == ["skipped"] * 2

@@ -3,7 +3,6 @@ from __future__ import annotations
 import json
 import math
 import statistics
-import time
 from typing import Any
 
 import pytest
@@ -12,6 +11,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict.omk054.judges import judge_agreement
 from evalcube.stages.process.judging import combine_judges, read_judge
+from tests.growth import grows_in_proportion
 from tests.stages.process.assertions.golden import VECTORS, rounded
 from tests.strategies import hostile_text
 
@@ -117,12 +117,9 @@ def test_read_judge__never_breaks(text: str) -> None:
     assert reading.score in {None, 1.0, 2.0, 3.0, 4.0, 5.0}
 
 
-@pytest.mark.parametrize("text", ["{" * 100_000, '{"a":' * 30_000, "[{ 1:[{" * 20_000, '{"score" ' * 12_000])
-def test_read_judge__is_quick(text: str) -> None:
-    start = time.process_time()
-    read_judge(text)
-
-    assert time.process_time() - start < 1.0
+@pytest.mark.parametrize("piece", ["{", '{"a":', "[{ 1:[{", '{"score" '])
+def test_read_judge__takes_linear_time(piece: str) -> None:
+    assert grows_in_proportion(lambda size: read_judge(piece * (size // len(piece))), 120_000)
 
 
 @given(st.lists(st.lists(SCORES, max_size=4), max_size=4))

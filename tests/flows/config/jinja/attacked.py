@@ -15,7 +15,7 @@ from evalcube.flows.config.templates import Template
 from evalcube.flows.errors import TemplateError
 
 MEMORY = 1_200_000_000
-SECONDS = 5
+SECONDS = 30
 
 
 def main() -> None:

@@ -24,6 +24,8 @@ CLASS = re.compile(r"\[\^?\]?(?:\\.|[^\]\\])*\]")
 
 def literals(source: str) -> list[str]:
     """What the strings of a module say, without classes of characters; nothing if it does not import `re`."""
+    if "import re" not in source:
+        return []
     tree = ast.parse(source)
     if not any(
         isinstance(node, ast.Import) and any(a.name == "re" for a in node.names) for node in ast.walk(tree)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
@@ -79,10 +78,8 @@ def test_match__the_prompt_asks_for_what_is_read(tmp_path: Path) -> None:
 
 def test_match__a_pattern_that_explodes_on_a_reply_ends_in_time(tmp_path: Path) -> None:
     cell, trial = asked(tmp_path, match="regex", pattern=r"(a+)+$")
-    start = time.process_time()
 
-    assert outcome(cell, trial, "a" * 200 + "b") is None
-    assert time.process_time() - start < 20  # without a limit it would be for ever
+    assert outcome(cell, trial, "a" * 200 + "b") is None  # without a limit it would be for ever
 
 
 @pytest.mark.parametrize(
