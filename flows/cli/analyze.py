@@ -105,7 +105,11 @@ _VERSIONS = {"clip": 2}
 def clip(
     cube: CubeArgument,
     limits: Annotated[
-        str, typer.Option(help="Limits of completion tokens, such as 256,1024; default: powers of two.")
+        str,
+        typer.Option(
+            help="Limits of completion tokens, such as 256,1024; default: the five largest powers of two below the "
+            "longest answer."
+        ),
     ] = "",
     version: ScoreOption = "auto",
     plot: PlotOption = None,

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 _MEMORY = (
     "memory is used up, here or on a worker, or a limit for it (`ulimit -v`) is reached. Free some or raise the limit, "
-    "give fewer workers (`--workers`), or more memory for each on a cluster"
+    "give fewer workers (`evalcube run --workers`), or more memory for each on a cluster"
 )
 _THREADS = (
     "no thread or process can be started: a limit for them (`ulimit -u`, or that of a container) is reached, or one "
-    "for memory (`ulimit -v`). Raise it, end other programs, or give fewer workers (`--workers`)"
+    "for memory (`ulimit -v`). Raise it, end other programs, or give fewer workers (`evalcube run --workers`)"
 )
 _FILES = (
     "no file or connection can be opened: the limit for open files (`ulimit -n`) is reached. Raise it, or lower "

@@ -112,7 +112,7 @@ def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
     live = document["live"]
     begun = trials or document["complete"] or live is not None
     parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has got to its first request"]
-    if live is not None and done > document["done"]:
+    if live is not None:
         parts.append(f"{document['done']} recorded")
     if live is not None:
         parts += _live_parts(live)
@@ -178,7 +178,9 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
 
     table = Table()
     table.add_column("evaluation", overflow="fold")
-    for name in ("trials", "done", "transport errors", "missing", "regions"):
+    # While a run goes on, it knows of more than the records, from which these numbers are.
+    recorded = ("done", "missing") if document["live"] is None else ("recorded", "not recorded")
+    for name in ("trials", recorded[0], "transport errors", recorded[1], "regions"):
         table.add_column(name, justify="right")
     causes = []
     for row in document["models"]:

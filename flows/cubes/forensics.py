@@ -152,7 +152,7 @@ def clip(
     part
         Which part of it; default: all of it.
     limits
-        Limits of completion tokens, as texts; default: powers of two below the longest answer.
+        Limits of completion tokens, as texts; default: the five largest powers of two below the longest answer.
     version
         Of the score, "auto", "v1" or "v2", as of a leaderboard.
     plot

@@ -6,6 +6,7 @@ import datetime
 import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
 
@@ -16,7 +17,14 @@ import xarray as xr
 from evalcube import __version__
 from evalcube.flows.cubes.outputs import check_output, write_output
 from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.selection import Part, checked_option, labelled_dataset, open_part, refused
+from evalcube.flows.cubes.selection import (
+    OpenPart,
+    Part,
+    checked_option,
+    labelled_dataset,
+    open_part,
+    refused,
+)
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import SweepError, need_addresses, need_number, told
@@ -24,8 +32,11 @@ from evalcube.flows.plan.points import differing, telling
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.aggregate import Pooling
+from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.pairing import Pair, compare_evaluations
+from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.analyze.labelled.scores import Version
-from evalcube.stages.analyze.render.report import SampleTrial, render_report
+from evalcube.stages.analyze.render.report import SampleTrial, close_rows, render_report
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
@@ -124,6 +135,7 @@ def report(
     else:
         opened = open_part(addresses, part, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
+    pair = _first_two(addresses, part, opened, board)
     with refused():
         models = [row for address in addresses for row in cube_status(address)["models"]]
         html = render_report(
@@ -133,9 +145,25 @@ def report(
             samples=_samples(readers, samples, opened.dataset, SAMPLED[outcomes]),
             pooling=pooling,
             failures=_failures(models),
+            pair=pair,
         )
     write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path
+
+
+def _first_two(
+    addresses: Sequence[str | Path], part: Part | None, opened: OpenPart, board: Leaderboard
+) -> Pair | None:
+    """The leader and the nearest whose interval overlaps, on the questions of both; None if there is none of these."""
+    places = close_rows(board)[:2]
+    if len(places) < 2:
+        return None
+    if "status" not in opened.dataset:
+        opened = open_part(addresses, part)
+    order = row_order(opened.dataset, board)
+    with suppress(ValueError):  # they have no trial in common
+        return compare_evaluations(opened.dataset, [order[place] for place in places])[0]
+    return None
 
 
 def _failures(models: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
@@ -160,12 +188,21 @@ def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
         **({"cubes": str(len(readers))} if len(readers) > 1 else {}),
         "points": listed(str(plan.cells) for plan in plans),
         "trials per point": listed(
-            str(plan.trials) + (f" × {plan.repeats} repeats" if plan.repeats > 1 else "") for plan in plans
+            _per_point(reader) + (f" × {reader.plan.repeats} repeats" if reader.plan.repeats > 1 else "")
+            for reader in readers
         ),
         "seed": listed(str(plan.seed) for plan in plans),
         "sweep": listed(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
         "evalcube": __version__,
     }
+
+
+def _per_point(reader: Reader) -> str:
+    """How many trials points are planned with: all alike, or from the fewest to the most."""
+    planned = reader.cube.read_planned("trial")
+    asked = planned[planned > 0]
+    low, high = (int(end) for end in (asked.min(initial=reader.plan.trials), asked.max(initial=0)))
+    return f"{low}" if low >= high else f"{low} to {high}, median {np.median(asked):.0f}"
 
 
 def _answered(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:

@@ -190,7 +190,8 @@ def aggregate(
     mode
         Estimator: E_I, E_P, E_O, C_I, C_P or C_O.
     pooling
-        "pooled": trials weigh the same; "stratified": points do.
+        "pooled": points weigh as in the first plan, however many trials were added; "stratified": points weigh alike,
+        and their rates are averaged.
     joint
         "bonferroni": intervals of products that are sure to cover; or "none".
     confidence

@@ -58,6 +58,7 @@ def groups(explored: Explored, query: Query) -> Json:
         "levels": [labels if name == "model" else found[name].values.tolist() for name in names],
         **{name: np.round(found[name].values.ravel(), _DIGITS) for name in ("point", "lower", "upper")},
         **{name: sums[name].ravel().astype(int) for name in COUNTED if name in sums},
+        "cut": np.round(found["per_trial"].sel(counter="truncated").values.ravel(), _DIGITS),
         **{name: found[name].values.ravel() for name in ("points", "points_planned")},
         "selection": opened.selection,
         "warnings": [*opened.warnings, *uncounted(explored)],

@@ -28,7 +28,7 @@ def spectrum(explored: Explored, query: Query) -> Json:
     if tokenizer is None:
         raise SweepError(
             "no tokenizer is given, so that prompts have no token ids",
-            "Start the explorer with --tokenizer FILE, the tokenizer.json of a model",
+            "Start it with `evalcube explore --tokenizer FILE`, the tokenizer.json of a model",
         )
     opened = explored.part(query)
     dataset, labels = chosen(explored, query, opened.dataset)

@@ -153,7 +153,8 @@ class Input:
         raise CubeDamagedError(
             f"region {region.model}/{region.trial}/{region.repeat}: {name or 'one of its arrays'} {problem}",
             self.url,
-            f"Heal it with `evalcube cube verify --heal {self.url}`, or leave such regions out with --skip-damaged",
+            f"Heal it with `evalcube cube verify --heal {self.url}`, or leave such regions out: "
+            "`evalcube merge --skip-damaged`",
         )
 
     def peek(self, region: Region, name: str) -> tuple[Receipt, dict[str, Array]] | None:

@@ -191,7 +191,8 @@ def _evaluations(specs: Sequence[Spec], names: Sequence[str], notes: _Notes) -> 
             raise SweepError(
                 f"two evaluations are called '{row.label}', one in cube '{one}' and one in cube '{two}', and they are "
                 f"asked by other requests (eval_id {before.eval_id[:12]} and {row.eval_id[:12]})",
-                f"Give one another name: --rename {two}:{row.model}={row.model}-2",
+                "Give one another name in a merge: "
+                f"evalcube merge NEW.zarr CUBE CUBE --rename {two}:{row.model}={row.model}-2",
             )
     return ordered
 
@@ -226,7 +227,7 @@ def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
                 raise SweepError(
                     f"task '{label}' has other {what} in cube '{home}' than in cube '{name}': "
                     f"{_short(one)} and {_short(other)}",
-                    f"Keep them apart: --rename {name}:{label}={label}-2",
+                    f"Keep them apart in a merge: evalcube merge NEW.zarr CUBE CUBE --rename {name}:{label}={label}-2",
                 )
         for point in task.points:
             points.setdefault(point.cell_id, []).append(point)

@@ -245,8 +245,8 @@ class _Writer:
             [_at_a_temperature(row.sampler.params) for row in self._joined.plan.evaluations],
         )
         remedy = (
-            "Give --prefer first or --prefer newer, or --as-repeats to keep both answers as repeats of their trial; "
-            "evalcube diff shows more"
+            "Say in a merge which stay: `evalcube merge --prefer first` (those of the cube named first) or "
+            "`evalcube merge --prefer newer`, or keep both: `evalcube merge --as-repeats`; `evalcube diff` shows more"
         )
         if self._prefer == "fail" and conflicts:
             raise ConflictError(
@@ -256,7 +256,7 @@ class _Writer:
             raise ConflictError(
                 f"of {tally.undecided:,} trials with other outcomes in two cubes nothing says which is newer: their "
                 "regions were written in the same second, or by a version that did not note the time",
-                "Name the cube first that is right, and give --prefer first",
+                "Name the cube first that is right, in `evalcube merge --prefer first`",
                 conflicts,
             )
         return conflicts

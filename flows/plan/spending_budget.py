@@ -92,7 +92,9 @@ class Budget(Sampling):
         paid = chosen & (each > 0)
         if not paid.any():
             raise SweepError(*_nothing_to_go_by(self.amount.unit, bool(chosen.any())))
-        left = self.amount.value - (spent(counters, self.amount.unit).sum() - self.before)
+        used = spent(counters, self.amount.unit).sum() - self.before
+        left = self.amount.value - used
+        most = np.minimum(plan.sources, _MOST_TRIALS) * paid
         from evalcube.stages.analyze.formulas.allocation import allocate  # with `scipy`, which takes a while
 
         more = allocate(
@@ -102,10 +104,34 @@ class Budget(Sampling):
             budget=min(left, max(_SHARE * left, _LEAST_SHARE * self.amount.value)),
             cost=np.where(paid, each, 1.0),
             purpose=self.purpose,
-            most=np.minimum(plan.sources, _MOST_TRIALS) * paid,
+            most=most,
             weights=plan.base if plan.base.any() else None,
         )
+        if used <= 0 and not (more > here.trials).any():
+            raise SweepError(*self._nothing_to_buy(each[paid & (most > here.trials)], len(planned.trials)))
         return SampleTargets(more.astype(np.int32), here.repeats)
+
+    def _nothing_to_buy(self, prices: npt.NDArray[np.float64], evaluations: int) -> tuple[str, str]:
+        """Why the whole budget adds no trial, and what would; `prices` of the cells that could have more."""
+        if not prices.size:
+            return (
+                "`budget`: the selected cells have all the questions that there are",
+                "Ask again with `repeats`",
+            )
+        if prices.min() > self.amount.value:
+            return (
+                f"`budget`: one more trial costs about {prices.min():.3g} {self.amount.unit}, which is more",
+                "Give a larger one",
+            )
+        if evaluations < 2 and self.purpose == "ranking":
+            return (
+                "`purpose`: a ranking needs two models or more, and here is one, so nothing would be asked",
+                "Give `purpose` as intervals, which narrows its intervals",
+            )
+        return (
+            f"`budget`: no trial that it buys would change the {self.purpose}, so nothing would be asked",
+            "Give `trials` or `precision` instead",
+        )
 
     def notes(self) -> Mapping[str, object]:
         """The budget itself, so that an interrupted one goes on instead of beginning anew."""

@@ -183,7 +183,8 @@ class SecretsError(SweepError):
         super().__init__(
             text + "\n".join(lines + more),
             remedy
-            or "Take it out of the sweep, or say that it may be published: --allow with the id in brackets, or a kind",
+            or "Take it out of the sweep, or say that it may be published: `evalcube publish --allow`, with the id in "
+            "brackets, or a kind",
         )
         self.findings = tuple(findings)
 

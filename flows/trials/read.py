@@ -111,7 +111,8 @@ def trials(
     if ROW_ID in numbers and not any(one.asks(numbers[ROW_ID]).any() for one in opened):
         raise SweepError(
             f"`where`: {ROW_ID} is never '{numbers[ROW_ID]}'",
-            "Only data sets with a field for it (id:) have names of rows; --columns row_id lists them",
+            "Only data sets with a field for it (id:) have names of rows; "
+            "`evalcube trials CUBE --columns row_id` lists them",
         )
     known = columns_of(one.plan for one in opened)
     return Trials(

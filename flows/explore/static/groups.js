@@ -86,8 +86,7 @@
     at(...indices) {
       const place = indices.reduce((sum, index, axis) => sum * this.sizes[axis] + index, 0);
       const found = {};
-      for (const name of ["point", "lower", "upper", "trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing", "points", "points_planned"]) found[name] = this.answer[name]?.[place] ?? null;
-      found.cut = found.trials ? found.truncated / found.trials : null;
+      for (const name of ["point", "lower", "upper", "trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing", "points", "points_planned", "cut"]) found[name] = this.answer[name]?.[place] ?? null;
       found.few = found.trials > 0 && found.trials < explorer.FEW;
       found.planned = found.points_planned > 0;
       found.measured = found.point !== null && found.trials > 0;

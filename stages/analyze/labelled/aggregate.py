@@ -28,6 +28,8 @@ Interval = Literal["exact", "wilson"]
 
 _BOUNDS = ("point", "lower", "upper")
 _PRESENT, _PLANNED = "points", "points_planned"
+_SQUARES = ("squares", "effects")
+"""Sums of weighed trials by their factors, and the same by design effects."""
 _GROUP = "group_"
 
 
@@ -79,7 +81,8 @@ def aggregate(
     Returns
     -------
     Dataset with ``point``, ``lower`` and ``upper`` (by...), NaN where a group has no value; ``counters``
-    (by..., counter), the sums; ``points`` with trials and ``points_planned``, counts of cells of models: a
+    (by..., counter), the sums; ``per_trial`` (by..., counter), each of them per finished trial, points weighing as in
+    the estimate; ``points`` with trials and ``points_planned``, counts of cells of models: a
     mean over points rests on the former. How it was computed is in the attributes.
 
     Raises
@@ -107,13 +110,17 @@ def aggregate(
         *labels,
         _PRESENT,
         _PLANNED,
-        *(stratified.MOMENTS if pooling == "stratified" else _scaled(labels)),
+        *(f"{label} weighed" for label in labels),
+        *(stratified.MOMENTS if pooling == "stratified" else _SQUARES),
     ]
     each = {"labels": labels, "mode": mode, "pooling": pooling}
     summed = _sums(values, share, effect, (models, cells), len(columns), each).transpose(*wanted, "column")
     kwargs = {**options, "labels": labels, "joint": joint, "pooling": pooling, "exact": exact}
     result = _estimated(_finish, summed, "column", kwargs)
     result["counters"] = _dims(summed[..., : len(labels)].data, (*wanted, "counter"))
+    weighed = summed[..., columns.index(f"{labels[0]} weighed") :][..., : len(labels)]
+    trials = weighed[..., labels.index("trials")].data[..., np.newaxis]
+    result["per_trial"] = _dims(weighed.data / np.where(trials > 0, trials, np.nan), (*wanted, "counter"))
     for name in (_PRESENT, _PLANNED):
         result[name] = _dims(summed[..., columns.index(name)].data.astype(np.int64), wanted)
     result = _labelled(result, ds, (models, cells))
@@ -263,11 +270,6 @@ def _base(ds: xr.Dataset) -> xr.Variable:
     return _dims(np.zeros(shape) if base is None else base, CELL)
 
 
-def _scaled(labels: Sequence[str]) -> list[str]:
-    """Names of the sums of weighed counters: counters, trials by squared factors, and the same by design effects."""
-    return [*(f"{label} weighed" for label in labels), "squares", "effects"]
-
-
 def _columns(
     values: Floats, share: Floats, effect: Floats | float, *, labels: list[str], mode: str, pooling: str
 ) -> Floats:
@@ -285,6 +287,8 @@ def _columns(
     parts = [values, there[..., np.newaxis], np.asarray(meant)[..., np.newaxis]]
     worth = np.asarray(effect, dtype=float)[..., np.newaxis]
     if pooling == "stratified":
+        trials = column(values, "trials", labels)[..., np.newaxis]
+        parts.append(np.asarray(share)[..., np.newaxis] * values / np.where(trials > 0, trials, 1.0))
         parts.append(stratified.moments(values / worth, share, labels=labels, mode=mode))
     else:
         weighed, squares = design.design_moments(

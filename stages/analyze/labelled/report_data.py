@@ -31,7 +31,7 @@ class TaskView:
     accuracy: Estimate
     trials: int
     truncated: float
-    """Share of finished trials."""
+    """Share of finished trials, points weighing as in the accuracy; so are the tokens."""
     tokens: float
     """Completion tokens per finished trial."""
     points: int
@@ -96,11 +96,9 @@ def task_views(
     trials = column(summed, "trials", labels)
     lacking = [column(summed, name, labels) for name in ("transport", "missing") if name in labels]
     planned = trials + sum(lacking)
-    with np.errstate(all="ignore"):
-        count = np.where(trials > 0, trials, np.nan)
-        truncated = column(summed, "truncated", labels) / count
-        tokens = column(summed, "tokens_sum", labels) / count
-        tokens[tokens == 0] = np.nan  # no reply is without one: nobody has counted them
+    each = found["per_trial"].values
+    truncated, tokens = column(each, "truncated", labels), column(each, "tokens_sum", labels).copy()
+    tokens[tokens == 0] = np.nan  # no reply is without one: nobody has counted them
     return [
         [
             TaskView(
@@ -130,9 +128,13 @@ def unique_by_task(ds: xr.Dataset) -> list[float]:
 
 
 def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:
-    """Share of each of `OUTCOMES` in the finished trials of each model; empty for a model without any."""
+    """Share of each of `OUTCOMES` in the finished trials of each model, points weighing as in the leaderboard.
+
+    Empty for a model without any.
+    """
     labels = axes.names(ds, "counter")
-    summed = counters.raw_task_counters(ds).values.sum(axis=1)[list(order)]
+    weighed = counters.counter_cells(ds).values * counters.point_factors(ds)[..., np.newaxis]
+    summed = weighed.sum(axis=(1, 2))[list(order)]
     rows = []
     for values in summed:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}

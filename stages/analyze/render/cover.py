@@ -112,9 +112,9 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         found.append(f"{each} task has {trials} in each tier.")
     ranked = sum(row.rank is not None for row in board.rows)
     if standings is not None and len(standings.clusters) == 1 and ranked > 1:
-        found.append("All intervals overlap: the order is open.")
+        found.append("All intervals overlap: they alone do not tell any two apart.")
     elif standings is not None and len(standings.clusters) > 1:
-        found.append(f"Intervals tell {len(standings.clusters)} groups apart; within one the order is open.")
+        found.append(f"Intervals tell {len(standings.clusters)} groups of models apart.")
     if board.clustered and board.repeats > 1:
         found.append("Answers to one question are taken as alike: intervals go by question.")
     return found

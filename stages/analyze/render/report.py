@@ -19,11 +19,12 @@ from evalcube.stages.analyze.labelled import ranking, report_data
 from evalcube.stages.analyze.labelled.aggregate import Pooling
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render.board_spec import leading_text
 from evalcube.stages.analyze.render.cover import cover, spans
-from evalcube.stages.analyze.render.table_specs import span
+from evalcube.stages.analyze.render.table_specs import pair_in_words, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 from evalcube.stages.reply.status import QUESTION_MOMENTS
 
@@ -86,6 +87,7 @@ def render_report(
     samples: Sequence[SampleTrial] = (),
     pooling: Pooling = "pooled",
     failures: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    pair: Pair | None = None,
 ) -> str:
     """The report as the text of one HTML file.
 
@@ -108,6 +110,8 @@ def render_report(
         `evalcube.stages.analyze.labelled.aggregate.aggregate`.
     failures
         Transport errors of the whole sweep: evaluation -> cause -> trials.
+    pair
+        The first two of `close_rows` compared on the questions of both, if that was done.
 
     Raises
     ------
@@ -153,7 +157,7 @@ def render_report(
         board=board,
         title=plain(facts.get("title", "Evaluation report")),
         facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
-        headline=headline(board, labels),
+        headline=headline(board, labels, pair),
         gaps=_gaps(board, labels),
         marks=_marks(board),
         labels=labels,
@@ -197,8 +201,31 @@ def render_report(
     )
 
 
-def headline(board: Leaderboard, labels: Sequence[str]) -> str:
-    """The main result in a sentence: who leads among complete rows, and whether intervals tell them apart."""
+def close_rows(board: Leaderboard) -> list[int]:
+    """Places of the first complete row, and of those whose intervals overlap with its own; empty without a row."""
+    complete = [place for place, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
+    leads = {place: board.leading(board.rows[place]) for place in complete}
+    first = leads[complete[0]] if complete else None
+    return [
+        place
+        for place, one in leads.items()
+        if first is not None and (one is first or (one.upper >= first.lower and one.lower <= first.upper))
+    ]
+
+
+def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None) -> str:
+    """The main result in a sentence or two: who leads among complete rows, and what tells them apart.
+
+    Parameters
+    ----------
+    board
+        The leaderboard.
+    labels
+        Of its rows.
+    pair
+        The first two of `close_rows` on the questions of both: intervals of each by itself do not tell two apart that
+        answered the same questions.
+    """
     pairs = zip(board.rows, labels, strict=True)
     scored = [
         (board.leading(row), leading_text(board, row), label + _so_far(row))
@@ -212,7 +239,7 @@ def headline(board: Leaderboard, labels: Sequence[str]) -> str:
     lead = f"{name} scores {value} of 1000 ({interval})"
     if not by_score:
         lead = f"{name} solves {value} ({interval} %; {MODES_IN_WORDS[board.mode]})"
-    rivals = [label for one, _, label in others if one.upper >= first.lower and one.lower <= first.upper]
+    rivals = [labels[place] + _so_far(board.rows[place]) for place in close_rows(board)[1:]]
     if not others:
         return f"{lead}; it is the only complete evaluation."
     if not rivals:
@@ -220,8 +247,13 @@ def headline(board: Leaderboard, labels: Sequence[str]) -> str:
         gap = first.value - second.value
         ahead = number(gap) if by_score else f"{100 * gap:.1f} points of 100"
         return f"{lead}, {ahead} ahead of {runner_up}; their intervals do not overlap."
-    close = rivals[0] if len(rivals) == 1 else f"{len(rivals)} other evaluations"
-    return f"{lead}, the highest. Its interval overlaps with that of {close}: the order among them is open."
+    close = f"that of {rivals[0]}" if len(rivals) == 1 else f"those of {len(rivals)} other evaluations"
+    told = (
+        f"On the questions that both answered: {plain(pair_in_words(pair))}"
+        if pair
+        else "Intervals are of each by itself; what both did with the same questions may still tell them apart."
+    )
+    return f"{lead}, the highest. Its interval overlaps with {close}. {told}"
 
 
 def _so_far(row: Row) -> str:

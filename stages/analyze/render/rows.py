@@ -36,6 +36,7 @@ def group_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
             continue
         row = names | {name: float(values[name][place]) for name in ("point", "lower", "upper")}
         row |= {name: int(values[name][place]) for name in ("points", "points_planned")}
+        row["truncated"] = float(values["per_trial"][place][counters.index("truncated")])
         rows.append(row | {"counters": dict(zip(counters, values["counters"][place].tolist(), strict=True))})
     return rows
 

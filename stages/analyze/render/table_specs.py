@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
@@ -38,7 +38,7 @@ def group_spec(
     rows: Sequence[PlainRow], by: Sequence[str], head: str, notes: tuple[str, ...] = ()
 ) -> TableSpec:
     """Groups with their estimate; ones that lack points carry ``*``."""
-    cut = any(_ratio(row["counters"], "truncated") > CUT for row in rows)
+    cut = any(row["truncated"] > CUT for row in rows)
     lacking = any(_lacks(row) for row in rows)
     columns = [
         *_names(by),
@@ -51,7 +51,7 @@ def group_spec(
         ),
         Column("trials", lambda row: number(row["counters"]["trials"]), 1),
         Column("points", lambda row: f"{row['points']}/{row['points_planned']}", 2),
-        Column("truncated", lambda row: percent(_ratio(row["counters"], "truncated")), 0 if cut else 3),
+        Column("truncated", lambda row: percent(row["truncated"]), 0 if cut else 3),
     ]
     if lacking:
         notes = (
@@ -113,7 +113,12 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
 
 
 def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
-    """What the comparison says, in a sentence or two."""
+    """What the comparison says, in a sentence or two, and in which tasks."""
+    return f"{pair_in_words(pair, level=level)} {_tasks_in_words(pair, level)}"
+
+
+def pair_in_words(pair: Pair, *, level: float = 0.05) -> str:
+    """What the comparison says of all tasks together, in a sentence or two."""
     overall, gap = pair.overall, 100 * pair.overall.difference.value
     low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
     if overall.p_holm < level:
@@ -132,7 +137,7 @@ def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
             head += (
                 " The interval leaves 0 out, as it is of this pair alone: p is adjusted for all pairs (Holm)."
             )
-    return f"{head} {_tasks_in_words(pair, level)}"
+    return head
 
 
 def _tasks_in_words(pair: Pair, level: float) -> str:
@@ -305,10 +310,6 @@ def _asked(row: PlainRow) -> float:
 def share_done(trials: float, planned: float) -> str:
     """Share of the planned trials that have a result, rounded down: what is not all is not shown as all."""
     return f"{100 * trials // planned:.0f} %" if planned else ABSENT
-
-
-def _ratio(counters: Mapping[str, float], name: str) -> float:
-    return counters[name] / counters["trials"] if counters["trials"] else np.nan
 
 
 def shares(low: float, high: float) -> str:

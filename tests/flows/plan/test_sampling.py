@@ -72,6 +72,32 @@ def test_budget__gives_models_that_cost_nothing_no_trials(plan):
 
 
 @pytest.mark.parametrize(
+    ("models", "amount", "purpose", "message"),
+    [
+        (1, 5.0, "ranking", "a ranking needs two models or more, and here is one"),
+        (2, 0.001, "intervals", "one more trial costs about 0.002 usd"),
+    ],
+)
+def test_budget__that_would_add_nothing_says_why(plan, models, amount, purpose, message):
+    plan = replace(plan, evaluations=plan.evaluations[:models])
+    planned = SampleTargets.uniform(plan, 16, 1)
+    counters = counted(planned, cost=(0.002, 0.002)[:models])
+    budget = Budget(Amount(amount, "usd"), purpose, Selection(), 16 * 3 * 0.002 * models)
+
+    with pytest.raises(SweepError, match=message):
+        budget.targets(plan, planned, counters)
+
+
+def test_budget__that_finds_no_questions_left_says_so(plan, monkeypatch):
+    planned = SampleTargets.uniform(plan, 16, 1)
+    budget = Budget(Amount(5.0, "usd"), "intervals", Selection(), 16 * 6 * 0.002)
+    monkeypatch.setattr(type(plan), "sources", property(lambda _: np.full((2, 1, 3), 16)))
+
+    with pytest.raises(SweepError, match="have all the questions that there are"):
+        budget.targets(plan, planned, counted(planned, cost=(0.002, 0.002)))
+
+
+@pytest.mark.parametrize(
     ("trials", "repeats", "message"),
     [
         (10**7 + 1, 1, r"10,000,001 trials of a cell are more than a cube can have: 10,000,000"),

@@ -314,3 +314,21 @@ def test_points__refuses_as_aggregate_does(ds):
         points(ds, mode="E")
     with pytest.raises(ValueError, match="known names are"):
         points(ds, where={"x": 1})
+
+
+@pytest.mark.parametrize("pooling", ["pooled", "stratified"])
+def test_aggregate__shares_per_trial_weigh_points_as_its_estimate_does(pooling):
+    ds = dataset([Profile("a", limit=300.0)], tasks=1, trials=20)
+    counters = ds["counters"].values.copy()
+    counters[:, :, 0] *= 4  # asked four times as often
+    grown = ds.assign(counters=(ds["counters"].dims, counters))
+    place = COUNTERS.index("truncated")
+    trials = counters[0, 0, :, 0]
+    there = trials > 0
+    weighed = grown.assign_coords(base_trials=(("task", "params"), ds["counters"].values[0, ..., 0]))
+
+    found = aggregate(weighed, by="model", pooling=pooling)["per_trial"].sel(counter="truncated")
+
+    assert found.item() == pytest.approx((counters[0, 0, there, place] / trials[there]).mean())
+    assert 0 < found.item() < 1
+    assert aggregate(weighed, by="model", pooling=pooling)["per_trial"].sel(counter="trials").item() == 1

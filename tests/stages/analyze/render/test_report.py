@@ -10,7 +10,9 @@ import pytest
 from evalcube.stages.analyze.labelled import report_data
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.pairing import Difference, Pair
 from evalcube.stages.analyze.labelled.ranking import rank_rows
+from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render import report as report_module
 from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.report import (
@@ -18,6 +20,7 @@ from evalcube.stages.analyze.render.report import (
     MOST_SAMPLES,
     MOST_TEXT,
     SampleTrial,
+    close_rows,
     headline,
     render_report,
 )
@@ -211,7 +214,7 @@ def test_cover__says_what_trials_are_worth_and_compares_nobody_with_himself():
     many = cover(replace(board, repeats=4, clustered=True), labels, None).sure
     assert any(text.startswith("Each task has trials worth at least ") for text in many)
     assert len(standings.clusters) == 1
-    assert not any("order is open" in text for text in cover(alone, labels, standings).sure)
+    assert not any("intervals overlap" in text for text in cover(alone, labels, standings).sure)
 
 
 def test_render_report__its_wins_and_intervals_go_by_question(monkeypatch):
@@ -268,8 +271,22 @@ def test_headline__tells_a_clear_lead_from_an_open_order():
     near = leaderboard(dataset([Profile("a", ability=5), Profile("b", ability=5)]), draws=50)
 
     assert "do not overlap" in headline(clear, ["a", "b"])
-    assert "order among them is open" in headline(near, ["a", "b"])
+    assert "may still tell them apart" in headline(near, ["a", "b"])
     assert "only complete" in headline(leaderboard(dataset([Profile("a")]), draws=5), ["a"])
+
+
+def test_headline__goes_by_the_questions_of_both_where_intervals_overlap():
+    near = leaderboard(dataset([Profile("a", 0.3), Profile("b", 0.3)], trials=8), draws=50)
+    gap = Difference("", 96, 96, 3, 19, 9, 0.6, 0.5, Estimate(0.1, 0.05, 0.15), 1e-6, 1e-6, 1e-6)
+    pair = Pair("a", "b", (), gap, (0, 0))
+
+    ahead = headline(near, ["a", "b"], pair)
+    even = headline(near, ["a", "b"], replace(pair, overall=replace(gap, p_holm=0.4)))
+
+    assert close_rows(near) == [0, 1]
+    assert "a is right more often than b: by 10.0 points (5.0 to 15.0), p < 0.0001" in ahead
+    assert "These 96 trials do not tell a and b apart" in even
+    assert "open" not in ahead + even
 
 
 def test_headline__says_of_whom_only_a_part_is_measured():
