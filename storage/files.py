@@ -67,7 +67,7 @@ def write_all_at(descriptor: int, data: bytes, offset: int) -> None:
         view, offset = view[count:], offset + count
 
 
-def write_synced(path: Path | str, data: bytes) -> None:
+def write_synced(path: Path | str, data: bytes, mode: int = 0o666) -> None:
     """Create the new file `path` with `data`, its content on disk; a failure leaves no file.
 
     Raises
@@ -75,7 +75,7 @@ def write_synced(path: Path | str, data: bytes) -> None:
     OSError
         As the operating system says, `FileExistsError` included.
     """
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:
             write_all(descriptor, data)
@@ -87,10 +87,10 @@ def write_synced(path: Path | str, data: bytes) -> None:
         raise
 
 
-def replace_synced(path: Path, data: bytes) -> None:
+def replace_synced(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Give `path` the content `data`: others see the old or the new, also after a power cut."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    write_synced(temporary, data)
+    write_synced(temporary, data, mode)
     try:
         # The content is on disk by now: a rename that outlives a power cut must not lead to an empty file.
         temporary.replace(path)
@@ -118,7 +118,7 @@ def link_new(temporary: Path, path: Path) -> bool:
 
 
 @contextmanager
-def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
+def locked(path: Path, timeout: float = 10.0, mode: int = 0o666) -> Iterator[None]:
     """Hold an advisory lock on the file `path`, which is created and stays.
 
     The kernel frees it when its holder ends in whatever way, so that there is no stale lock to break.
@@ -129,6 +129,8 @@ def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
         The lock file.
     timeout
         Seconds to wait for it.
+    mode
+        Of the file, less what the umask takes.
 
     Raises
     ------
@@ -136,7 +138,7 @@ def locked(path: Path, timeout: float = 10.0) -> Iterator[None]:
         `TimeoutError` if another holds it all that time; others if the file system has no locks.
     """
     # Where somebody else made the folder, a link under this name could have a file made anywhere.
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o666)
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
         deadline = time.monotonic() + timeout
         while True:

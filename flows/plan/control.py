@@ -23,8 +23,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from evalcube.flows.plan.own_files import make_own_folder, state_folder
 from evalcube.flows.plan.records import read_record
-from evalcube.flows.plan.trust import state_folder
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import CubeDamagedError, guarded
 
@@ -77,7 +77,7 @@ def own_key(*, make: bool = False) -> bytes | None:
     path = state_folder() / "control.key"
     if make and not path.exists():
         with suppress(OSError):  # without a writable home directory, nobody can raise what the run spends
-            path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
+            make_own_folder(path.parent)
             temporary = path.with_name(f"control.key.{secrets.token_hex(4)}")
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             with os.fdopen(descriptor, "wb") as file:

@@ -8,17 +8,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from evalcube.flows.plan.own_files import own_record, state_folder, write_own
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.files import replace_synced
 from evalcube.storage.urls import resolved
 
-STATE_VARIABLE = "XDG_STATE_HOME"
 _READ_BYTES = 20_000_000
 _CACHES = ".caches"
 
@@ -35,11 +33,9 @@ def remember_run(cube: Cube, config: Mapping[str, Any]) -> None:
     """
     with suppress(OSError):  # the run goes on; only going on from the cube alone will need the config file
         path = _record(cube)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         # Which one is newest is decided by no clock.
         number = 1 + max((number for number, _ in _records(path.parent)), default=0)
-        document = json.dumps({"cube": _place(cube), "config": config, "number": number})
-        replace_synced(path, document.encode())
+        write_own(path, {"cube": _place(cube), "config": config, "number": number})
 
 
 def remembered_config(cube: Cube) -> dict[str, Any] | None:
@@ -66,8 +62,7 @@ def remember_caches(cube: Cube, addresses: Sequence[str]) -> None:
     """
     with suppress(OSError):  # whoever looks at replies then names the caches
         path = _record(cube).with_suffix(_CACHES)
-        path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        replace_synced(path, json.dumps({"cube": _place(cube), "caches": list(addresses)}).encode())
+        write_own(path, {"cube": _place(cube), "caches": list(addresses)})
 
 
 def remembered_caches(cube: Cube) -> list[str]:
@@ -105,32 +100,6 @@ def _records(folder: Path) -> list[tuple[int, dict[str, Any]]]:
 def _folder(cube: Cube) -> Path:
     """Where the runs of the cube's sweep are recorded."""
     return state_folder() / "runs" / _digest(json.dumps(cube.attrs.get("spec"), sort_keys=True))
-
-
-def state_folder() -> Path:
-    """Where evalcube keeps what belongs to this user and to no cube; it may not be there yet."""
-    state = os.environ.get(STATE_VARIABLE, "")
-    return Path(state if state.startswith("/") else "~/.local/state").expanduser() / "evalcube"
-
-
-def own_record(path: Path, most: int) -> dict[str, Any] | None:
-    """A mapping in a JSON file that nobody else could have written; None if there is none.
-
-    Parameters
-    ----------
-    path
-        The file.
-    most
-        Bytes that are read of it.
-    """
-    try:
-        with path.open("rb") as file:
-            if os.fstat(file.fileno()).st_uid != os.geteuid():
-                return None  # a home directory that several users share
-            document = json.loads(file.read(most))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return document if isinstance(document, dict) else None
 
 
 def _read(path: Path) -> tuple[int, dict[str, Any]] | None:

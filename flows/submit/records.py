@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import errno
-import json
 import re
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from evalcube.flows.plan.trust import own_record, state_folder
-from evalcube.storage.files import locked, replace_synced
+from evalcube.flows.plan.own_files import make_own_folder, own_record, state_folder, write_own
+from evalcube.storage.files import locked
 from evalcube.storage.urls import resolved
 
 _READ_BYTES = 5_000_000
@@ -63,10 +62,10 @@ def alone() -> Iterator[None]:
         If this user's state folder cannot be written.
     """
     folder = _folder()
-    folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    make_own_folder(folder)
     with ExitStack() as stack:
         try:
-            stack.enter_context(locked(folder / _LOCK, _LOCK_SECONDS))
+            stack.enter_context(locked(folder / _LOCK, _LOCK_SECONDS, 0o600))
         except OSError as error:
             # Some network file systems have no locks; there the look alone has to do.
             if isinstance(error, TimeoutError) or error.errno not in (
@@ -86,9 +85,7 @@ def remember(submission: Submission) -> None:
     OSError
         If this user's state folder cannot be written.
     """
-    path = _folder() / f"{submission.name}.json"
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    replace_synced(path, json.dumps(asdict(submission)).encode())
+    write_own(_folder() / f"{submission.name}.json", asdict(submission))
 
 
 def submissions() -> list[Submission]:

@@ -12,8 +12,8 @@ from evalcube.flows.cubes.sides import evaluation_place
 from evalcube.flows.cubes.statistics import leaderboard
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.flows.plan.points import matching_points
-from evalcube.flows.plan.trust import STATE_VARIABLE
 from tests.flows.support import change_attributes, evalcube, refused
 
 

@@ -8,8 +8,9 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.acting import acting_config, what_is_asked
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.flows.plan.store import open_store
-from evalcube.flows.plan.trust import STATE_VARIABLE, remember_run
+from evalcube.flows.plan.trust import remember_run
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import sweep_config
 

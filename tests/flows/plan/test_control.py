@@ -22,7 +22,7 @@ from evalcube.flows.plan.control import (
     read_order,
     reply,
 )
-from evalcube.flows.plan.trust import STATE_VARIABLE
+from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.errors import CubeDamagedError
 from tests.storage.support.memory_space import MemorySpace

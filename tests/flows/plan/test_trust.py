@@ -7,8 +7,9 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.flows.plan.store import open_store
-from evalcube.flows.plan.trust import STATE_VARIABLE, remember_run, remembered_config
+from evalcube.flows.plan.trust import remember_run, remembered_config
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import sweep_config
 

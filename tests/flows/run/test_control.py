@@ -12,7 +12,7 @@ from evalcube.flows.config.spend import Spend
 from evalcube.flows.cubes.orders import order
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.control import Order, own_key, post
-from evalcube.flows.plan.trust import STATE_VARIABLE
+from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.flows.run import session
 from evalcube.flows.run.control import Control
 from evalcube.flows.run.driver import Driver

@@ -1,0 +1,46 @@
+"""What belongs to a user and to no cube is closed to others, whatever their umask."""
+
+import os
+import stat
+
+import pytest
+
+from evalcube.flows.plan.control import own_key
+from evalcube.flows.plan.own_files import STATE_VARIABLE, own_record, state_folder, write_own
+from evalcube.flows.submit.records import Submission, alone, remember
+
+
+@pytest.fixture
+def open_umask():
+    before = os.umask(0)
+    yield
+    os.umask(before)
+
+
+def modes(folder):
+    return {stat.S_IMODE(path.stat().st_mode) for path in [folder, *folder.rglob("*")] if path.is_dir()}, {
+        stat.S_IMODE(path.stat().st_mode) for path in folder.rglob("*") if path.is_file()
+    }
+
+
+def test_write_own__closes_all_folders_and_files(tmp_path, monkeypatch, open_umask):  # noqa: ARG001
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "state"))
+
+    write_own(state_folder() / "runs" / "abc" / "one.json", {"a": 1})
+    with alone():
+        remember(Submission("evalcube-a", "2026-01-01", "cube", "folder", ()))
+    own_key(make=True)
+
+    assert modes(state_folder()) == ({0o700}, {0o600})
+    assert own_record(state_folder() / "runs" / "abc" / "one.json", 100) == {"a": 1}
+
+
+def test_write_own__closes_a_folder_that_was_open_before(tmp_path, monkeypatch):
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
+    (tmp_path / "evalcube" / "runs").mkdir(parents=True)
+    (tmp_path / "evalcube").chmod(0o755)
+
+    write_own(state_folder() / "runs" / "one.json", {})
+
+    assert stat.S_IMODE(state_folder().stat().st_mode) == 0o700
+    assert stat.S_IMODE((state_folder() / "runs" / "one.json").stat().st_mode) == 0o600
