@@ -24,6 +24,7 @@ from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.ranking import cluster_name
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.analyze.labelled.scores import VERSIONS
+from evalcube.stages.analyze.render import meaning
 
 DRAWS = 2000
 """As of every leaderboard, so that a page shows what the command line does."""
@@ -64,8 +65,27 @@ def ranking(explored: Explored, query: Query) -> Json:
         **head,
         "enough": board.enough,
         "rows": rows,
-        "notes": [*opened.warnings, *board.notes, *uncounted(explored)],
+        "notes": [*opened.warnings, *board.notes, *board.remarks, *uncounted(explored)],
+        "meaning": _meaning(board),
         "final": draws == DRAWS,
+    }
+
+
+def _meaning(board: Leaderboard) -> Json:
+    """What scores say, for those who point at one."""
+
+    def plain(bands: Sequence[meaning.Band]) -> list[list[object]]:
+        return [[one.low, one.high, one.words] for one in bands]
+
+    return {
+        "score": plain(meaning.SCORE_BANDS),
+        "token": plain(meaning.TOKEN_BANDS),
+        "short": meaning.TOKENS_OF_SHORT_ANSWERS,
+        "why": meaning.WHY_1000,
+        "always_right": board.ceiling_text,
+        "profiles": [
+            f"{one.name} ({', '.join(map(str, one.example))}): {one.words}" for one in meaning.PROFILES
+        ],
     }
 
 

@@ -22,6 +22,7 @@ from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
 from evalcube.stages.analyze.render import charts as figures
+from evalcube.stages.analyze.render import meaning
 from evalcube.stages.analyze.render.board_spec import leading_text
 from evalcube.stages.analyze.render.cover import cover, spans
 from evalcube.stages.analyze.render.table_specs import pair_in_words, span
@@ -197,6 +198,7 @@ def render_report(
         tips=[_tip(board, row, label) for row, label in zip(board.rows, labels, strict=True)],
         script=Markup(script),  # noqa: S704 - our own file
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
+        meaning=meaning,
         absent=ABSENT,
     )
 

@@ -58,7 +58,21 @@
     return h("span.shade", { style: { background: `color-mix(in srgb, var(--good) ${Math.round(34 * good)}%, transparent)` } }, text);
   };
 
+  /** What a value says by the bands that it lies in; empty outside of all. */
+  const said = (value, bands) => {
+    const found = bands.find(([low, high]) => low <= value && value <= high);
+    return found ? `${found[0]}–${found[1]}: ${found[2]}` : "";
+  };
+
+  const listed = bands => bands.map(([low, high, words]) => `${low}–${high}: ${words}`);
+
+  /** A text that says more where one points at it. */
+  const told = (text, more) => (more ? h("span", { title: more }, text) : text);
+
   const columnsOf = (board, page) => {
+    const { meaning } = board;
+    const scoreHint = ["ReasonScore, 10 to 1000.", ...listed(meaning.score), meaning.always_right, meaning.why].filter(Boolean).join("\n");
+    const tokenHint = ["Score for each completion token: greener is better.", ...listed(meaning.token), meaning.short].join("\n");
     const byScore = board.lead === "score";
     const rows = board.rows;
     const star = row => (row.incomplete || row.partial || row.others ? "*" : "");
@@ -66,6 +80,7 @@
     const count = (key, title, hint, extra = true) => ({ key, title, hint, extra, value: row => row[key] });
     const scale = extent(rows.flatMap(row => [lead(board, row).lower, lead(board, row).upper]));
     const perToken = extent(rows.map(row => row.score_per_token.value));
+    const perThousand = extent(rows.map(row => row.correct_per_1000_tokens.value));
     const level = `${Math.round(100 * board.confidence)} %`;
     const several = name => new Set(rows.map(row => row[name])).size > 1;
     const any = name => rows.some(row => format.isNumber(row[name]) && row[name] > 0);
@@ -74,7 +89,9 @@
     return [
       { key: "rank", title: "#", hint: "Place; none for evaluations that were asked other questions, or not all.", value: row => row.rank, show: row => row.rank ?? format.absent, descending: false },
       { key: "label", title: "model", left: true, value: row => row.label, show: row => h("a.name", { href: page.link("trials", { model: row.label }), title: `${row.model_name} · ${row.template} · ${row.sampler}` }, row.label + star(row)) },
-      { key: "score", title: "score", hint: "ReasonScore, 10 to 1000.", extra: !byScore, value: row => row.score.value, parts: parts("score"), show: row => format.number(row.score.value, 0) },
+      { key: "score", title: "score", hint: scoreHint, extra: !byScore, value: row => row.score.value, parts: parts("score"), show: row => told(format.number(row.score.value, 0), said(row.score.value, meaning.score)) },
+      { key: "score_per_token", title: "score/token", hint: tokenHint, extra: !byScore, value: row => row.score_per_token.value, parts: parts("score_per_token"), show: row => told(shaded(row.score_per_token.value, perToken, format.number(row.score_per_token.value)), said(row.score_per_token.value, meaning.token)) },
+      { key: "correct_per_1000_tokens", title: "right/1k tok", choice: "right by 1000 tokens", hint: "Correct answers that 1000 completion tokens bring: greener is better.", extra: byScore, value: row => row.correct_per_1000_tokens.value, parts: parts("correct_per_1000_tokens"), show: row => shaded(row.correct_per_1000_tokens.value, perThousand, format.number(row.correct_per_1000_tokens.value)) },
       { key: "rate", title: board.mode, hint: board.mode.startsWith("C") ? "Share of right answers, guesses taken out." : "Share of right answers.", value: row => row.rate.value, parts: parts("rate"), show: row => format.percent(row.rate.value) },
       { key: "interval", left: true, title: level, choice: `interval (${level})`, hint: `${level} interval of what the board is ordered by.`, value: row => lead(board, row).lower, parts: row => ({ lower: lead(board, row).lower, upper: lead(board, row).upper }),
         show: row => bar(lead(board, row), scale, `${leadName(board)} ${shown(board, lead(board, row).value)}, interval ${format.interval(lead(board, row), isShare(board))}`) },
@@ -83,12 +100,11 @@
         show: row => (format.isNumber(row.rank_interval.lower) ? (row.rank_interval.lower === row.rank_interval.upper ? String(row.rank_interval.lower) : `${row.rank_interval.lower}–${row.rank_interval.upper}`) : format.absent) },
       { key: "accuracy", title: "accuracy", hint: "Plain share of right answers.", extra: true, value: row => row.accuracy.value, parts: parts("accuracy"), show: row => format.percent(row.accuracy.value) },
       ...(board.tiers.length > 1 ? board.tiers.map((tier, place) => ({
-        key: `tier-${tier}`, title: tier, hint: `${leadName(board)} of tier ${tier}.`, value: row => (byScore ? row.tiers[place].score.value : row.tiers[place].rate.value),
+        key: `tier-${tier}`, title: tier, hint: [`${leadName(board)} of tier ${tier}.`, ...(byScore ? [...listed(meaning.score), "From easy to hard:", ...meaning.profiles] : [])].join("\n"), value: row => (byScore ? row.tiers[place].score.value : row.tiers[place].rate.value),
         parts: row => { const one = byScore ? row.tiers[place].score : row.tiers[place].rate; return { value: one.value, lower: one.lower, upper: one.upper }; },
-        show: row => { const one = byScore ? row.tiers[place].score : row.tiers[place].rate; return shaded(one.value, tierScale[place], shown(board, one.value) + (row.tiers[place].incomplete ? "*" : "")); },
+        show: row => { const one = byScore ? row.tiers[place].score : row.tiers[place].rate; return told(shaded(one.value, tierScale[place], shown(board, one.value) + (row.tiers[place].incomplete ? "*" : "")), byScore ? said(one.value, meaning.score) : ""); },
       })) : []),
       { key: "tokens_per_trial", title: "tokens", hint: "Completion tokens for each trial.", value: row => row.tokens_per_trial, show: row => format.number(row.tokens_per_trial, 0), descending: false },
-      { key: "score_per_token", title: "score/token", hint: "Score for each completion token: greener is better.", extra: !byScore, value: row => row.score_per_token.value, parts: parts("score_per_token"), show: row => shaded(row.score_per_token.value, perToken, format.number(row.score_per_token.value)) },
       { key: "cost_per_1000", title: "$/1000", choice: "cost of 1000 trials", hint: "USD for 1000 trials.", extra: !any("cost_per_1000"), value: row => row.cost_per_1000, show: row => format.money(row.cost_per_1000), descending: false },
       { key: "cost", title: "cost", hint: "USD of all finished trials.", extra: true, value: row => row.cost, show: row => format.money(row.cost) },
       { key: "latency", title: "latency", hint: "Mean seconds of a reply.", extra: !any("latency"), value: row => row.latency, show: row => format.seconds(row.latency), descending: false },
@@ -96,6 +112,7 @@
       share("invalid", "invalid", "Replies without an answer in the asked form.", !any("invalid")),
       share("refused", "refused", "Refused or filtered.", !any("refused")),
       { key: "trials", title: "trials", hint: "Finished trials, of those that are planned.", extra: !rows.some(row => row.partial), value: row => row.trials, show: row => (row.trials < row.planned ? `${format.number(row.trials)} of ${format.number(row.planned)}` : format.number(row.trials)) },
+      { key: "score_v1", title: "v1", hint: "Score of upper bounds: a model that is always right has 1000, whatever the number of trials.", extra: true, value: row => row.score_v1, show: row => format.number(row.score_v1, 0) },
       share("unique", "unique", "Trials whose question is new in its cell.", true),
       { key: "template", title: "template", left: true, extra: !several("template"), value: row => row.template },
       { key: "sampler", title: "sampler", left: true, extra: !several("sampler"), value: row => row.sampler },

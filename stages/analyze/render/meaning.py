@@ -1,0 +1,129 @@
+"""What a score means in words: the bands and profiles of the reference, for the report, the explorer and the docs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+SOURCE = "ReasonScape"
+"""Whose words these are."""
+
+
+@dataclass(frozen=True)
+class Band:
+    """A range of a scale, and what a value in it says."""
+
+    low: float
+    high: float
+    words: str
+
+    @property
+    def ends(self) -> str:
+        """Both ends, such as ``700–900``."""
+        return f"{self.low:g}–{self.high:g}"
+
+
+SCORE_BANDS = (
+    Band(900, 1000, "near-perfect on all tasks"),
+    Band(700, 900, "strong, with minor weaknesses"),
+    Band(500, 700, "good, with notable gaps or truncation"),
+    Band(300, 500, "limited, or very uneven over the tasks"),
+    Band(100, 300, "significant deficits in several tasks"),
+    Band(10, 100, "catastrophic: some tasks fail, and the geometric mean falls with them"),
+)
+"""Of ReasonScore in a tier."""
+
+TOKEN_BANDS = (
+    Band(0.7, 1, "excellent quality and efficiency"),
+    Band(0.5, 0.7, "good quality at reasonable efficiency"),
+    Band(0.3, 0.5, "decent quality that costs much, or poor quality that costs little"),
+    Band(0.1, 0.3, "poor quality, or very inefficient"),
+    Band(0, 0.1, "hardly usable"),
+)
+"""Of score per token, where an answer takes about 1000 tokens."""
+
+TOKENS_OF_SHORT_ANSWERS = (
+    "The bands are those of models that reason for about 1000 tokens; short answers bring more, with no upper limit, "
+    "and are compared with each other only."
+)
+
+WHY_1000 = (
+    "Scores are multiplied by 1000 to be read without decimals, and so that score per token lies between 0 and 1 where "
+    "an answer takes about 1000 tokens: both parts of the ratio are then of one size."
+)
+
+
+@dataclass(frozen=True)
+class Profile:
+    """How scores change from easy to hard questions."""
+
+    name: str
+    example: tuple[int, int, int]
+    """Scores of three tiers, the easiest first."""
+    words: str
+
+
+PROFILES = (
+    Profile(
+        "balanced", (850, 720, 580), "degrades gracefully: each tier costs about as much as the one before"
+    ),
+    Profile("catastrophic", (820, 650, 120), "holds out and then collapses: tasks fail in the hardest tier"),
+    Profile(
+        "early breaker", (480, 460, 440), "struggles in the easiest tier already: it never had the ability"
+    ),
+)
+
+LAYERS = (
+    ("a point", "accuracy without guesses, how sure it is with so few trials, and truncation"),
+    ("a task", "points by their trials, so that those asked more often say more"),
+    ("a tier", "balance: a geometric mean, which one failing task pulls down"),
+    ("the score", "scaling: the plain mean of the tiers, so that no failure counts twice"),
+    ("score per token", "efficiency: what the quality costs"),
+)
+"""What each step of the score catches, from the inside out."""
+
+
+def band(value: float, bands: Sequence[Band]) -> Band | None:
+    """The band that a value lies in; None outside of all, as for NaN.
+
+    Parameters
+    ----------
+    value
+        A score, or a score per token.
+    bands
+        The highest first.
+
+    Examples
+    --------
+    >>> band(738, SCORE_BANDS).words, band(19.2, TOKEN_BANDS)
+    ('strong, with minor weaknesses', None)
+    """
+    return next((one for one in bands if one.low <= value <= one.high), None)
+
+
+def in_words(value: float, bands: Sequence[Band]) -> str:
+    """What a value says, with its band; empty outside of all.
+
+    Examples
+    --------
+    >>> in_words(0.55, TOKEN_BANDS)
+    '0.5–0.7: good quality at reasonable efficiency'
+    """
+    found = band(value, bands)
+    return "" if found is None else f"{found.ends}: {found.words}"
+
+
+def listed(bands: Sequence[Band]) -> str:
+    """All bands as one sentence.
+
+    Parameters
+    ----------
+    bands
+        The highest first.
+    """
+    return "; ".join(f"{one.ends} {one.words}" for one in bands) + "."
+
+
+def profiles_listed() -> str:
+    """The profiles as one sentence, each with its example."""
+    return "; ".join(f"{one.name} ({', '.join(map(str, one.example))}) {one.words}" for one in PROFILES) + "."
