@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +12,7 @@ import typer
 from evalcube.flows.cli.flags import Command
 from evalcube.flows.cli.options import (
     ByTaskOption,
+    CachesOption,
     ClipOption,
     CsvOption,
     CubeArgument,
@@ -41,6 +43,14 @@ analyze = typer.Typer(
 @analyze.command(cls=Command)
 def compression(
     cube: CubeArgument,
+    replies: Annotated[
+        bool,
+        typer.Option(
+            "--replies",
+            help="Where a trial has no reasoning trace of its own, take what its reply says, from the cache.",
+        ),
+    ] = False,
+    cache: CachesOption = None,
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,
@@ -55,13 +65,18 @@ def compression(
     from evalcube.flows.cubes.forensics import compression as measure
 
     part = part_of(where, view, trials, unique_only=unique_only)
+    lengths = None
+    if replies:
+        from evalcube.flows.trials.traces import with_replies
+
+        lengths = partial(with_replies, cube=cube, cache=cache)
     _answer(
         "compression",
         plot,
         as_json,
         markdown,
         as_csv,
-        lambda: measure(cube, part, by_task=by_task, plot=plot),
+        lambda: measure(cube, part, by_task=by_task, plot=plot, traces=lengths),
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,7 +38,12 @@ _LIMITS = 5
 
 
 def compression(
-    cube: str | Path, part: Part | None = None, *, by_task: bool = False, plot: Path | None = None
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    by_task: bool = False,
+    plot: Path | None = None,
+    traces: Callable[[xr.Dataset], xr.Dataset] | None = None,
 ) -> Found:
     """How well reasoning traces compress, by evaluation and outcome.
 
@@ -52,6 +57,8 @@ def compression(
         Tell tasks apart.
     plot
         Write a drawing there, too: .svg, or .png with the extra ``plots``.
+    traces
+        Gives the part other lengths of traces; default: the cube's own.
 
     Returns
     -------
@@ -66,6 +73,8 @@ def compression(
     """
     check_picture(plot)
     opened = open_part(cube, part)
+    if traces is not None:
+        opened = replace(opened, dataset=traces(opened.dataset))
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
         table = compression_table(opened.dataset, by_task=by_task)
@@ -74,7 +83,7 @@ def compression(
     if not rows:
         raise SweepError(
             "no trial has a reasoning trace, so that there is nothing to compress",
-            "Measure a model that reasons, or select one with `where`",
+            "Select a model that has one with `where`, or compress what the answers say with `replies`",
         )
     if plot is not None:
         write_picture(plot, figures.compression_figure(compression_rows(whole, labels)))
