@@ -9,7 +9,6 @@ import stat
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from importlib import import_module
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -189,13 +188,14 @@ def check_picture(path: Path | None, kinds: Sequence[str] = (".svg", ".png")) ->
             f"`plot`: '{path}' is no name of a picture", f"Give one that ends in {' or '.join(kinds)}"
         )
     check_output(path, "plot")
-    if kind == ".png":
-        _png(_PROBE.format(text=""))
-    if kind == ".pdf" and find_spec("matplotlib") is None:
+    try:
+        for module in {".png": ("resvg_py", "matplotlib"), ".pdf": ("matplotlib",)}.get(kind, ()):
+            import_module(module)
+    except ImportError as error:
         raise SweepError(
-            "a PDF needs the extra `plots`, which is not installed",
+            f"a {kind[1:].upper()} needs the extra `plots`, which is not installed",
             "Run: pip install 'evalcube[plots]', or name the file .svg",
-        )
+        ) from error
 
 
 def write_picture(path: Path, picture: str | Drawing) -> None:
@@ -224,22 +224,8 @@ def write_picture(path: Path, picture: str | Drawing) -> None:
     write_output(path, data, "write the picture")
 
 
-_PROBE = '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20" font-family="sans-serif">{text}</svg>'
-_LETTER = '<text x="2" y="16">M</text>'
-
-
 def _png(svg: str) -> bytes:
-    try:
-        render = import_module("resvg_py").svg_to_bytes
-    except ImportError as error:
-        raise SweepError(
-            "a PNG needs the extra `plots`, which is not installed",
-            "Run: pip install 'evalcube[plots]', or name the file .svg",
-        ) from error
-    blank, letter = (bytes(render(svg_string=_PROBE.format(text=text))) for text in ("", _LETTER))
-    if blank == letter:  # text would be missing without a word
-        raise SweepError(
-            "a PNG needs a font, and this machine has none",
-            "Install one, such as fonts-dejavu, or name the file .svg",
-        )
-    return bytes(render(svg_string=svg, zoom=ZOOM))
+    """The picture, in those fonts that it names and the machine has, else in the one that matplotlib brings."""
+    render, there = import_module("resvg_py").svg_to_bytes, import_module("matplotlib").get_data_path()
+    fonts = {"font_dirs": [f"{there}/fonts/ttf"], "sans_serif_family": "DejaVu Sans"}
+    return bytes(render(svg_string=svg, zoom=ZOOM, **fonts))
