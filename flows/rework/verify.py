@@ -19,7 +19,13 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.recording import count_model
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.row_ids import ROW_ID, row_ids
-from evalcube.flows.plan.shared_arrays import measured_plan, planned_of, unrecorded_trials, write_planned
+from evalcube.flows.plan.shared_arrays import (
+    counts_questions,
+    measured_plan,
+    planned_of,
+    unrecorded_trials,
+    write_planned,
+)
 from evalcube.flows.plan.store import CHANGING, cube_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.rework.damage import Damage, Verification
@@ -41,6 +47,7 @@ from evalcube.storage.errors import CubeDamagedError
 Array = npt.NDArray[Any]
 
 _INDEXES = ("trial", "repeat")
+_QUESTIONS = (*STATUS_COUNTERS, *QUESTION_COUNTERS).index("questions")
 _COUNTED = (COUNTERS.name, DUPLICATE.name, *PLANNED)
 _DERIVED = "no trial is lost, and the next run adds them up, as after every kill"
 
@@ -133,7 +140,7 @@ class _Check:
         self._check_labels({name: text for name, text in shared.items() if name not in _COUNTED})
         if self._newest:
             self._check_planned({name: text for name, text in shared.items() if name in PLANNED})
-            self._check_flags(shared.get(DUPLICATE.name))
+            self._check_flags(shared.get(DUPLICATE.name), counted=COUNTERS.name not in shared)
             for region in sorted(self._newest):
                 self._check_region(region)
             # Counters follow from flags and plans, too: without these there is nothing to compare them with.
@@ -208,7 +215,9 @@ class _Check:
         for name, problem in problems.items():
             self._damages.append(Damage(name, problem + more, healed=self._heals and exact))
 
-    def _check_flags(self, problem: str | None) -> None:
+    def _check_flags(self, problem: str | None, *, counted: bool) -> None:
+        if problem is None and self._lacks_flags(counted=counted):
+            problem = "is gone"
         if problem is None and not np.isin(self._cube.read_duplicates(), DUPLICATE.allowed).all():
             problem = "holds values that nobody writes"
         self._uncompared = problem is not None and not self._heals
@@ -216,6 +225,18 @@ class _Check:
             self._damages.append(Damage(DUPLICATE.name, problem, healed=self._heals))
             if self._heals:
                 self._compare_prompts()
+
+    def _lacks_flags(self, *, counted: bool) -> bool:
+        """Whether flags are gone of prompts that were counted, before which they are always compared.
+
+        A cube grows along all cells where one of them gets more trials: what nobody asked there has no flags.
+        """
+        unwritten = self._cube.unwritten_flags()
+        if counted and counts_questions(self._cube):
+            asked = self._cube.read_counters()[..., _QUESTIONS].max(axis=0)
+        else:
+            asked = self._planned.trials.max(axis=0)
+        return bool((unwritten & (np.arange(unwritten.shape[2]) < asked[..., np.newaxis])).any())
 
     def _compare_prompts(self) -> None:
         """Find out anew which planned prompts occurred before in their cell."""

@@ -191,8 +191,8 @@ class CubeGroup:
         counts = (-(-size // step) for size, step in zip(array.shape, array.chunks, strict=True))
         for index in np.ndindex(*counts):
             problem = self.chunk_problem(name, index)
-            if problem == _GONE and name == DUPLICATE.name and self._is_new(index):
-                continue  # nobody has compared these prompts, as where they are padding
+            if problem == _GONE and name == DUPLICATE.name:
+                continue  # unknown flags, as far as the array itself tells: see `unwritten`
             if problem is not None:
                 return problem
             cells = zip(index, array.chunks, strict=True)
@@ -202,10 +202,16 @@ class CubeGroup:
                 return "cannot be decoded"
         return None
 
-    def _is_new(self, index: tuple[int, ...]) -> bool:
-        """Whether a chunk of flags is of tasks or points that the cube was not made with."""
-        born, steps = self.shapes[0].sizes, self.chunks(DUPLICATE.name)
-        return index[0] * steps[0] >= born["task"] or index[1] * steps[1] >= born["params"]
+    def unwritten(self, name: str) -> NDArray[np.bool_]:
+        """Which cells of an array are in a chunk that is not there, in the array's shape."""
+        array = self._array(name)
+        found = np.zeros(array.shape, dtype=bool)
+        counts = (-(-size // step) for size, step in zip(array.shape, array.chunks, strict=True))
+        for index in np.ndindex(*counts):
+            if self.chunk_problem(name, index) == _GONE:
+                cells = zip(index, array.chunks, strict=True)
+                found[tuple(slice(i * step, (i + 1) * step) for i, step in cells)] = True
+        return found
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape of an array."""

@@ -78,7 +78,10 @@ class SharedArrays:
         return self._group.read(COUNTERS.name, (slice(None),))
 
     def shared_problems(self) -> dict[str, str]:
-        """What is wrong with the arrays that are no region's, labels included, by array; reads their chunks."""
+        """What is wrong with the arrays that are no region's, labels included, by array; reads their chunks.
+
+        Flags of repeated prompts may be missing, in whole chunks: see `unwritten_flags`.
+        """
         problems = {}
         for name in self._group.names():
             if name in VARIABLES or name in LAYERS:
@@ -213,6 +216,11 @@ class SharedArrays:
             A chunk cannot be decoded.
         """
         return self._group.read(DUPLICATE.name, (slice(None), slice(None), trials))
+
+    def unwritten_flags(self) -> NDArray[np.bool_]:
+        """Where no chunk of `read_duplicates` is, in its shape: in what has grown until prompts are compared there."""
+        with guarded(self._where, "read duplicates"):
+            return self._group.unwritten(DUPLICATE.name)
 
     def write_duplicates(self, task: int, flags: NDArray[Any]) -> None:
         """Replace the flags of one task, uint8 (params, trial). Only one writer of a task at a time.
