@@ -6,10 +6,11 @@ import errno
 import fcntl
 import os
 import secrets
+import stat
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 SYNC_THREADS = 4
@@ -17,6 +18,9 @@ SYNC_THREADS = 4
 with 4 on an idle disk; 6.7 ms with 1, 0.8 ms with 4 and 0.5 ms with 8 beside other writers; 8 cost more
 processor time."""
 
+_SHARED = stat.S_ISGID | stat.S_IWGRP
+"""The mode of a folder of a group: what is made in it is the group's, who may write there."""
+_LOOK = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
@@ -41,15 +45,50 @@ def sync_tree(root: Path) -> None:
     sync_paths([root, *root.rglob("*")])
 
 
-def make_directory(path: Path) -> None:
-    """Create a directory and its parents, each one's name on disk before the call returns."""
+def share(path: Path | str, descriptor: int | None = None) -> None:
+    """Let the group of a shared folder do with something new in it what its owner may, whatever the umask is.
+
+    As git does in repositories that are shared with a group. A folder is shared if the group may write in it and its
+    set-group-ID bit gives what is made there to the group; nothing is changed in others, nor for anybody else.
+
+    Parameters
+    ----------
+    path
+        A file or folder of this process.
+    descriptor
+        Of the same, if it is open.
+    """
+    path = Path(path)
+    # Whom this fails for has written all the same: it is the colleagues who are told, as they were without this.
+    with suppress(OSError):
+        folder = path.parent.stat()
+        if folder.st_mode & _SHARED != _SHARED:
+            return
+        # By descriptor: a colleague could put a link to something else under the name meanwhile.
+        opened = os.open(path, _LOOK) if descriptor is None else descriptor
+        try:
+            status = os.fstat(opened)
+            mode = stat.S_IMODE(status.st_mode)
+            wanted = mode | (mode & stat.S_IRWXU) >> 3 | (stat.S_ISGID if stat.S_ISDIR(status.st_mode) else 0)
+            mine = status.st_uid == os.geteuid() and status.st_gid == folder.st_gid
+            if mine and wanted != mode:
+                os.fchmod(opened, wanted)
+        finally:
+            if descriptor is None:
+                os.close(opened)
+
+
+def make_directory(path: Path, *, durable: bool = True) -> None:
+    """Create a directory and its parents, each one's name on disk before the call returns if that is wanted."""
     missing = []
     while not path.is_dir():
         missing.append(path)
         path = path.parent
     for folder in reversed(missing):
         folder.mkdir(exist_ok=True)
-        sync_path(folder.parent)
+        share(folder)
+        if durable:
+            sync_path(folder.parent)
 
 
 def write_all(descriptor: int, data: bytes) -> None:
@@ -67,8 +106,8 @@ def write_all_at(descriptor: int, data: bytes, offset: int) -> None:
         view, offset = view[count:], offset + count
 
 
-def write_synced(path: Path | str, data: bytes, mode: int = 0o666) -> None:
-    """Create the new file `path` with `data`, its content on disk; a failure leaves no file.
+def write_new(path: Path | str, data: bytes, mode: int = 0o666, *, durable: bool = True) -> None:
+    """Create the new file `path` with `data`, its content on disk unless not `durable`; a failure leaves no file.
 
     Raises
     ------
@@ -78,8 +117,11 @@ def write_synced(path: Path | str, data: bytes, mode: int = 0o666) -> None:
     descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
     try:
         try:
+            if mode & stat.S_IRWXG:
+                share(path, descriptor)
             write_all(descriptor, data)
-            os.fsync(descriptor)
+            if durable:
+                os.fsync(descriptor)
         finally:
             os.close(descriptor)
     except BaseException:
@@ -90,7 +132,7 @@ def write_synced(path: Path | str, data: bytes, mode: int = 0o666) -> None:
 def replace_synced(path: Path, data: bytes, mode: int = 0o666) -> None:
     """Give `path` the content `data`: others see the old or the new, also after a power cut."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    write_synced(temporary, data, mode)
+    write_new(temporary, data, mode)
     try:
         # The content is on disk by now: a rename that outlives a power cut must not lead to an empty file.
         temporary.replace(path)
@@ -140,6 +182,8 @@ def locked(path: Path, timeout: float = 10.0, mode: int = 0o666) -> Iterator[Non
     # Where somebody else made the folder, a link under this name could have a file made anywhere.
     descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, mode)
     try:
+        if mode & stat.S_IRWXG:
+            share(path, descriptor)
         deadline = time.monotonic() + timeout
         while True:
             try:

@@ -35,6 +35,7 @@ from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import DUPLICATE
 from evalcube.storage.errors import guarded
+from evalcube.storage.files import make_directory, share
 
 Array = npt.NDArray[Any]
 
@@ -58,9 +59,10 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
         path = folder / file_name(key, digest.hexdigest())
         if not path.exists():
             with guarded(path, "write the questions"):
-                folder.mkdir(parents=True, exist_ok=True)
+                make_directory(folder)
                 beside = path.with_suffix(".tmp")
                 with beside.open("wb") as file:
+                    share(beside, file.fileno())
                     file.writelines(line + b"\n" for line in collection.rows(place))
                 beside.replace(path)
         found.append(data_params(key, str(path), digest.hexdigest(), rows))

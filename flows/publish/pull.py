@@ -31,6 +31,7 @@ from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
+from evalcube.storage.files import make_directory
 from evalcube.storage.urls import directory_of, redacted, scheme_of
 
 MOST_BYTES = 64 * 2**30
@@ -308,7 +309,7 @@ class _Pulling:
         if scheme_of(self._target) not in ("", "file"):
             return None
         parent = directory_of(self._target).parent
-        parent.mkdir(parents=True, exist_ok=True)
+        make_directory(parent, durable=False)
         return str(parent)
 
 

@@ -21,7 +21,7 @@ import zstandard
 
 from evalcube.storage.cache.entry import MOST_BYTES, Contexts, decode
 from evalcube.storage.errors import StorageError, guarded
-from evalcube.storage.files import sync_path
+from evalcube.storage.files import share, sync_path
 
 _FORMAT = 1
 _LAST = "evalcube-cache.json"
@@ -102,6 +102,7 @@ def replaced(path: Path) -> Iterator[BinaryIO]:
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
     try:
         with temporary.open("xb") as file:
+            share(temporary, file.fileno())
             yield file
         sync_path(temporary)
         temporary.replace(path)

@@ -22,7 +22,7 @@ from pathlib import Path
 
 from evalcube.storage.cache.folders import CLAIMS_LOCK
 from evalcube.storage.cache.owners import heading, is_abandoned, lock, owner_life, read_heading, this_owner
-from evalcube.storage.files import locked, write_all_at
+from evalcube.storage.files import locked, share, write_all_at
 from evalcube.storage.processes import Life
 
 _MAGIC = b"EVQ1"  # entries begin with another one, as do packs
@@ -121,6 +121,7 @@ class Claims:
                 return None
             claim = Claim(path, descriptor, self._renewals)
             try:
+                share(path, descriptor)
                 # Before the content: nobody may read keys in a file whose lock is free.
                 lock(descriptor)
                 write_all_at(

@@ -26,6 +26,7 @@ import numpy.typing as npt
 
 from evalcube.storage.cache.entry import MAGIC, MOST_BYTES, is_whole
 from evalcube.storage.cache.owners import read_heading
+from evalcube.storage.files import share
 
 PACK_MAGIC = b"EVP1"
 PACK_NAME = re.compile(r"([0-9a-f]{32})\.pack")
@@ -89,6 +90,8 @@ class OpenFile:
     def __init__(self, path: str | Path, flags: int = os.O_RDONLY) -> None:
         self.descriptor = -1
         self.descriptor = os.open(path, flags | os.O_CLOEXEC | os.O_NONBLOCK, 0o666)
+        if flags & os.O_CREAT:
+            share(path, self.descriptor)
         mode = os.fstat(self.descriptor).st_mode
         if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
             raise OSError(errno.EINVAL, "neither a file nor a folder", str(path))

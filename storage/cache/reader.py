@@ -12,7 +12,7 @@ from evalcube.storage.cache.entry import Contexts, decode, is_whole
 from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
-from evalcube.storage.files import write_synced
+from evalcube.storage.files import write_new
 
 _ATTEMPTS = 5
 _T = TypeVar("_T")
@@ -113,7 +113,7 @@ class Reader:
             return
         with suppress(FileExistsError):  # another process found it as well
             copy = f"{key}.{pack.token[-8:]}.{location.offset:x}"
-            write_synced(self._folders.damaged / copy, content)
+            write_new(self._folders.damaged / copy, content)
         if pack.indexed:
             # While another one is at it, the record stays in the index: it is no more than found again.
             with suppress(TimeoutError), self._folders.exclusive(0):

@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.storage.cache.packs import Columns, OpenFile
-from evalcube.storage.files import sync_path, write_synced
+from evalcube.storage.files import sync_path, write_new
 
 _MAGIC = b"EVX1"
 _HEADER = struct.Struct("<4sIQQ")
@@ -69,7 +69,7 @@ def write_index(path: Path, columns: Columns, covered: int, temporaries: Path) -
     check = zlib.crc32(body, zlib.crc32(header[_UNCHECKED:]))
     # On disk before it has its name: a power cut must not leave a pack whose index is empty.
     temporary = temporaries / f"{path.name}.{secrets.token_hex(8)}"
-    write_synced(temporary, _HEADER.pack(_MAGIC, check, len(order), covered) + body)
+    write_new(temporary, _HEADER.pack(_MAGIC, check, len(order), covered) + body)
     try:
         temporary.replace(path)
     except BaseException:

@@ -1,4 +1,4 @@
-"""Two users of one group share a folder: what one makes the other reads, extends and takes over, as the umask says."""
+"""Two users of one group share a folder: what one makes the other reads, extends and takes over."""
 
 import os
 import signal
@@ -21,11 +21,12 @@ from evalcube.storage.cube.holder import read_holder
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.errors import LeaseHeldError, NotWritableError, StorageError
+from evalcube.storage.files import share
 from evalcube.storage.processes import Life
 from tests.storage.support import storage_workers
 
 ANNE, BERT, GROUP = 54321, 54322, 54320
-GROUP_MASK, OWN_MASK = 0o002, 0o077
+GROUP_MASK, USUAL_MASK, OWN_MASK = 0o002, 0o022, 0o077
 
 pytestmark = [
     pytest.mark.cluster,
@@ -126,22 +127,27 @@ def go_on(folder, *, elsewhere):
     cache.close()
 
 
+@pytest.mark.parametrize("mask", [GROUP_MASK, USUAL_MASK, OWN_MASK], ids=oct)
 @pytest.mark.parametrize("elsewhere", [False, True], ids=["same machine", "another machine"])
-def test_shared_folder__a_colleague_goes_on_with_what_a_killed_run_left(shared, elsewhere):
-    work_as(ANNE, GROUP_MASK, lambda: begin(shared, die=True))
+def test_shared_folder__a_colleague_goes_on_with_what_a_killed_run_left(shared, elsewhere, mask):
+    work_as(ANNE, mask, lambda: begin(shared, die=True))
 
-    work_as(BERT, GROUP_MASK, lambda: go_on(shared, elsewhere=elsewhere))
-    work_as(ANNE, GROUP_MASK, lambda: go_on(shared, elsewhere=False))
+    work_as(BERT, USUAL_MASK, lambda: go_on(shared, elsewhere=elsewhere))
+    work_as(ANNE, mask, lambda: go_on(shared, elsewhere=False))
 
     for path in made(shared):
         status = path.stat()
         assert status.st_gid == GROUP, path
-        wanted = 0o2775 if path.is_dir() else 0o664
-        assert stat.S_IMODE(status.st_mode) == wanted, path
+        wanted = 0o2770 if path.is_dir() else 0o660
+        assert stat.S_IMODE(status.st_mode) & ~0o007 == wanted, path
+        assert status.st_uid != ANNE or not status.st_mode & mask & 0o007, path
     assert {path.stat().st_uid for path in made(shared)} == {ANNE, BERT}
 
 
-def test_shared_folder__nothing_is_opened_wider_than_the_umask_says(shared):
+@pytest.mark.parametrize("mode", [0o2755, 0o777], ids=oct)
+def test_folder_that_is_not_shared__nothing_is_opened_wider_than_the_umask_says(shared, mode):
+    os.chown(shared, ANNE, GROUP)
+    shared.chmod(mode)
     work_as(ANNE, OWN_MASK, lambda: begin(shared, die=True))
 
     for path in made(shared):
@@ -160,7 +166,9 @@ def test_shared_folder__nothing_is_opened_wider_than_the_umask_says(shared):
 
 
 def test_shared_folder__a_colleague_who_may_only_read_reads(shared):
-    work_as(ANNE, 0o022, lambda: begin(shared, die=True))
+    os.chown(shared, ANNE, GROUP)
+    shared.chmod(0o2755)
+    work_as(ANNE, USUAL_MASK, lambda: begin(shared, die=True))
 
     def read():
         cube = Cube.open(shared / "c.zarr")
@@ -201,3 +209,16 @@ def test_shared_folder__a_live_run_of_a_colleague_is_known_to_live(shared):
         os.waitpid(child, 0)
         os.close(reader)
         os.close(writer)
+
+
+def test_share__leaves_alone_what_a_link_leads_to_and_what_is_of_another_group(shared):
+    other = shared.parent / "secret"
+    other.write_bytes(b"")
+    other.chmod(0o600)
+    (shared / "link").symlink_to(other)
+    (shared / "hard").hardlink_to(other)
+
+    share(shared / "link")
+    share(shared / "hard")
+
+    assert stat.S_IMODE(other.stat().st_mode) == 0o600

@@ -10,7 +10,7 @@ from contextlib import nullcontext
 from pathlib import Path
 
 from evalcube.storage.cube.space import Renewed
-from evalcube.storage.files import link_new, locked, make_directory, sync_path, write_synced
+from evalcube.storage.files import link_new, locked, make_directory, sync_path, write_new
 
 _MOST_LEASE = 65536
 
@@ -62,7 +62,7 @@ class DirectoryLease:
         """Put a new file in place, by a hard link where there was none."""
         path = self._path
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-        write_synced(temporary, record.data)
+        write_new(temporary, record.data)
         try:
             # Opened under a name that only this process knows: whatever becomes of the lease's name, this is ours.
             descriptor = os.open(temporary, os.O_RDWR | os.O_CLOEXEC)

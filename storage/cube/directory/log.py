@@ -8,7 +8,7 @@ from pathlib import Path
 
 from evalcube.storage.cube.space import LogConflictError
 from evalcube.storage.errors import CubeDamagedError
-from evalcube.storage.files import make_directory, sync_path, write_all
+from evalcube.storage.files import make_directory, share, sync_path, write_all
 
 _WINDOW = 1024
 _LONGEST_LINE = 1 << 20
@@ -84,6 +84,7 @@ class DirectoryLog:
             new = not self._path.exists()
             descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
             try:
+                share(self._path, descriptor)
                 if new and self._durable:
                     # The name of a new file is on disk with its folder only.
                     sync_path(self._path.parent)

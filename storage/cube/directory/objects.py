@@ -19,7 +19,7 @@ from evalcube.storage.cube.directory.lease import DirectoryLease
 from evalcube.storage.cube.directory.log import DirectoryLog
 from evalcube.storage.cube.space import Found, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
-from evalcube.storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_synced
+from evalcube.storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_new
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
@@ -97,16 +97,10 @@ class Directory:
         if path.parent != self.path and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
             self.path.stat()
-            if self.draft:
-                path.parent.mkdir(parents=True, exist_ok=True)
-            else:
-                make_directory(path.parent)
+            make_directory(path.parent, durable=not self.draft)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         try:
-            if durable:
-                write_synced(temporary, data)
-            else:
-                temporary.write_bytes(data)
+            write_new(temporary, data, durable=durable)
             # The kernel's own times stand still for milliseconds, in which an inode may be freed and come again. They
             # are refined, not replaced: by them others see how old a file is.
             now = temporary.stat().st_mtime_ns + time.monotonic_ns() % _TICK_NANOSECONDS
@@ -219,7 +213,7 @@ class Directory:
         """
 
         def build(temporary: Path) -> None:
-            temporary.mkdir()
+            make_directory(temporary, durable=False)
             fill(Directory(temporary, draft=True))
 
         create_directory(self.path, build)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from zarr.storage import LocalStore
 
 from evalcube.storage.cube.directory.inside import inside
+from evalcube.storage.files import make_directory, share
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
@@ -21,6 +22,10 @@ class InsideStore(LocalStore):
         inside(self.root, self.root / key)
         return key
 
+    def _prepare(self, key: str) -> None:
+        """Make a key's folder, which zarr would make without a look at whose it is."""
+        make_directory((self.root / self._checked(key)).parent, durable=False)
+
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
@@ -29,7 +34,9 @@ class InsideStore(LocalStore):
 
     def set_sync(self, key: str, value: Buffer) -> None:
         """Store a value, as `LocalStore.set_sync` does."""
-        super().set_sync(self._checked(key), value)
+        self._prepare(key)
+        super().set_sync(key, value)
+        share(self.root / key)
 
     def delete_sync(self, key: str) -> None:
         """Delete a value, as `LocalStore.delete_sync` does."""
@@ -51,11 +58,15 @@ class InsideStore(LocalStore):
 
     async def set(self, key: str, value: Buffer) -> None:
         """Store a value, as `LocalStore.set` does."""
-        await super().set(self._checked(key), value)
+        self._prepare(key)
+        await super().set(key, value)
+        share(self.root / key)
 
     async def set_if_not_exists(self, key: str, value: Buffer) -> None:
         """Store a value where there is none, as `LocalStore.set_if_not_exists` does."""
-        await super().set_if_not_exists(self._checked(key), value)
+        self._prepare(key)
+        await super().set_if_not_exists(key, value)
+        share(self.root / key)
 
     async def delete(self, key: str) -> None:
         """Delete a value, as `LocalStore.delete` does."""
