@@ -153,7 +153,8 @@ def _print_flips(rows: list[dict[str, Any]]) -> None:
     from evalcube.stages.analyze.render.flips import flip_cells
 
     cells = [flip_cells(row) for row in rows]
-    columns = [TrialColumn(name, "text", "cube", "") for name in cells[0]]
+    differ = any(row["shown"] for row in rows)
+    columns = [TrialColumn(name, "text", "cube", "") for name in cells[0] if name != "point" or differ]
     show_table(brief_table(columns, cells, (), Console().width, {}))
 
 

@@ -26,7 +26,7 @@ from evalcube.stages.reply.status import Status
 
 IDENTITY = ("cube", "eval_id", "task", "params", "trial", "repeat", "status")
 """Columns that every row has: which trial it is, and how it ended."""
-BRIEF = ("tokens", "latency", "reference", "answer")
+BRIEF = ("tokens", "latency", "prompt", "reference", "answer")
 
 MOST_ROWS, SECONDS = 200, 2.0
 """Rows of a page, and how long texts are searched for one."""

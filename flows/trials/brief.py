@@ -12,8 +12,8 @@ from evalcube.flows.plan.points import telling
 from evalcube.flows.trials.columns import TrialColumn
 from evalcube.flows.trials.harmless import visible
 from evalcube.stages.analyze.render.shown import WIDTH
-from evalcube.stages.analyze.render.table import GAP, NAME_ENOUGH, NAME_WIDTH, Column, TableSpec
-from evalcube.stages.analyze.render.text import ABSENT
+from evalcube.stages.analyze.render.table import GAP, NAME_WIDTH, Column, TableSpec
+from evalcube.stages.analyze.render.text import ABSENT, shorten
 
 if TYPE_CHECKING:
     from evalcube.flows.trials.read import Trials
@@ -25,10 +25,15 @@ _MOST = 12
 _LEAST = 6
 """Characters that a text gets at least."""
 _CUT = "…"
-_ENOUGH = {"model": NAME_ENOUGH, "task": NAME_WIDTH, "params": 24, "reference": 10, "answer": 10}
-"""What these texts keep, if they need it, before others go: what a row is must be told."""
-_YIELDING = ("latency", "behavior", "fact", "judge", "tokens", "reference")
+_QUESTION = ("prompt", "question")
+_ENOUGH = {"model": 14, "task": NAME_WIDTH, "params": 24, "point": 24, "reference": 8, "answer": 8}
+_ENOUGH |= dict.fromkeys(_QUESTION, 30) | dict.fromkeys(("first", "second"), 8)
+"""What these texts keep, if they need it, before others go: question, answer and reference are what is looked for."""
+_YIELDING = ("latency", "behavior", "fact", "judge", "tokens", "params", "point")
 """Columns that go where a terminal has no room for all, these first."""
+_NARROWER = (("params", 6), ("point", 6), *((name, 14) for name in _QUESTION), ("model", 8))
+_NARROWER = (*_NARROWER, *((name, 6) for name in _QUESTION))
+"""Texts that get less where there is no room for what they should keep, and what they keep then."""
 _FIRST_TO_GO = 9
 _DIGITS = {"latency": 3, "first_token": 3, "cost": 6, "fact": 2, "behavior": 2, "judge": 2}
 _FEW_VALUES = ("status", "finish", "digest", "eval_id", "cell_id")
@@ -36,7 +41,12 @@ _FEW_VALUES = ("status", "finish", "digest", "eval_id", "cell_id")
 
 
 def brief_columns(
-    known: Sequence[TrialColumn], *, repeats: bool, layers: bool, names: Collection[str] = ()
+    known: Sequence[TrialColumn],
+    *,
+    repeats: bool,
+    layers: bool,
+    params: bool = True,
+    names: Collection[str] = (),
 ) -> list[TrialColumn]:
     """The columns that are shown if none are named.
 
@@ -48,6 +58,8 @@ def brief_columns(
         Whether questions were asked several times.
     layers
         Whether outputs have scores of their own.
+    params
+        Whether points of a task differ in their parameters.
     names
         Columns without which rows of several evaluations of a model look alike.
     """
@@ -57,13 +69,18 @@ def brief_columns(
         for column in known
         if (column.brief or column.name in scores or column.name in names)
         and (repeats or column.name != "repeat")
+        and (params or column.name != "params")
     ]
 
 
 def brief_of(table: Trials) -> list[TrialColumn]:
     """The columns of a table that are shown if none are named."""
     return brief_columns(
-        table.columns, repeats=table.repeated, layers=table.layered, names=table.distinguishing
+        table.columns,
+        repeats=table.repeated,
+        layers=table.layered,
+        params=any(table.varying.values()),
+        names=table.distinguishing,
     )
 
 
@@ -95,9 +112,10 @@ def brief_table(
     width: int,
     varying: Mapping[str, set[str]],
 ) -> TableSpec:
-    """The rows as a table of so many characters.
+    """The rows as a table of so many characters, each row on one line.
 
-    Control characters are written out, white space is one space, and what is cut ends with ``…``.
+    What a question begins with like others of its task is left out, names are cut in the middle, where they differ
+    least. Control characters are written out, white space is one space, and what is cut ends with ``…``.
 
     Parameters
     ----------
@@ -113,25 +131,59 @@ def brief_table(
         Parameters in which the points of each task differ: the others are left out where the task is shown, too.
     """
     texts = [{column.name: _shown(column, row, varying) for column in columns} for row in rows]
+    for name in _QUESTION:
+        _without_beginnings(texts, name)
     needed = {
         column.name: max([cell_len(column.name), *(cell_len(row[column.name]) for row in texts)])
         for column in columns
     }
     kept = _kept(columns, needed, width)
     widths = needed | _widths(kept, needed, width)
+    if "model" in widths:
+        widths["model"] = _told_apart({row["model"] for row in texts}, widths["model"])
     shown = [
         Column(
             column.name,
-            (lambda row, name=column.name: row[name])  # type: ignore[misc]
-            if column.name == "model"
-            else lambda row, name=column.name: cut(row[name], widths[name]),  # type: ignore[misc]
+            lambda row, name=column.name: (shorten if name == "model" else cut)(row[name], widths[name]),  # type: ignore[misc]
             keep=0 if column in kept else _FIRST_TO_GO,
             right=column.kind in ("integer", "single", "number"),
-            name=column.name == "model",
         )
         for column in columns
     ]
     return TableSpec(tuple(shown), texts, tuple(notes))
+
+
+def _without_beginnings(rows: Sequence[dict[str, str]], name: str) -> None:
+    """Take away, word by word, what a text begins with like another one of its task."""
+    by_task: dict[str, set[str]] = {}
+    for row in rows:
+        if name in row:
+            by_task.setdefault(row.get("task", ""), set()).add(row[name])
+    for row in rows if by_task else ():
+        ordered = sorted(text.split(" ") for text in by_task[row.get("task", "")])
+        words = row[name].split(" ")
+        place = ordered.index(words)
+        beside = ordered[max(place - 1, 0) : place] + ordered[place + 1 : place + 2]
+        shared = max((_in_common(words, other) for other in beside), default=0)
+        row[name] = _CUT + " ".join(words[shared:]) if 0 < shared < len(words) else row[name]
+
+
+def _in_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two texts begin with."""
+    return next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+
+
+def _told_apart(names: Collection[str], width: int) -> int:
+    """The least width, at least this one, at which names that are cut still differ."""
+    whole = max(map(len, names), default=width)
+    return next(
+        (
+            enough
+            for enough in range(width, whole)
+            if len({shorten(name, enough) for name in names}) == len(names)
+        ),
+        max(width, whole),
+    )
 
 
 def cut(text: str, width: int) -> str:
@@ -155,7 +207,7 @@ def _kept(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int)
     kept = list(columns)
 
     def least() -> int:
-        texts = {column.name: _ENOUGH.get(column.name, _LEAST) for column in kept if _gives_way(column)}
+        texts = {column.name: _enough(column.name) for column in kept if _gives_way(column)}
         return sum(min(needed[column.name], texts.get(column.name, width)) + GAP for column in kept) - GAP
 
     for name in _YIELDING:
@@ -168,13 +220,14 @@ def _kept(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int)
 def _widths(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int) -> dict[str, int]:
     """What each column gets: numbers all that they need, texts what is left, those first that need the least."""
     long = [column.name for column in columns if _gives_way(column)]
-    least = {name: min(needed[name], _ENOUGH.get(name, _LEAST)) for name in long}
+    least = {name: min(needed[name], _enough(name)) for name in long}
     short = sum(needed[column.name] for column in columns if column.name not in long)
     left = width - GAP * (len(columns) - 1) - short - sum(least.values())
-    for name in [name for name in long if name in ("params", "model")]:  # no terminal is too narrow
-        less = min(max(0, -left), max(0, least[name] - _LEAST))
-        least[name] -= less
-        left += less
+    for name, floor in _NARROWER:  # no terminal is too narrow
+        less = min(max(0, -left), max(0, least.get(name, 0) - max(floor, len(name))))
+        if less:
+            least[name] -= less
+            left += less
     left = max(0, left)
     found = {}
     for place, name in enumerate(sorted(long, key=lambda name: needed[name] - least[name])):
@@ -182,6 +235,11 @@ def _widths(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: in
         found[name] = least[name] + more
         left -= more
     return found
+
+
+def _enough(name: str) -> int:
+    """What a text keeps before others go; its head is never cut."""
+    return max(_ENOUGH.get(name, _LEAST), len(name))
 
 
 def _gives_way(column: TrialColumn) -> bool:

@@ -79,7 +79,7 @@ COLUMNS: Sequence[TrialColumn] = (
     TrialColumn("duplicate", "flag", "cube", "Whether an earlier trial of the cell has the same question."),
     TrialColumn("row", "integer", "question", "Number of the data set's row, from 1."),
     TrialColumn("row_id", "text", "question", "The row's own name, where the data set has a field with it."),
-    TrialColumn("prompt", "text", "question", "The question."),
+    TrialColumn("prompt", "text", "question", "The question.", brief=True),
     TrialColumn("messages", "messages", "question", "What was sent: the question as the template puts it."),
     TrialColumn("options", "texts", "question", "Answers to choose from; empty for write-in answers."),
     TrialColumn("reference", "text", "question", "The right answer; empty where there is none.", brief=True),

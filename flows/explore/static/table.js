@@ -16,7 +16,7 @@
    * A table.
    *
    * A column is {key, title, value, show, left, hint, extra}: `value(row)` is what it sorts and exports by, `show(row)`
-   * an element or text (default: the value), `left` aligns texts, `hint` is told on hover, and an `extra` column is
+   * an element or text (default: the value), `left` aligns texts, `wide` and `short` fold them, `hint` is told on hover, and an `extra` column is
    * only shown if it is chosen. In the address are `sort` (a key, with - for the largest first) and `columns`.
    *
    * @param {any} page
@@ -44,7 +44,7 @@
     const line = row => h("tr", { class: spec.mark ? spec.mark(row) : "" }, columns.map(column => {
       const value = column.value(row);
       const shown = column.show ? column.show(row) : typeof value === "string" ? (column.wide ? value : h("span.words", {}, value)) : format.number(value);
-      return h("td", { class: [column.left ? "left" : "", column.wide ? "wide" : ""].join(" ") }, shown);
+      return h("td", { class: [column.left ? "left" : "", column.wide ? "wide" : column.short ? "short" : ""].join(" ") }, shown);
     }));
     const body = explorer.body(rows, line);
     return h("div.tabled", {},

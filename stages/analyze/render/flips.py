@@ -137,6 +137,7 @@ def flip_cells(row: PlainRow) -> dict[str, str]:
         "task": plain(row["task"]),
         "point": assigned(row["shown"]),
         "trial": str(row["trial"]) if not row["row_id"] else f"{row['trial']} ({plain(row['row_id'])})",
+        "question": plain(row["prompt"]),
         "reference": plain(row["reference"]),
         "first": shares["first"] + said(row["first"]),
         "second": shares["second"] + said(row["second"]),
@@ -182,9 +183,7 @@ def flips_markdown(
         lines += [*_table([column.head for column in table.columns], table.texts()), ""]
         lines += [f"{coded(note, foreign)}\n" for note in table.notes]
     if flips:
-        cells = [flip_cells(row) | {"question": plain(row["prompt"])} for row in flips]
-        order = ("", "task", "point", "trial", "question", "reference", "first", "second")
-        lines += [*_table(heads, [[row[name] for name in order] for row in cells]), ""]
+        lines += [*_table(heads, [list(flip_cells(row).values()) for row in flips]), ""]
     return "\n".join([*lines, *(f"{coded(note, foreign)}\n" for note in notes)])
 
 

@@ -158,6 +158,9 @@ def _fit(table: TableSpec, width: int) -> tuple[TableSpec, int]:
         if spare() >= (wanted if last > IMPORTANT else min(wanted, NAME_ENOUGH)):
             break
         chosen = [column for column in chosen if column.keep != last]
+    # Where not even these fit, the last ones go: a head or a number that is cut says something else.
+    while spare() < (NAME_LEAST if names else 0) and sum(not column.name for column in chosen) > 1:
+        chosen.remove(next(column for column in reversed(chosen) if not column.name))
     most = max((sizes[column] for column in names), default=NAME_LEAST)
     return replace(table, columns=tuple(chosen)), max(NAME_LEAST, min(most, spare()))
 

@@ -13,7 +13,10 @@ from evalcube.flows.trials.read import Trials
 from evalcube.stages.analyze.render.table import left_out, terminal
 from tests.flows.support import evalcube
 
-NAMES = ("model", "task", "params", "trial", "repeat", "status", "tokens", "latency", "reference", "answer")
+NAMES = (
+    *("model", "task", "params", "trial", "repeat", "status", "tokens", "latency"),
+    *("prompt", "reference", "answer"),
+)
 ROW = {
     "model": "org/some-model-72b-instruct",
     "task": "arithmetic",
@@ -23,14 +26,15 @@ ROW = {
     "status": "incorrect",
     "tokens": 1228,
     "latency": 0.0101,
+    "prompt": "Compute what is asked for: 3 + 4 - 5 * 6",
     "reference": "a reference that is long",
     "answer": "an answer that is long",
 }
 
 
-def drawn(width):
+def drawn(width, rows=(ROW,)):
     columns = [column for column in COLUMNS if column.name in NAMES]
-    table = brief_table(columns, [ROW], (), width, {"arithmetic": {"length"}})
+    table = brief_table(columns, rows, (), width, {"arithmetic": {"length"}})
     file = io.StringIO()
     Console(file=file, width=width).print(terminal(table, width=width))
     return file.getvalue(), left_out(table, width=width)
@@ -42,18 +46,43 @@ def test_brief_table__tells_a_row_at_any_width(width):
 
     head, _, *lines = text.splitlines()
     assert head.split() == [name for name in NAMES if name not in hidden]
-    assert {"model", "task", "params", "trial", "status", "answer"}.isdisjoint(hidden)
-    assert "".join(line[: head.index("task")].strip() for line in lines) == ROW["model"]
-    assert all(word in lines[0] for word in ("arithmetic", "length=4", "incorrect"))
+    assert {"model", "task", "trial", "status", "prompt", "reference", "answer"}.isdisjoint(hidden)
+    assert len(lines) == 1
+    assert lines[0].startswith(ROW["model"][:2])
+    assert all(word in lines[0] for word in ("arithmetic", "incorrect", "Comp"))
 
 
 def test_brief_table__what_goes_first_is_what_tells_least():
-    assert [drawn(width)[1] for width in (200, 110, 100, 80)] == [
+    assert [drawn(width)[1] for width in (200, 125, 118, 80)] == [
         (),
         ("latency",),
         ("tokens", "latency"),
-        ("tokens", "latency", "reference"),
+        ("params", "tokens", "latency"),
     ]
+
+
+def test_brief_table__cuts_names_where_they_do_not_differ():
+    names = [f"org/some-model-72b-instruct-{end}" for end in ("v1", "v2")] + [
+        "org/another-model-72b-instruct-v1"
+    ]
+
+    lines = drawn(80, [ROW | {"model": name} for name in names])[0].splitlines()[2:]
+
+    assert len({line.split()[0] for line in lines}) == len(names)
+    assert all("…" in line.split()[0] for line in lines)
+
+
+def test_brief_table__leaves_out_what_questions_of_a_task_begin_with():
+    texts = ("Compute this: 1 + 2 Say it.", "Compute this: 3 + 4 Say it.", "Which word is last: a b")
+    rows = [ROW | {"prompt": text} for text in texts]
+    alone = ROW | {"task": "boolean", "prompt": "Compute this: 1 + 2"}
+
+    text = drawn(200, [*rows, alone])[0]
+
+    assert "…1 + 2 Say it." in text
+    assert "…3 + 4 Say it." in text
+    assert "Which word is last: a b" in text
+    assert "Compute this: 1 + 2" in text
 
 
 @pytest.mark.parametrize(

@@ -154,7 +154,7 @@ def test_terminal__shows_few_columns_and_says_how_many_rows_there_are(attacked, 
 
     output = listed(attacked)
 
-    assert output.split()[:8] == "model task params trial status tokens latency reference".split()
+    assert output.split()[:8] == "model task params trial status tokens latency prompt".split()
     assert "4 of 10 trials" in output
     assert "param_" not in output
 

@@ -63,26 +63,28 @@
 
   const columnsOf = (page, answer, searched) => {
     const fixed = [
-      { key: "label", title: "model", left: true, fixed: true, value: row => row.label, show: row => h("a.name", { href: trialLink(page, row) }, row.label) },
+      { key: "label", title: "model", left: true, fixed: true, value: row => row.label, show: row => h("a.name.oneline", { href: trialLink(page, row), title: row.label }, row.label) },
       { key: "status", title: "outcome", left: true, fixed: true, value: row => row.status, show: row => badge(row.status) },
       { key: "task", title: "task", left: true, value: row => row.task },
-      { key: "params", title: "point", left: true, fixed: true, value: row => row.params, show: row => h("span.point", { title: format.params(paramsOf(row.params)) }, telling(page, row.task, paramsOf(row.params))) },
+      { key: "params", title: "point", left: true, extra: !page.overview.tasks.some(one => one.params.some(param => param.levels.length > 1)), fixed: true, value: row => row.params, show: row => h("span.point", { title: format.params(paramsOf(row.params)) }, telling(page, row.task, paramsOf(row.params))) },
       { key: "trial", title: "trial", value: row => row.trial, show: row => `${row.trial}${row.repeat ? `.${row.repeat}` : ""}` },
     ];
-    const chosen = page.get("columns") ? page.get("columns").split(",") : ["tokens", "latency", "reference", "answer"];
+    const chosen = page.get("columns") ? page.get("columns").split(",") : ["prompt", "reference", "answer", "tokens", "latency"];
     const skipped = new Set(["cube", "model", "task", "params", "trial", "repeat", "status", "eval_id"]);
     const rest = answer.columns.filter(one => !skipped.has(one.name) || (one.name === "cube" && page.overview.cubes.length > 1)).map(one => ({
-      key: one.name, title: format.plain(one.name), left: !KINDS[one.kind], extra: !chosen.includes(one.name), hint: one.meaning, wide: TEXTS.includes(one.name), descending: Boolean(KINDS[one.kind]),
+      key: one.name, title: format.plain(one.name), left: !KINDS[one.kind], extra: !chosen.includes(one.name), hint: one.meaning, wide: TEXTS.includes(one.name) && !["answer", "reference"].includes(one.name), short: ["answer", "reference"].includes(one.name), descending: Boolean(KINDS[one.kind]),
       fixed: searched || ["texts", "messages", "opinions"].includes(one.kind) || (one.source !== "plan" && one.source !== "cube"),
       value: row => row[one.name],
       show: row => {
         const value = row[one.name];
         if (value === null || value === undefined) return h("span.note", {}, format.absent);
         if (one.name === "latency" || one.name === "first_token") return format.seconds(value);
-        return typeof value === "number" ? format.number(value) : visible(value);
+        if (typeof value === "number") return format.number(value);
+        return ["prompt", "reference", "answer"].includes(one.name) ? h("span.clamped", { title: value }, visible(value)) : visible(value);
       },
     }));
-    return [...fixed.map(one => ({ ...one, fixed: one.fixed || searched })), ...rest];
+    const place = column => (chosen.includes(column.key) ? chosen.indexOf(column.key) : chosen.length);
+    return [...fixed.map(one => ({ ...one, fixed: one.fixed || searched })), ...rest.sort((one, other) => place(one) - place(other))];
   };
 
   explorer.view({

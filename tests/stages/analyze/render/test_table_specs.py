@@ -1,3 +1,4 @@
+import io
 import json
 import re
 from dataclasses import replace
@@ -11,7 +12,14 @@ from evalcube.stages.analyze.labelled.ranking import rank_rows
 from evalcube.stages.analyze.labelled.results import Estimate, label_rows
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec, ranking_spec
 from evalcube.stages.analyze.render.flips import task_spec
-from evalcube.stages.analyze.render.table import left_out, markdown_text, shown_notes, terminal
+from evalcube.stages.analyze.render.table import (
+    Column,
+    TableSpec,
+    left_out,
+    markdown_text,
+    shown_notes,
+    terminal,
+)
 from evalcube.stages.analyze.render.table_specs import metric_spec, pair_spec, pairs_spec
 from evalcube.stages.analyze.render.text import ABSENT
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
@@ -251,3 +259,16 @@ def test_leaderboard_spec__shows_refusals_where_there_are_some(refused, shown):
 
     assert ("refused" in heads) == shown
     assert "invalid" in heads
+
+
+@pytest.mark.parametrize("width", [30, 40, 60, 80, 120])
+def test_terminal__cuts_no_head(width):
+    columns = tuple(Column(f"head_number_{place}", str) for place in range(8))
+    table = TableSpec((Column("model", lambda _: "a-model-of-some-length", name=True), *columns), [1, 2])
+
+    file = io.StringIO()
+    Console(file=file, width=width).print(terminal(table, width=width))
+    heads, hidden = file.getvalue().splitlines()[0].split(), left_out(table, width=width)
+
+    assert heads == [column.head for column in table.columns if column.head not in hidden]
+    assert len(heads) > 1
