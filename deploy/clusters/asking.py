@@ -31,7 +31,7 @@ class Question(Generic[T]):
     def __init__(self, client: Client, asking: Coroutine[Any, Any, T]) -> None:
         loop: Any = client.loop
         self._future: concurrent.futures.Future[T] = asyncio.run_coroutine_threadsafe(
-            asking, loop.asyncio_loop
+            _asked(client, asking), loop.asyncio_loop
         )
 
     @property
@@ -66,6 +66,16 @@ class Question(Generic[T]):
     def drop(self) -> None:
         """Ask no longer."""
         self._future.cancel()
+
+
+async def _asked(client: Client, asking: Coroutine[Any, Any, T]) -> T:
+    """What is asked; whatever Dask stumbles over while its scheduler is away is an `OSError`."""
+    try:
+        return await asking
+    except Exception as error:
+        if not isinstance(error, OSError) and is_gone(client):
+            raise OSError("the scheduler is away") from error
+        raise
 
 
 async def ask_each(
@@ -124,25 +134,10 @@ async def ask_scheduler(client: Client, function: Callable[..., T], *args: objec
 
 def check_connected(client: Client) -> None:
     """Raise an `OSError` if the client lost its scheduler: it would wait for another one."""
-    if client.scheduler is None or client.status not in ("running", "connecting"):
+    if is_gone(client):
         raise OSError("the scheduler is away")
 
 
-async def serving(client: Client) -> dict[str, str]:
-    """The workers that can be asked something: address -> name, sorted. To be awaited on the client's loop.
-
-    `Client.scheduler_info` may know of none: it shares its answer with a periodic call of its own that leaves them out.
-
-    Raises
-    ------
-    OSError
-        The scheduler is away.
-    """
-    check_connected(client)
-    scheduler: Any = client.scheduler
-    identity = await scheduler.identity(n_workers=-1)
-    return {
-        address: str(worker.get("name", ""))
-        for address, worker in sorted(identity["workers"].items())
-        if worker.get("status", SERVING[0]) in SERVING
-    }
+def is_gone(client: Client) -> bool:
+    """Whether a client has lost its scheduler: it does not come back to it."""
+    return client.scheduler is None or client.status not in ("running", "connecting")

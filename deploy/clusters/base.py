@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from typing import Literal
 
 from distributed import Client
 
+from evalcube import EvalcubeError
+from evalcube.deploy.clusters.asking import is_gone
 from evalcube.deploy.clusters.code import Code
 from evalcube.deploy.errors import DeployError
 
@@ -49,6 +51,26 @@ class Connection:
     def dashboard(self) -> str:
         """Address of Dask's dashboard, for people."""
         return str(self.client.dashboard_link)
+
+    @contextmanager
+    def told_if_lost(self) -> Iterator[None]:
+        """A context in which nothing fails for want of a scheduler but by an error that says so.
+
+        Raises
+        ------
+        ClusterError
+            The scheduler went away.
+        """
+        try:
+            yield
+        except EvalcubeError:
+            raise
+        except Exception as error:
+            if not is_gone(self.client):
+                raise
+            raise ClusterError(
+                "the cluster's scheduler went away. Look at its log, and run the same command again to resume."
+            ) from error
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for kinds that start workers
         """Look after the cluster: replace workers that were taken away, for one.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import getpass
 import importlib.metadata
-import inspect
 import io
 import pickle
 import socket
@@ -23,56 +22,25 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, SchedulerPlugin, WorkerPlugin
+from distributed import Client, WorkerPlugin
 from distributed import Future as DaskFuture
 
 import evalcube
-from evalcube.deploy.clusters import carrier, registrar
-from evalcube.deploy.clusters.asking import ANSWER_SECONDS, SERVING, Question, ask_each, ask_scheduler
-from evalcube.deploy.clusters.code import Code, State, View
+from evalcube.deploy.clusters import carrier
+from evalcube.deploy.clusters.asking import ANSWER_SECONDS, Question, ask_each
+from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code, State
+from evalcube.deploy.clusters.sent import Made, SentFunction
 
 Future = DaskFuture[Any]
 
 _STATE_SECONDS = 2.0
 """As short as it is asked often."""
 _ROOT = Path(evalcube.__file__).parents[1]
-_MAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)(*arguments)"
-_TAKE = "exec(source, place := {'__name__': 'evalcube_carrier'}) or eval(wanted, place)"
 _CALL = "__import__('distributed').get_worker().plugins[name].call(task, values)"
 """Unpickled by nodes without our code, and by any version of Python: so it is made of built-in functions alone."""
 
 
-@cache
-def _source(module: str) -> str:
-    return inspect.getsource(sys.modules[module])
-
-
-class _Made:
-    """Something that a node makes anew from the text of the module that has its class."""
-
-    def __init__(self, kind: type, *arguments: object) -> None:
-        self._kind, self._arguments = kind, arguments
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        source, wanted = _source(self._kind.__module__), self._kind.__name__
-        return eval, (_MAKE, {"source": source, "wanted": wanted, "arguments": self._arguments})
-
-
-class _Function:
-    """A function that a node makes anew from the text of its module, and runs."""
-
-    def __init__(self, function: Callable[..., Any]) -> None:
-        self._module, self._name = function.__module__, function.__name__
-
-    def __call__(self, *args: object) -> Any:  # noqa: ANN401 - Dask wants something that can be called
-        """Only nodes call it."""
-        raise NotImplementedError
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return eval, (_TAKE, {"source": _source(self._module), "wanted": self._name})
-
-
-class _SentCarrier(_Made, WorkerPlugin):
+class _SentCarrier(Made, WorkerPlugin):
     """What becomes a `Carrier` on each worker."""
 
     def __init__(self, name: str, *arguments: object) -> None:
@@ -80,54 +48,39 @@ class _SentCarrier(_Made, WorkerPlugin):
         self.name = name
 
 
-class _SentRegistrar(_Made, SchedulerPlugin):
-    """What becomes a `Registrar` on the scheduler."""
-
-    def __init__(self, name: str, *arguments: object) -> None:
-        super().__init__(registrar.Registrar, name, *arguments)
-        self.name = f"{name}-registrar"
-
-
 class CarriedCode(Code):
     """Evalcube as this process has it, brought to workers for as long as a run lasts.
 
     Parameters
     ----------
-    client
-        A connected client.
+    client, choice
+        As of `Code`.
     """
 
     carried = True
 
-    def __init__(self, client: Client) -> None:
-        super().__init__(client)
-        self._name = ""
+    def __init__(self, client: Client, choice: Choice = EVERYBODY) -> None:
+        super().__init__(client, choice)
         self._sent: WorkerPlugin | None = None
 
     def install(
         self, name: str, plugin: WorkerPlugin, *, owner: str, group: str, endpoints: Sequence[str]
     ) -> None:
         """As `Code.install`; workers get ready by themselves, and `states` says how far they are."""
-        self._name = name
         digest, archive = packed_source()
         requirements, python = requirements_here()
         self._sent = _SentCarrier(
-            name, digest, archive, owner, pickle.dumps(plugin), list(requirements), python
+            name,
+            digest,
+            archive,
+            owner,
+            pickle.dumps(plugin),
+            list(requirements),
+            python,
+            (list(self.choice.names), self.choice.resource),
         )
-        sent = _SentRegistrar(name, self.client.id, group, list(endpoints))
-        registration = self.client._register_scheduler_plugin(  # noqa: SLF001 - the public one has no time limit
-            plugin=sent, name=sent.name, idempotent=False
-        )
-        Question.within(self.client, registration).answer()
+        self._announce(name, group, endpoints)
         self._register(name, self._sent, ANSWER_SECONDS)
-
-    def remove(self, name: str) -> None:
-        """As `Code.remove`; from the scheduler, too."""
-        super().remove(name)
-        with suppress(Exception):
-            scheduler: Any = self.client.scheduler
-            removal = scheduler.unregister_scheduler_plugin(name=f"{name}-registrar")
-            Question.within(self.client, removal).answer()
 
     def submit(
         self,
@@ -139,33 +92,18 @@ class CarriedCode(Code):
         """As `Code.submit`, in a form that asks nothing of the scheduler."""
         task, futures = _packed(function, args)
         what = {"name": self._name, "task": task}
-        return self.client.submit(
-            eval, _CALL, what, {"values": futures}, key=key, priority=priority, pure=False
-        )
+        rank = self._rank(priority)
+        return self.client.submit(eval, _CALL, what, {"values": futures}, key=key, priority=rank, pure=False)
 
     async def _fetched(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
         return pickle.loads(await super()._fetched(future))  # noqa: S301 - of a worker, as all of Dask's results
-
-    def look(self) -> Question[View]:
-        """Ask who is there, and how many runs share the endpoints."""
-
-        async def ask() -> View:
-            found = await ask_scheduler(self.client, _Function(registrar.look), self._name)
-            workers = {
-                address: name
-                for address, (name, status) in sorted(found["workers"].items())
-                if status in SERVING
-            }
-            return View(workers, found["shares"])
-
-        return Question.within(self.client, ask())
 
     def states(self, name: str, workers: Sequence[str]) -> Question[Mapping[str, State]]:
         """As `Code.states`; a worker that missed the plugin is given it once more."""
 
         async def ask() -> Mapping[str, State]:
             answers = await ask_each(
-                self.client, _Function(carrier.state_of), name, workers=workers, seconds=_STATE_SECONDS
+                self.client, SentFunction(carrier.state_of), name, workers=workers, seconds=_STATE_SECONDS
             )
             missed = [address for address, answer in answers.items() if not answer["there"]]
             if missed and self._sent is not None:
@@ -177,6 +115,7 @@ class CarriedCode(Code):
                     answer["id"],
                     answer["host"],
                     answer["time"],
+                    answer["cut_off"],
                 )
                 for address, answer in answers.items()
             }
@@ -192,11 +131,6 @@ class CarriedCode(Code):
         giving = scheduler.broadcast(msg=message, workers=list(workers), on_error="ignore")
         with suppress(OSError):
             await asyncio.wait_for(giving, ANSWER_SECONDS)
-
-    def bar(self, name: str, addresses: Sequence[str]) -> Question[None]:
-        """As `Code.bar`."""
-        asking = ask_scheduler(self.client, _Function(registrar.bar), name, list(addresses))
-        return Question.within(self.client, asking)
 
 
 def _packed(function: Callable[..., Any], args: Sequence[object]) -> tuple[bytes, list[Future]]:

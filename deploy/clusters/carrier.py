@@ -236,6 +236,8 @@ class Carrier(WorkerPlugin):
         opens what it needs; on the loop ``start`` begins.
     requirements, python
         As of `unfit`.
+    choice
+        Names or addresses of the workers that the run uses, and a resource that they have; others do nothing.
     """
 
     def __init__(
@@ -247,11 +249,12 @@ class Carrier(WorkerPlugin):
         inner: bytes,
         requirements: list[str],
         python: str,
+        choice: tuple[list[str], str] = ([], ""),
     ) -> None:
         self.name = name
         self._digest, self._archive, self._owner = digest, archive, owner
         self._sent = inner
-        self._requirements, self._python = requirements, python
+        self._requirements, self._python, self._choice = requirements, python, choice
         self.inner: Any = None
         """The run's own plugin, once it is there."""
         self.problem = ""
@@ -291,6 +294,12 @@ class Carrier(WorkerPlugin):
                     return
 
     def _load(self, worker: Any) -> Any:  # noqa: ANN401
+        names, resource = self._choice
+        if (names and str(worker.name) not in names and worker.address not in names) or (
+            resource and resource not in worker.state.total_resources
+        ):
+            self.problem = "the run does not use this worker"
+            return None
         lacks = unfit(self._requirements, self._python)
         if lacks:
             self.problem = f"{'; '.join(lacks)}. Install what evalcube requires on every worker"
@@ -368,4 +377,5 @@ def state_of(name: str, dask_worker: Any = None) -> dict[str, Any]:  # noqa: ANN
         "id": str(dask_worker.id),
         "host": socket.gethostname(),
         "time": time.time(),
+        "cut_off": dict(getattr(carrier.inner, "cut_off", {})) if there else {},
     }

@@ -14,6 +14,7 @@ from distributed.security import Security
 
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
 from evalcube.deploy.clusters.carried import CarriedCode
+from evalcube.deploy.clusters.code import EVERYBODY, Choice
 
 _CERTIFICATES = (
     "name them in the cluster's `tls` ({ca: ..., cert: ..., key: ...}), or in a file of Dask's own configuration "
@@ -79,6 +80,8 @@ class ExistingScheduler(Cluster):
     """Workers to wait for before the first request."""
     tls: Certificates | None = None
     """Certificates for an address that begins with ``tls://``; default: those of Dask's own configuration."""
+    choice: Choice = EVERYBODY
+    """Which of its workers are used, and how urgent the run is."""
 
     def connect(self) -> AbstractContextManager[Connection]:
         """A context with a connection; workers are brought this process's evalcube while a run lasts.
@@ -95,7 +98,7 @@ class ExistingScheduler(Cluster):
         client = self._client()
         # Quiet until the client is closed: closing, too, logs a scheduler that has died.
         with _quiet(), client:
-            yield Connection(client, CarriedCode(client))
+            yield Connection(client, CarriedCode(client, self.choice))
 
     def _client(self) -> Client:
         security: dict[str, Any] = {} if self.tls is None else {"security": self.tls.security()}

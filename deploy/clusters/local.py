@@ -46,13 +46,13 @@ SETTINGS = {
 
 @contextmanager
 def interrupts_blocked() -> Iterator[None]:
-    """Block SIGINT in the threads and processes that are started meanwhile, and in what those start later.
+    """Block SIGINT and SIGHUP in the threads and processes that are started meanwhile, and in what those start later.
 
-    The terminal sends Ctrl-C to every process of its group, but the driver alone decides how a sweep ends. It gets
-    the signal once the block is over.
+    The terminal sends Ctrl-C to every process of its group, and SIGHUP when it is closed, but the driver alone decides
+    how a sweep ends. It gets the signal once the block is over.
     """
     # A mask is inherited by threads and across exec; a handler is not, and SIG_IGN would lose a Ctrl-C meant for us.
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGHUP})
     try:
         yield
     finally:

@@ -26,14 +26,25 @@ class Registrar(SchedulerPlugin):
         What the names of the run's task groups end with.
     endpoints
         Digests of the endpoints that the run asks.
+    names, resource
+        Which workers it uses: those of these names or addresses, or with that resource; all where both are empty.
     """
 
-    def __init__(self, name: str, client: str, group: str, endpoints: list[str]) -> None:
+    def __init__(
+        self,
+        name: str,
+        client: str,
+        group: str,
+        endpoints: list[str],
+        names: list[str] | None = None,
+        resource: str = "",
+    ) -> None:
         self.name = f"{name}-registrar"
         self.evalcube_run = name
         self.evalcube_endpoints = endpoints
         self.evalcube_since = 0.0
         self._client, self._group = client, group
+        self._names, self._resource = names or [], resource
         self._barred: set[str] = set()
         self._scheduler: Any = None
 
@@ -53,16 +64,50 @@ class Registrar(SchedulerPlugin):
                 found[endpoint] = (len(names), names.index(self.evalcube_run))
         return found
 
-    def bar(self, addresses: list[str]) -> None:
-        """Keep the run's tasks away from these workers, and let them go to all others."""
-        before, self._barred = self._barred, set(addresses)
-        if self._barred != before:
-            self._restrict()
+    def bar(self, addresses: list[str], silent: list[str] | None = None) -> None:
+        """Keep the run's tasks away from these workers, and let them go to all others.
 
-    def _restrict(self, keys: Any = None) -> None:  # noqa: ANN401
-        barred = self._barred.intersection(self._scheduler.workers)
+        What those of them that are silent have of the run is computed again.
+        """
+        before, self._barred = self._barred, set(addresses)
+        if self._barred != before or silent:
+            self._restrict(silent=silent or [])
+
+    def queue(self) -> tuple[int, int, int]:
+        """Tasks of the run that are under way and that wait for a worker, and tasks of others."""
+        running = sum(
+            task.group.name.endswith(self._group)
+            for worker in self._scheduler.workers.values()
+            for task in {*worker.executing, *worker.long_running}
+        )
+        own = others = 0
+        for group in self._scheduler.task_groups.values():
+            found = sum(group.states.get(state, 0) for state in ("processing", "queued", "no-worker"))
+            if group.name.endswith(self._group):
+                own += found
+            else:
+                others += found
+        return running, max(own - running, 0), others
+
+    def _kept_away(self) -> set[str]:
+        """Workers that are there and that the run's tasks must not go to."""
+        workers = self._scheduler.workers
+        kept = self._barred.intersection(workers)
+        if self._names or self._resource:
+            kept |= {
+                address
+                for address, worker in workers.items()
+                if not is_chosen(address, worker.name, worker.resources, self._names, self._resource)
+            }
+        return kept
+
+    def _restrict(self, keys: Any = None, silent: Any = ()) -> None:  # noqa: ANN401
+        barred = self._kept_away()
         allowed = set(self._scheduler.workers) - barred if barred else set()
+        if barred and not allowed and (self._names or self._resource):
+            allowed = {"nowhere"}  # none of the chosen is there: it waits for one
         # Asked first without restrictions, as these end Dask's queuing: only where there is somebody to keep away.
+        moved = []
         for key in list(self._scheduler.tasks) if keys is None else keys:
             task = self._scheduler.tasks.get(key)
             if task is None or not task.group.name.endswith(self._group):
@@ -70,6 +115,13 @@ class Registrar(SchedulerPlugin):
             # Of one that is done, too: if its result is lost with a worker, it is computed again where it may go then.
             task.worker_restrictions = set(allowed) or None
             if allowed and task.processing_on is not None and task.processing_on.address in barred:
+                moved.append(key)
+        for address in silent:
+            self._give_up(address)
+        for key in moved:
+            task = self._scheduler.tasks.get(key)
+            # What it needs may have been given up above, and then it has left already.
+            if task is not None and task.processing_on is not None and task.processing_on.address in barred:
                 self._scheduler._reschedule(key, stimulus_id=f"{self.name}-{time.time()}")  # noqa: SLF001
 
         for worker in list(self._scheduler.running) if keys is None else ():
@@ -78,21 +130,50 @@ class Registrar(SchedulerPlugin):
             if waiting:
                 self._scheduler.transitions(waiting, stimulus_id=f"{self.name}-{time.time()}")
 
+    def _give_up(self, address: str) -> None:
+        """Do without the results that are on a worker which does not answer, as Dask does where one is removed.
+
+        It is not removed, as others' tasks may be there; the whole of a run can be made again from the cache.
+        """
+        worker = self._scheduler.workers.get(address)
+        if worker is None:
+            return
+        stimulus = f"{self.name}-{time.time()}"
+        lost = [task for task in worker.has_what if task.group.name.endswith(self._group)]
+        for task in lost:
+            self._scheduler.remove_replica(task, worker)
+        self._scheduler.transitions(
+            {task.key: "released" for task in lost if not task.who_has}, stimulus_id=stimulus
+        )
+        # When it goes on, it hears that nobody wants these.
+        keys = [task.key for task in lost]
+        self._scheduler.worker_send(address, {"op": "free-keys", "keys": keys, "stimulus_id": stimulus})
+        # Whoever waits for data of it, on a connection that is open, would wait for good.
+        self._scheduler.rpc.remove(address)
+        for other in list(self._scheduler.workers):
+            if other != address:
+                message = {"op": "remove-worker", "worker": address, "stimulus_id": stimulus}
+                self._scheduler.worker_send(other, message)
+
     def update_graph(self, scheduler: Any, *, tasks: Any = (), **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Keep new tasks away, too."""
-        if self._barred:
+        if self._restricts:
             self._restrict(tasks)
 
     def add_worker(self, scheduler: Any, worker: str) -> None:  # noqa: ANN401, ARG002
         """Let tasks go to a worker that joins."""
-        if self._barred:
+        if self._restricts:
             self._restrict()
 
     def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Forget a worker that is gone."""
-        if self._barred:
+        if self._restricts:
             self._barred.discard(worker)
             self._restrict()
+
+    @property
+    def _restricts(self) -> bool:
+        return bool(self._barred or self._names or self._resource)
 
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ANN401
         """Take the run's plugins off the workers and the scheduler when its driver is gone, however it ended."""
@@ -106,20 +187,33 @@ class Registrar(SchedulerPlugin):
             )
 
 
-def look(name: str, dask_scheduler: Any = None) -> dict[str, Any]:  # noqa: ANN401
-    """Runs on the scheduler: its workers, with name and status, and the run's shares of endpoints."""
+def is_chosen(address: str, name: Any, resources: Any, names: list[str], resource: str) -> bool:  # noqa: ANN401
+    """Whether a worker is one of those that a run uses."""
+    if names and str(name) not in names and address not in names:
+        return False
+    return not resource or resource in resources
+
+
+def look(name: str, names: list[str], resource: str, dask_scheduler: Any = None) -> dict[str, Any]:  # noqa: ANN401
+    """Runs on the scheduler: the workers that a run uses, with name, status and when they were heard of, and itself."""
     registrar = dask_scheduler.plugins.get(f"{name}-registrar")
+    workers: dict[str, Any] = {}
+    others: list[str] = []
+    for address, worker in dask_scheduler.workers.items():
+        if is_chosen(address, worker.name, worker.resources, names, resource):
+            workers[address] = (str(worker.name), worker.status.name, worker.last_seen)
+        elif len(others) < 5:
+            others.append(str(worker.name))
     return {
-        "workers": {
-            address: (str(worker.name), worker.status.name)
-            for address, worker in dask_scheduler.workers.items()
-        },
+        "workers": workers,
+        "others": others,
         "shares": {} if registrar is None else registrar.shares(),
+        "queue": (0, 0, 0) if registrar is None else registrar.queue(),
     }
 
 
-def bar(name: str, addresses: list[str], dask_scheduler: Any = None) -> None:  # noqa: ANN401
+def bar(name: str, addresses: list[str], silent: list[str], dask_scheduler: Any = None) -> None:  # noqa: ANN401
     """Runs on the scheduler: keep a run's tasks away from some workers."""
     registrar = dask_scheduler.plugins.get(f"{name}-registrar")
     if registrar is not None:
-        registrar.bar(addresses)
+        registrar.bar(addresses, silent)

@@ -9,6 +9,8 @@ from types import MappingProxyType
 HOST = "127.0.0.1"
 """Where servers listen: whoever else may use the machine's network has no business there."""
 DEFAULT_HEALTH = "/health"
+_PROMPT_TOKENS = 8192
+_UNKNOWN_TOKENS = 24_576
 
 
 @dataclass(frozen=True)
@@ -16,7 +18,7 @@ class Preset:
     """How one kind of server is started."""
 
     command: tuple[str, ...]
-    """Words with ``{model}``, ``{name}`` (what requests call it), ``{host}`` and ``{port}`` in them."""
+    """Words with ``{model}``, ``{name}`` (what requests call it), ``{host}``, ``{port}`` and ``{context}`` in them."""
     health: str = DEFAULT_HEALTH
     """Path that answers 200 once requests are taken."""
     env: Mapping[str, str] = field(default_factory=dict)
@@ -42,8 +44,14 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
             file_ending=".gguf",
             of_file=("llama-server", "--model", "{model}", "--alias", "{name}", *_LISTENING),
         ),
-        # It serves whatever it has, each model under its own name, and takes its address from a variable.
-        "ollama": Preset(("ollama", "serve"), "/api/version", {"OLLAMA_HOST": "{host}:{port}"}),
+        # It serves whatever it has, each model under its own name, and takes its address from a variable. Its own
+        # context is 4096 tokens on small GPUs, prompt and answer together, whatever a request's `max_tokens` says: what
+        # is longer is cut without a word. Requests in OpenAI's form cannot ask for more, so the server is told.
+        "ollama": Preset(
+            ("ollama", "serve"),
+            "/api/version",
+            {"OLLAMA_HOST": "{host}:{port}", "OLLAMA_CONTEXT_LENGTH": "{context}"},
+        ),
     }
 )
 """All presets by name."""
@@ -71,6 +79,22 @@ def preset_command(name: str, model: str, arguments: Sequence[str] = ()) -> tupl
     preset = PRESETS[name]
     words = preset.of_file if preset.file_ending and model.endswith(preset.file_ending) else preset.command
     return (*(model if word == "{model}" else word for word in words), *arguments)
+
+
+def context_length(answer_tokens: int) -> int:
+    """Tokens of prompt and answer together that a server is to have room for.
+
+    Parameters
+    ----------
+    answer_tokens
+        Most tokens of an answer; 0 where nobody bounds it.
+
+    Examples
+    --------
+    >>> context_length(2000), context_length(32_000), context_length(0)
+    (10240, 40960, 32768)
+    """
+    return -(-(_PROMPT_TOKENS + (answer_tokens or _UNKNOWN_TOKENS)) // 1024) * 1024
 
 
 def filled(text: str, words: Mapping[str, object]) -> str:

@@ -82,6 +82,24 @@ class TlsSection(Section):
     key: Line = Field(description="PEM file of its private key.")
 
 
+class WorkersWith(Section):
+    """What the workers of a Dask cluster have that a run uses."""
+
+    resource: Line = Field(
+        description="Name of a Dask resource: of workers that were started with --resources NAME=1."
+    )
+
+
+def _workers(value: object) -> object:
+    if isinstance(value, str):
+        return (value,)
+    if isinstance(value, (list, tuple, Mapping, WorkersWith)) and value:
+        return value
+    raise values.refusal(
+        "must be names of workers, or a mapping with a resource", "Write [node1, node2] or {resource: eval}"
+    )
+
+
 class SchedulerSection(Section):
     """A Dask cluster that somebody else runs."""
 
@@ -92,6 +110,16 @@ class SchedulerSection(Section):
     minimum: Whole = Field(1, ge=1, le=100_000, description="Workers to wait for before the first request.")
     patience: Seconds = Field(
         60.0, description="How long a run waits without any worker before it gives up, such as 20m."
+    )
+    workers: Annotated[tuple[Line, ...] | WorkersWith | None, BeforeValidator(_workers)] = Field(
+        None,
+        description="Which of its workers are used: names or addresses, or {resource: NAME}; default: all.",
+    )
+    priority: Whole = Field(
+        0,
+        ge=-1000,
+        le=1000,
+        description="How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.",
     )
     tls: TlsSection | None = Field(
         None, description="Certificates for a tls:// address; default: those of Dask's own configuration."

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
+from evalcube.deploy.clusters.code import Choice
 from evalcube.deploy.clusters.slurm import JobSettings, Slurm
 from evalcube.deploy.clusters.ssh import Host, Login, Ssh
 from evalcube.flows.config.cluster import (
@@ -17,6 +18,7 @@ from evalcube.flows.config.cluster import (
     SchedulerSection,
     SlurmSection,
     SshSection,
+    WorkersWith,
 )
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.sites import cluster_section
@@ -106,7 +108,10 @@ def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: AR
 def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
     tls = None if section.tls is None else Certificates(**section.tls.model_dump())
     timeout = min(ExistingScheduler.timeout, section.patience)
-    return ExistingScheduler(section.address, timeout, section.patience, section.minimum, tls)
+    named = section.workers if isinstance(section.workers, tuple) else ()
+    resource = section.workers.resource if isinstance(section.workers, WorkersWith) else ""
+    choice = Choice(named, resource, section.priority)
+    return ExistingScheduler(section.address, timeout, section.patience, section.minimum, tls, choice)
 
 
 def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:

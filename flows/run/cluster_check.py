@@ -5,8 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import platform
 import secrets
-import socket
-import ssl
 import time
 import uuid
 from collections.abc import Callable, Mapping, Sequence
@@ -14,7 +12,6 @@ from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
 
 from distributed import Worker, WorkerPlugin
 
@@ -25,9 +22,10 @@ from evalcube.deploy.clusters.code import State
 from evalcube.flows.config.models import ModelConfig, SweepConfig
 from evalcube.flows.run.chosen_cluster import chosen_cluster
 from evalcube.flows.run.proof import missing_key
+from evalcube.flows.run.reach import unreached
 from evalcube.flows.run.servers import SIMULATED, is_managed, keyed
 from evalcube.flows.run.waiting import wait_for_workers
-from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.space import Space, When
@@ -41,7 +39,6 @@ object only if it is absent one succeeds, whether it has the models' keys, and w
 
 _READY_SECONDS = 90.0
 _ANSWER_SECONDS = 60.0
-_CONNECT_SECONDS = 10.0
 _POLL_SECONDS = 0.2
 _CLOCK_SECONDS = 60.0
 
@@ -171,32 +168,6 @@ class CheckPlugin(WorkerPlugin):
 
     async def teardown(self, worker: Worker) -> None:
         """Nothing is left."""
-
-
-def unreached(endpoint: Endpoint) -> str:
-    """Runs on a worker: why an endpoint cannot be reached, by connecting and no more; empty if it can.
-
-    Of one behind a proxy, the proxy is connected to.
-    """
-    where = endpoint.base_url
-    try:
-        proxy = endpoint.proxy()
-        parts = urlsplit(proxy or endpoint.base_url)
-        port = parts.port or (443 if parts.scheme == "https" else 80)
-        where = f"{parts.hostname}:{port}"
-        with ExitStack() as stack:
-            connected = socket.create_connection((parts.hostname or "", port), _CONNECT_SECONDS)
-            stack.callback(connected.close)
-            if proxy is None and parts.scheme == "https":
-                context = endpoint.tls()
-                made = context if isinstance(context, ssl.SSLContext) else ssl.create_default_context()
-                stack.enter_context(made.wrap_socket(connected, server_hostname=parts.hostname))
-    except InferenceError as error:
-        return str(error)
-    except (OSError, ValueError) as error:
-        said = getattr(error, "verify_message", None) or error.__class__.__name__
-        return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or said})"
-    return ""
 
 
 def check_cluster(

@@ -26,7 +26,7 @@ from evalcube.flows.run import judging, region_tasks, tasks
 from evalcube.flows.run.block_queue import BlockQueue, RegionProgress
 from evalcube.flows.run.control import Control
 from evalcube.flows.run.counting import Counting
-from evalcube.flows.run.events import Event, Noted, RegionWritten, Slowed, Traffic
+from evalcube.flows.run.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
 from evalcube.flows.run.failures import fetched, is_killed, raise_if_failed, raise_own_error
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.plugin import plugin_name, plugin_on
@@ -101,7 +101,7 @@ class Driver:
         uncompared: Sequence[int] = (),
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
-        reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
+        reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         control: Control | None = None,
         turns: Turns | None = None,
         flush_seconds: float = FLUSH_SECONDS,
@@ -186,8 +186,8 @@ class Driver:
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()
             self._workers.poll()
-            if self.stopped and not self._workers.any:
-                return
+            if self.stopped and (not self._workers.any or self._workers.behind_others):
+                return  # what was answered is in the cache, and the next run finds it there
             self._take_arrived()
             self._ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()

@@ -133,6 +133,20 @@ class LookedUp:
 
 
 @dataclass(frozen=True)
+class InDoubt:
+    """A worker's requests fail, maybe by its own trouble; it holds them back until it hears more. For the driver."""
+
+    worker: str
+    """Address."""
+    model: str
+    """Label."""
+    cause: str
+    """Of the failures, one of our own words."""
+    where: str
+    """Host and port of the endpoint."""
+
+
+@dataclass(frozen=True)
 class BlockDone:
     """A block is graded; said again, with the same key, if a worker died and its block was graded anew."""
 
@@ -239,17 +253,18 @@ def topic(run: str) -> str:
     return f"evalcube-{run}"
 
 
-_REPORTED: Mapping[str, type[Traffic] | type[Slowed] | type[BlockDone] | type[LookedUp]] = {
-    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone, LookedUp)
+Reported = Traffic | Slowed | BlockDone | LookedUp | InDoubt
+_REPORTED: Mapping[str, type[Reported]] = {
+    kind.__name__: kind for kind in (Traffic, Slowed, BlockDone, LookedUp, InDoubt)
 }
 
 
-def as_message(event: Traffic | Slowed | BlockDone | LookedUp) -> dict[str, Any]:
+def as_message(event: Reported) -> dict[str, Any]:
     """An event as plain values that Dask can send."""
     return {"event": type(event).__name__, "fields": asdict(event)}
 
 
-def from_message(message: Mapping[str, Any]) -> Event | LookedUp:
+def from_message(message: Mapping[str, Any]) -> Event | LookedUp | InDoubt:
     """Read what `as_message` wrote; Dask adds entries of its own around it."""
     fields = dict(message["fields"])
     if message["event"] == Slowed.__name__:

@@ -1,4 +1,4 @@
-"""Turns Ctrl-C and SIGTERM into a sweep that stops in good order, or at once the second time."""
+"""Turns Ctrl-C, SIGTERM and SIGHUP into a sweep that stops in good order, or at once the second time."""
 
 from __future__ import annotations
 
@@ -50,7 +50,11 @@ def stop_on_interrupt() -> Iterator[Interrupt]:
     if threading.current_thread() is not threading.main_thread():
         yield interrupt
         return
-    before = {number: signal.signal(number, interrupt) for number in (signal.SIGINT, signal.SIGTERM)}
+    numbers = [signal.SIGINT, signal.SIGTERM]
+    # A terminal that is closed, or a login that ends; whoever says `nohup` wants it to go on.
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        numbers.append(signal.SIGHUP)
+    before = {number: signal.signal(number, interrupt) for number in numbers}
     try:
         yield interrupt
     finally:

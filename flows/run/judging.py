@@ -10,6 +10,7 @@ from distributed import get_worker, secede
 from evalcube.flows.plan.blocks import Block
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.run.dedup import ask
+from evalcube.flows.run.doubts import hold_if_in_doubt
 from evalcube.flows.run.plugin import workspace
 from evalcube.flows.run.simulated import truth_of_output
 from evalcube.flows.run.tasks import Delivery, graded_replies
@@ -35,6 +36,7 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
     for place, asked in jobs.items():
         judged_by = work.plan.judges[place]
         results, _ = ask(work, judged_by.model, [job for _, job in asked], task)
+        hold_if_in_doubt(work, judged_by.model, results, get_worker())
         work.meter.asked(judged_by.model, [result for result in results if result is not None])
         for (i, _), result in zip(asked, results, strict=True):
             if result is None:

@@ -21,6 +21,7 @@ from evalcube.flows.run.worker import RunContext, Workspace
 
 _LONGEST_GROUP = 24
 _REPORT_MS = 500
+_TRY_SECONDS = 5.0
 _LAST_PART, _LAST_SECONDS = 0.1, 60.0
 """Of a worker's bounded life, and at most, in which it only waits for replies."""
 _MOST_REPORTS = 200
@@ -62,12 +63,18 @@ class SweepPlugin(WorkerPlugin):
         self.workspace: Workspace | None = None
         self.label = ""
         """Names this worker process in reports."""
+        self.cut_off: dict[str, str] = {}
+        """Addresses of endpoints that this worker cannot connect to, and why; tried again now and then."""
         self._timer: Any = None
+        self._trying: asyncio.Future[None] | None = None
         self._unpublish: Callable[[], None] | None = None
 
     def check(self, worker: Worker) -> str:
         """Why this worker cannot take part in the run; empty if it can. May wait for stores."""
-        return self.context.proof.lacking(str(worker.id))
+        problem = self.context.proof.lacking(str(worker.id))
+        if not problem:
+            self.cut_off = self.context.proof.cut_off()
+        return problem
 
     def open(self) -> None:
         """Open the workspace; waits for the disk."""
@@ -130,6 +137,14 @@ class SweepPlugin(WorkerPlugin):
         self._report_traffic = report_traffic
         self._timer = PeriodicCallback(report, _REPORT_MS)
         self._timer.start()
+        if self.cut_off:
+            self._trying = asyncio.ensure_future(self._try_again())
+
+    async def _try_again(self) -> None:
+        """Connect to the endpoints again until that works: cables are plugged in, and firewalls opened."""
+        while self.cut_off:
+            await asyncio.sleep(_TRY_SECONDS)
+            self.cut_off = await asyncio.to_thread(self.context.proof.cut_off)
 
     def transition(self, key: Hashable, start: str, finish: str, **kwargs: object) -> None:  # noqa: ARG002
         """Hear of a task that begins, and of one that is to end before it is done."""
@@ -143,6 +158,8 @@ class SweepPlugin(WorkerPlugin):
 
     async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
         """Close the workspace, off the worker's event loop: it waits for the disk."""
+        if self._trying is not None:
+            self._trying.cancel()
         if self._timer is not None:
             self._timer.stop()
             # Once more: what was sent in the last half second is paid for, too.
@@ -154,7 +171,14 @@ class SweepPlugin(WorkerPlugin):
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the workspace: it belongs to one process."""
-        fresh = {"workspace": None, "label": "", "_timer": None, "_unpublish": None}
+        fresh: dict[str, Any] = {
+            "workspace": None,
+            "label": "",
+            "cut_off": {},
+            "_timer": None,
+            "_trying": None,
+            "_unpublish": None,
+        }
         return {"name": self.name, "context": self.context, **fresh}
 
 

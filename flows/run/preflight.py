@@ -61,12 +61,18 @@ class Admission:
         self._note = note
         self._ready: dict[str, str] = {}
         """Workers that take part, with the unique names of their processes."""
+        self._ids: dict[str, str] = {}
         self._refused: dict[str, str] = {}
         """Why others never will."""
         self._answered_at: dict[str, float] = {}
         self._announced: set[str] = set()
         """Refused workers that the user has heard of."""
-        self._barred: frozenset[str] = frozenset()
+        self._cut_off: set[str] = set()
+        """Workers that would be ready, but for endpoints that they cannot connect to."""
+        self._lacks: dict[str, Mapping[str, str]] = {}
+        """What each worker could not connect to when it was asked last, and why."""
+        self._barred: tuple[frozenset[str], frozenset[str]] | None = (frozenset(), frozenset())
+        """Whom the scheduler keeps away, and which of them are silent; None if it may not have heard of it."""
         self._barring: Question[None] | None = None
         """On its way to the scheduler: that these are kept away."""
         self._question: Question[Mapping[str, State]] | None = None
@@ -92,7 +98,7 @@ class Admission:
         Raises
         ------
         SweepError
-            If one of them cannot take part; it names the worker.
+            If none of them can take part; it names one. Where some can, the others are left out and named.
         ClusterError
             If none gets ready.
         """
@@ -101,12 +107,16 @@ class Admission:
         began = looked_at = time.monotonic()
         first_at: float | None = None
         said = ""
-        while (waiting := [address for address in addresses if address not in self._ready]) or not addresses:
+        while (waiting := self._unknown(addresses)) or not addresses:
             with suppress(OSError):
                 self._take(self._code.states(self._name, waiting).answer())
-            self._refuse_run()
+            if self._code.gone:
+                raise ClusterError(
+                    "the cluster's scheduler went away before any request. Look at its log, and run the same command "
+                    "again."
+                )
             now = time.monotonic()
-            if self._ready and first_at is None:
+            if (self._ready or self._cut_off) and first_at is None:
                 first_at = now
             if first_at is None and there is not None and now - looked_at > _LOOK_SECONDS:
                 looked_at = now
@@ -121,6 +131,9 @@ class Admission:
                 )
                 break
             time.sleep(_POLL_SECONDS)
+        self._tell_apart()
+        self._refuse_run()
+        self._announce()
         barring = self._bar(addresses)
         if barring is not None:
             with suppress(OSError):
@@ -130,6 +143,7 @@ class Admission:
     def _still_waits(self, workers: int, seconds: float, said: str) -> str:
         """Say once that so many workers are waited for, and again when it changes; raises after too many seconds."""
         if seconds > _PATIENCE_SECONDS:
+            self._refuse_run()
             what = "got ready for the run" if workers else "was left or came, after all had gone,"
             raise ClusterError(
                 f"no worker of the cluster {what} within {_PATIENCE_SECONDS:g} s. Look at the workers' logs, then run "
@@ -141,61 +155,114 @@ class Admission:
             return state
         return said
 
-    def _refuse_run(self) -> None:
-        """Raise if a worker cannot take part: before anything was sent, that is for the user to mend."""
-        if not self._refused:
-            return
-        address, problem = next(iter(self._refused.items()))
-        others = len(self._refused) - 1
-        more = f" ({others} more workers cannot take part either.)" if others else ""
-        raise SweepError(f"worker {self._named(address)}: {problem.rstrip('.')}.{more}")
+    def _unknown(self, addresses: Sequence[str]) -> list[str]:
+        """Those of the workers of which nothing is known yet."""
+        known = self._cut_off.union(self._ready, self._refused)
+        return [address for address in addresses if address not in known]
 
-    def admitted(self, there: Collection[str]) -> list[str]:
+    def _refuse_run(self) -> None:
+        """Raise if no worker can take part: before anything was sent, that is for the user to mend."""
+        unfit = self._refused | {one: self._why_cut_off(one) for one in sorted(self._cut_off)}
+        if self._ready or not unfit:
+            return
+        address, problem = next(iter(unfit.items()))
+        others = len(unfit) - 1
+        more = f" ({others} more workers cannot take part either.)" if others else ""
+        raise SweepError(f"worker {self.named(address)}: {problem.rstrip('.')}.{more}")
+
+    def set_aside(self, address: str, why: str) -> None:
+        """Have a worker take no further part, for a reason that is told from the next call of `admitted` on."""
+        self._ready.pop(address, None)
+        self._refused[address] = why
+
+    def admitted(
+        self, there: Collection[str], aside: Collection[str] = (), silent: Collection[str] = ()
+    ) -> list[str]:
         """Those of the workers that take part; asks the others, and never waits for an answer.
 
         Parameters
         ----------
         there
             Workers that serve.
+        aside
+            Those of them that are to take no part for now.
+        silent
+            Those of these that do not answer, so that what they have is made again.
         """
-        if not self._code.carried:
-            return sorted(there)
         self._renew()
+        if not self._code.carried:
+            self._ready = {address: "" for address in there if address not in self._refused}
         # One that is out of sight for a moment stays ready: barred anew, it would lose tasks that it is at.
         for address in set(self._refused).difference(there):
             del self._refused[address]
+            self._announced.discard(address)
+        self._cut_off.intersection_update(there)
         if self._question is not None and self._question.done:
             with suppress(OSError):
                 self._take(self._question.answer())
             self._question = None
         now = time.monotonic()
-        waiting = sorted(set(there).difference(self._ready, self._refused))
+        waiting = sorted(set(there).difference(self._ready, self._refused, aside))
         pause = max(_LATE_SECONDS, len(waiting) / _MOST_QUESTIONS)
         if waiting and self._question is None and now - self._asked_at > pause:
             self._asked_at = now
             self._question = self._code.states(self._name, waiting)
-        for address in sorted(set(self._refused) - self._announced):
-            self._announced.add(address)
-            self._note(f"worker {self._named(address)} takes no part in the run: {self._refused[address]}")
-        self._bar(there)
+        self._tell_apart()
+        self._announce()
+        self._bar(there, aside, silent)
         # Whoever may still lose its tasks sends nothing: others would be given them, and ask the same once more.
-        losing = frozenset() if self._barring is None or self._barring.done else self._barred
-        ready = set(self._ready).intersection(there)
+        under_way = self._barring is not None and not self._barring.done
+        losing = self._barred[0] if under_way and self._barred is not None else frozenset()
+        ready = set(self._ready).intersection(there).difference(aside)
         self.undecided = bool(waiting or ready & losing)
         return sorted(ready - losing)
 
-    def _bar(self, there: Collection[str]) -> Question[None] | None:
+    def _tell_apart(self) -> None:
+        """Take in workers that reach no less than all others do: what nobody reaches is the endpoint's trouble."""
+        for address in [one for one in sorted(self._cut_off) if not self._alone(one)]:
+            self._cut_off.remove(address)
+            self._ready[address] = self._ids[address]
+
+    def _alone(self, address: str) -> dict[str, str]:
+        """What a worker cannot connect to and others can, and why."""
+        others = [self._lacks.get(other, {}) for other in self._cut_off.union(self._ready)]
+        lacks = self._lacks.get(address, {})
+        return {where: why for where, why in lacks.items() if any(where not in other for other in others)}
+
+    def _why_cut_off(self, address: str) -> str:
+        alone = self._alone(address)
+        return f"{'; '.join(alone.values())}, and other workers reach {' and '.join(alone)}"
+
+    def _announce(self) -> None:
+        """Name those that take no part, once each."""
+        out = self._refused | {one: self._why_cut_off(one) for one in sorted(self._cut_off)}
+        for address in sorted(out.keys() - self._announced):
+            self._announced.add(address)
+            self._note(f"worker {self.named(address)} takes no part in the run: {out[address]}")
+
+    def _bar(
+        self, there: Collection[str], aside: Collection[str] = (), silent: Collection[str] = ()
+    ) -> Question[None] | None:
         """Keep tasks away from workers that are not ready, as long as others are; the question, if it has to be asked.
 
         One that hangs, or cannot take part, would hold them for minutes.
         """
-        if self._barring is not None and not self._barring.done:
-            return None  # one after the other, so that the last one holds
+        if self._barring is not None:
+            if not self._barring.done:
+                return None  # one after the other, so that the last one holds
+            try:
+                self._barring.answer()
+            except OSError:  # said again
+                self._barred = None
+            self._barring = None
         barred = frozenset(there).difference(self._ready) if self._ready else frozenset(self._refused)
-        if barred == self._barred:
+        wanted = barred.union(aside), frozenset(silent).intersection(aside)
+        if wanted == self._barred:
             return None
-        self._barred = barred
-        self._barring = self._code.bar(self._name, sorted(barred))
+        # Only those that fell silent since: what they had was given up once.
+        before = frozenset() if self._barred is None else self._barred[1]
+        newly, self._barred = sorted(wanted[1] - before), wanted
+        self._barring = self._code.bar(self._name, sorted(wanted[0]), newly)
         return self._barring
 
     def _take(self, states: Mapping[str, State]) -> None:
@@ -206,7 +273,12 @@ class Admission:
             if state.problem:
                 self._refused[address] = state.problem
             elif state.ready and self._sees_answers(state.id):
-                self._ready[address] = state.id
+                self._ids[address], self._lacks[address] = state.id, state.cut_off
+                if state.cut_off:
+                    self._cut_off.add(address)
+                else:
+                    self._cut_off.discard(address)
+                    self._ready[address] = state.id
             elif state.ready and now - self._answered_at.setdefault(address, now) > _ANSWER_SECONDS:
                 places = " and ".join(f"the {token.what} ({token.url})" for token in self._tokens)
                 self._refused[address] = (
@@ -214,7 +286,8 @@ class Admission:
                     f"give addresses that all reach (such as s3://...)"
                 )
 
-    def _named(self, address: str) -> str:
+    def named(self, address: str) -> str:
+        """A worker for people: its address and its machine."""
         host = self._hosts.get(address, "")
         return f"{address} ({host})" if host else address
 
@@ -229,7 +302,7 @@ class Admission:
         if abs(apart) > _CLOCK_SECONDS:
             way = "ahead" if apart > 0 else "behind"
             self._note(
-                f"the clock of worker {self._named(address)} is {abs(apart) / 60:.1f} minutes {way}: have it set "
+                f"the clock of worker {self.named(address)} is {abs(apart) / 60:.1f} minutes {way}: have it set "
                 f"(NTP); times of day in logs and notes will differ"
             )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evalcube.flows.run.reach import cut_off
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.key_source import check_source
 from evalcube.storage.reach import Token
@@ -18,6 +19,8 @@ class Proof:
     """What they find in the places that all see."""
     keyed: tuple[Endpoint, ...] = ()
     """Endpoints whose keys they need."""
+    reached: tuple[Endpoint, ...] = ()
+    """Endpoints that they connect to, where some of them may and others may not."""
 
     def lacking(self, who: str) -> str:
         """Runs on a worker: why it cannot take part; empty if it can.
@@ -31,6 +34,10 @@ class Proof:
             if problem := token.answer(who):
                 return problem
         return missing_key(self.keyed)
+
+    def cut_off(self) -> dict[str, str]:
+        """Runs on a worker: addresses of endpoints that it cannot connect to, and why."""
+        return cut_off(self.reached)
 
 
 def missing_key(endpoints: Sequence[Endpoint]) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from evalcube.deploy.servers.command import CommandServer
 from evalcube.deploy.servers.llama import LlamaServer
-from evalcube.deploy.servers.presets import DEFAULT_HEALTH, PRESETS, preset_command
+from evalcube.deploy.servers.presets import DEFAULT_HEALTH, PRESETS, context_length, preset_command
 from evalcube.deploy.servers.simulator import Simulator
 from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import ModelConfig
@@ -51,7 +51,9 @@ def is_managed(model: ModelConfig) -> bool:
 
 
 @contextmanager
-def serve_models(models: Sequence[ModelConfig], note: Note = lambda _, __: None) -> Iterator[Served]:
+def serve_models(
+    models: Sequence[ModelConfig], note: Note = lambda _, __: None, answer_tokens: int = 0
+) -> Iterator[Served]:
     """Give each model its route; managed servers run as long as the context, those that take turns when they are due.
 
     Parameters
@@ -61,6 +63,8 @@ def serve_models(models: Sequence[ModelConfig], note: Note = lambda _, __: None)
         server.
     note
         Called with what is being started or happens to it, and with what it said, from any thread.
+    answer_tokens
+        Most tokens of an answer, for servers that want to know; 0 where nobody bounds it.
 
     Raises
     ------
@@ -68,7 +72,7 @@ def serve_models(models: Sequence[ModelConfig], note: Note = lambda _, __: None)
         If a managed server does not start.
     """
     with ExitStack() as stack:
-        own = _own_servers(models, stack, note)
+        own = _own_servers(models, stack, note, context_length(answer_tokens))
         turns = Turns(
             {name: each.supervisor for name, each in own.items()},
             [model.name for model in models if model.serve is not None and model.serve.keep is not None],
@@ -101,7 +105,9 @@ def serve_models(models: Sequence[ModelConfig], note: Note = lambda _, __: None)
         yield Served(routes, turns)
 
 
-def _own_servers(models: Sequence[ModelConfig], stack: ExitStack, note: Note) -> dict[str, _OwnServer]:
+def _own_servers(
+    models: Sequence[ModelConfig], stack: ExitStack, note: Note, context: int
+) -> dict[str, _OwnServer]:
     """By label, the server of each model that has one; none of them is started."""
     found: dict[str, _OwnServer] = {}
     by_command: dict[str, _OwnServer] = {}
@@ -113,7 +119,7 @@ def _own_servers(models: Sequence[ModelConfig], stack: ExitStack, note: Note) ->
             folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="evalcube-servers-")))
         command = f"{model.model} {model.serve.model_dump_json()}"
         if command not in by_command:
-            server = _command_server(model, model.serve)
+            server = _command_server(model, model.serve, context)
             stack.callback(server.release)
             given_up = folder / f"{len(by_command)}.over"
             supervisor = Supervisor(
@@ -128,7 +134,7 @@ def _own_servers(models: Sequence[ModelConfig], stack: ExitStack, note: Note) ->
     return found
 
 
-def _command_server(model: ModelConfig, serve: Serve) -> CommandServer:
+def _command_server(model: ModelConfig, serve: Serve, context: int) -> CommandServer:
     weights = serve.model or model.model
     if serve.preset is None:
         command, env = serve.command or (), serve.env
@@ -138,7 +144,7 @@ def _command_server(model: ModelConfig, serve: Serve) -> CommandServer:
     return CommandServer(
         command,
         name=f"the server of {model.name}",
-        words={"model": weights, "name": model.model},
+        words={"model": weights, "name": model.model, "context": str(context)},
         env=env,
         secrets=serve.env_from,
         health=_health(serve),

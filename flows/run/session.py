@@ -18,6 +18,7 @@ from evalcube.deploy.clusters import Cluster, Connection, ThisProcess
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.plan.engines import origins_of, read_engines
+from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.sampling import Sampling
 from evalcube.flows.plan.store import SweepStore
@@ -31,6 +32,7 @@ from evalcube.flows.run.events import (
     Event,
     Extended,
     Finished,
+    InDoubt,
     LookedUp,
     Noted,
     Slowed,
@@ -46,7 +48,7 @@ from evalcube.flows.run.interrupts import stop_on_interrupt
 from evalcube.flows.run.plugin import install, plugin_name, plugin_on, task_group
 from evalcube.flows.run.preflight import Admission, refuse_far_workers
 from evalcube.flows.run.proof import Proof
-from evalcube.flows.run.servers import serve_models
+from evalcube.flows.run.servers import is_managed, serve_models
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.subscribers.engine_book import EngineBook
 from evalcube.flows.run.subscribers.live_file import LiveFile
@@ -105,7 +107,7 @@ class Session:
         )
         self._endpoints: dict[str, Endpoint] = {}
         self._turns: Turns | None = None
-        self._reports: queue.SimpleQueue[Slowed | Traffic] = queue.SimpleQueue()
+        self._reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
 
@@ -190,12 +192,15 @@ class Session:
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             stack.enter_context(self._control)
-            served = stack.enter_context(serve_models(asked, self._note))
+            longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
+            answer_tokens = 0 if 0 in longest else max(longest, default=0)
+            served = stack.enter_context(serve_models(asked, self._note, answer_tokens))
             self._turns = served.turns
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
+            stack.enter_context(connection.told_if_lost())
             client = connection.client
             addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
             if self._is_stopped():
@@ -210,7 +215,7 @@ class Session:
             stack.callback(admission.close)
             install(connection, context, self._settings.name)
             # Before any request: money is spent only by workers that can store the replies.
-            addresses = admission.first(addresses, lambda: present(client))
+            addresses = admission.first(addresses, lambda: present(connection))
             if not self._store.grown:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
                 self._store.grow()
@@ -306,8 +311,14 @@ class Session:
                 # Whoever was started here has the same disks and variables: nothing can differ.
                 leave_tokens(self._id, cube, cache) if connection.code.carried else (),
                 tuple(route.endpoint for route in routes.values()) if unset_keys else (),
+                self._reached(routes) if connection.code.carried else (),
             ),
         )
+
+    def _reached(self, routes: Mapping[str, Route]) -> tuple[Endpoint, ...]:
+        """Endpoints that workers connect to before they take part; a server of this run may not have begun yet."""
+        managed = {model.name for model in self._settings.models if is_managed(model)}
+        return tuple(route.endpoint for name, route in routes.items() if name not in managed)
 
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
@@ -325,6 +336,9 @@ class Session:
         report = from_message(event[1])
         if isinstance(report, LookedUp):
             self._found_again.looked_up(report)
+            return
+        if isinstance(report, InDoubt):
+            self._reports.put(report)
             return
         if isinstance(report, BlockDone):
             report = self._found_again.told_apart(report)

@@ -31,6 +31,7 @@ from evalcube.flows.plan.blocks import Block
 from evalcube.flows.plan.grading import Arrays, columns, grade_reading, read_stored
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.run.dedup import ask
+from evalcube.flows.run.doubts import hold_if_in_doubt
 from evalcube.flows.run.events import BlockDone, LookedUp, as_message, topic
 from evalcube.flows.run.plugin import workspace
 from evalcube.flows.run.poison_isolation import KILLED, name_trials
@@ -117,6 +118,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
     results, shared = ask(work, evaluation.model, jobs, worker.get_current_task())
+    hold_if_in_doubt(work, evaluation.model, results, worker)
     asked = {i: result for i, result in zip(indices, results, strict=True) if result is not None}
     work.meter.asked(evaluation.model, list(asked.values()))
     failed = {i: result for i, result in asked.items() if result.kind == "failed"}

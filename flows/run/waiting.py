@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from evalcube.deploy.clusters import Cluster, ClusterError, Connection
-from evalcube.flows.run.workers import present
+from evalcube.deploy.clusters.code import View
 from evalcube.storage.cube.lease import Lease
 
 _POLL_SECONDS = 0.5
@@ -55,9 +55,10 @@ def wait_for_workers(
         if lease is not None:
             lease.check()
         try:
-            there = present(connection.client)
+            view = connection.code.look().answer()
         except (OSError, TimeoutError) as error:
             raise ClusterError(f"the cluster's scheduler went away before any request: {error}") from None
+        there = view.workers
         for text in connection.tend(there):
             note(text)
         if len(there) >= cluster.minimum or stopped():
@@ -66,12 +67,25 @@ def wait_for_workers(
         if now - began > cluster.patience:
             if not there:
                 raise ClusterError(
-                    f"the cluster has had no worker for {cluster.patience:g} s. Look at its queue and logs, raise the "
+                    f"the cluster has had no worker{_chosen(connection, view)} for {cluster.patience:g} s. Look at "
+                    f"its queue and logs, raise the "
                     f"cluster's `patience`, and run the same command again."
                 )
             note(f"begins with {len(there)} workers of {cluster.minimum}: the others did not come in time")
             return list(there)
         if now > next_note:
             next_note = now + _AGAIN_SECONDS
-            note(f"waiting for workers: {len(there)} of {cluster.minimum} so far; nothing is asked meanwhile")
+            note(
+                f"waiting for workers{_chosen(connection, view)}: {len(there)} of {cluster.minimum} so far; nothing is "
+                f"asked meanwhile"
+            )
         time.sleep(_POLL_SECONDS)
+
+
+def _chosen(connection: Connection, view: View) -> str:
+    """Which workers are waited for where not all will do, and who is there instead."""
+    choice = connection.code.choice
+    if not (choice.names or choice.resource):
+        return ""
+    others = f" (it has {', '.join(view.others)}, which `cluster.workers` leaves out)" if view.others else ""
+    return f" {choice}{others}"

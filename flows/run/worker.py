@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -111,6 +111,10 @@ class Workspace:
         self._closed = False
         self._began = 0.0
         self.meter = Meter()
+        self.judged: set[str] = set()
+        """Labels of models whose failures here are the endpoint's trouble, as the driver says."""
+        self.revived: Counter[str] = Counter()
+        """By label of the model, how often it was asked again here after it had been given up."""
 
     @cached_property
     def cube(self) -> Cube:
@@ -269,6 +273,25 @@ class Workspace:
             engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
             worker=worker,
         )
+
+    def may_doubt(self, model: str) -> bool:
+        """Whether it may be this worker alone that a model's endpoint cannot be asked from."""
+        route = self.context.routes[model]
+        others = self._share[0] > 1 and bool(self.context.proof.reached) and route.endpoint.batch is None
+        return others and not self.drained and model not in self.judged
+
+    def given_up(self, model: str) -> bool:
+        """Whether this worker asks a model nothing more."""
+        engine = self._engine
+        return engine is not None and engine.given_up(model)
+
+    def revive(self, model: str) -> None:
+        """Ask a model again that was given up here; its blocks are looked up again first."""
+        self.interrupted = True
+        self.revived[model] += 1
+        engine = self._engine
+        if engine is not None:
+            engine.revive(model)
 
     def slowdowns(self) -> list[Slowdown]:
         """What this worker learned of overloaded endpoints since the last call."""

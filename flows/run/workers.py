@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import math
+import os
 import queue
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from typing import Any, NamedTuple, Protocol
 
-from distributed import Client
-
 from evalcube.deploy.clusters import ClusterError, Connection
-from evalcube.deploy.clusters.asking import Question, ask_each, serving
+from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.deploy.clusters.code import View
-from evalcube.flows.run.events import Event, Noted, Slowed, Traffic, process_at
+from evalcube.flows.run.doubts import Doubts
+from evalcube.flows.run.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
+from evalcube.flows.run.health import Health
 from evalcube.flows.run.plugin import plugin_name, plugin_on
 from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.queueing import Queueing
 from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.steering import UNSTEERED, Steering
 
@@ -25,6 +27,7 @@ _POLL_SECONDS = 1.0
 _ADMIT_SECONDS, _SECONDS_PER_WORKER = 0.1, 0.001
 """Between two looks whether somebody may be admitted, at least and for each worker: all are told of new shares."""
 _NOTE_SECONDS = 5.0
+_SILENT_SECONDS = 2.0
 _NOTED_LOSSES = 5
 """Workers that have to go before it is said that they do: one that dies now and then is restarted, and no news."""
 
@@ -94,7 +97,7 @@ class Workers:
         *,
         admission: Admission | None = None,
         endpoints: Mapping[str, str] | None = None,
-        reports: queue.SimpleQueue[Slowed | Traffic] | None = None,
+        reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         patience: float = PATIENCE_SECONDS,
     ) -> None:
         self._reports = reports or queue.SimpleQueue()
@@ -120,6 +123,11 @@ class Workers:
         self._polled_at = self._admitted_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
+        self._health = Health(self._note, self._admission.named)
+        self._asking: Question[dict[str, int]] | None = None
+        """On its way to workers that have been silent for a while."""
+        self._queueing = Queueing(self._note)
+        self._doubts = Doubts(self._client, run, self._admission)
         self._losses = 0
         self._worked = False
         self._steering = UNSTEERED
@@ -128,6 +136,11 @@ class Workers:
     def any(self) -> bool:
         """Whether there were workers at the last poll."""
         return bool(self._view.workers)
+
+    @property
+    def behind_others(self) -> bool:
+        """Whether nothing of the run has been under way lately, as others' tasks come first."""
+        return self._queueing.behind
 
     @property
     def there(self) -> tuple[str, ...]:
@@ -144,6 +157,7 @@ class Workers:
     def worked(self) -> None:
         """Note that a worker has done a task: whatever ends workers leaves time for that."""
         self._worked = True
+        self._queueing.worked()
 
     def poll(self) -> None:
         """Look up who is there, at most once a second, and adapt to what workers report of their endpoints.
@@ -157,7 +171,9 @@ class Workers:
         # First, as it is cheap and connections are idle meanwhile; who is there is asked over the network.
         self._adapt()
         self._hear_shares()
+        self._hear_silent()
         now = time.monotonic()
+        self._doubts.poll(self._there, now)
         self._admit(now)
         if self._looking is None:
             if now - self._polled_at < _POLL_SECONDS:
@@ -189,8 +205,26 @@ class Workers:
             self._emit(Traffic(worker=process_at(address)))
         self._missed = lost
         self._admitted_at = time.monotonic()
-        self._there = self._admission.admitted(view.workers)
+        self._health.see(view, self._admitted_at)
+        self._queueing.see(view.queue, self._admitted_at)
+        if self._health.doubtful and self._asking is None:
+            # Of itself, too: what the scheduler hears may be late.
+            asked = ask_each(self._client, os.getpid, workers=self._health.doubtful, seconds=_SILENT_SECONDS)
+            self._asking = Question(self._client, asked)
+        self._there = self._admitted()
         self._share_out()
+
+    def _admitted(self) -> list[str]:
+        """Who takes part now."""
+        return self._admission.admitted(self._view.workers, self._health.aside, self._health.silent)
+
+    def _hear_silent(self) -> None:
+        """Take in whether workers that were silent have answered."""
+        if self._asking is None or not self._asking.done:
+            return
+        asking, self._asking = self._asking, None
+        with suppress(OSError):
+            self._health.answered(asking.answer())
 
     def _admit(self, now: float) -> None:
         """Give a late worker its share as soon as it is ready; who is there is looked up more seldom."""
@@ -198,7 +232,7 @@ class Workers:
         if not self._admission.undecided or now - self._admitted_at < pause:
             return
         self._admitted_at = now
-        before, self._there = self._there, self._admission.admitted(self._view.workers)
+        before, self._there = self._there, self._admitted()
         if self._there != before:
             self._share_out()
 
@@ -210,6 +244,8 @@ class Workers:
             report = self._reports.get()
             if isinstance(report, Slowed):
                 slowed.append(report)
+            elif isinstance(report, InDoubt):
+                self._doubts.heard(report)
             else:
                 starved.update(report.starved)
         for item in self._shared:
@@ -241,6 +277,9 @@ class Workers:
         if news and self._telling is None:
             asked = ask_each(self._client, _take_share, plugin_name(self._run), news, workers=tuple(news))
             self._telling = (news, Question(self._client, asked))
+
+    def _note(self, message: str) -> None:
+        self._emit(Noted(message))
 
     def _note_sharing(self, runs: Mapping[str, tuple[int, int]]) -> None:
         """Say when others begin or cease to ask the same endpoints."""
@@ -305,15 +344,15 @@ class Workers:
             self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
 
 
-def present(client: Client) -> dict[str, str]:
-    """The cluster's workers that serve, sorted: address -> the name that they were started with.
+def present(connection: Connection) -> Mapping[str, str]:
+    """The cluster's workers that serve and that are used, sorted: address -> the name that they were started with.
 
     Raises
     ------
     OSError
         If the scheduler cannot be asked, or does not answer in time.
     """
-    return Question.within(client, serving(client)).answer()
+    return connection.code.look().answer().workers
 
 
 def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own

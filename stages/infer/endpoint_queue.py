@@ -115,6 +115,10 @@ class EndpointQueue(ABC):
     def drop(self, name: str) -> None:
         """Send nothing more of a model; what is in flight may end as usual, the rest counts as skipped."""
 
+    def given_up(self, name: str) -> bool:  # noqa: ARG002 - other queues need it
+        """Whether a model is asked nothing more, as its endpoint or itself cannot be asked."""
+        return self._down is not None
+
     @abstractmethod
     def revive(self) -> None:
         """Ask again what was given up: the endpoint, or models of it."""

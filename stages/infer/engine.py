@@ -186,6 +186,18 @@ class Engine:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._steer, steering)
 
+    def given_up(self, model: str) -> bool:
+        """Whether a model is asked nothing more here, as its endpoint or itself could not be asked."""
+        queue = self._queues.get(self._accounts[model])
+        return queue is not None and queue.given_up(model)
+
+    def revive(self, model: str) -> None:
+        """Ask again where a model's endpoint was given up."""
+        with self._state:
+            queue = self._queues.get(self._accounts[model])
+            if queue is not None and not self._closed:
+                self._loop.call_soon_threadsafe(queue.revive)
+
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
         found = []

@@ -146,6 +146,11 @@ class HttpQueue(EndpointQueue):
             model.dropped = True
             self._end(model)
 
+    def given_up(self, name: str) -> bool:
+        """See the base class."""
+        model = self._models.get(name)
+        return self._down is not None or (model is not None and model.down is not None)
+
     def revive(self) -> None:
         """Ask again what was given up."""
         if self._halted:

@@ -18,7 +18,7 @@ Policy = Generator[float, Reply, Reply]
 """Takes the reply of each attempt, and yields the seconds to wait before the next; see `backoff`."""
 
 _MOST_DOUBLINGS = 30
-_UNREACHABLE = frozenset({"connect", "dns", "tls"})
+UNREACHABLE = frozenset({"connect", "dns", "tls"})
 _OF_ONE_MODEL = frozenset({"http 403", "http 404", "http 405"})
 _OVERLOAD = frozenset({"http 408", "http 429", "http 503", "http 504", "http 524", "http 529", "timeout"})
 _REFUSAL = frozenset({"http 429", "http 503", "http 529"})
@@ -205,12 +205,12 @@ async def retry(
 
 def is_unfit(reply: Reply) -> bool:
     """Whether `reply`, if it is the first one, says that the model cannot be asked there at all."""
-    return reply.retry_class is RetryClass.FATAL or reply.cause in _UNREACHABLE or reply.page
+    return reply.retry_class is RetryClass.FATAL or reply.cause in UNREACHABLE or reply.page
 
 
 def is_unreachable(reply: Reply) -> bool:
     """Whether nobody answered at the address."""
-    return reply.cause in _UNREACHABLE
+    return reply.cause in UNREACHABLE
 
 
 class Breaker:
@@ -239,6 +239,6 @@ class Breaker:
     def failed(self, reply: Reply) -> bool:
         """Note a request's last reply, which does not count; returns whether the endpoint is to be given up."""
         fatal = reply.retry_class is RetryClass.FATAL
-        if fatal or reply.cause in _UNREACHABLE:
+        if fatal or reply.cause in UNREACHABLE:
             self._in_a_row += 1
         return (fatal and not self._answered) or self._in_a_row >= self._patience

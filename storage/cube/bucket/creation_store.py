@@ -75,8 +75,8 @@ class CreationStore(MemoryStore):
             self._space.delete(key)
 
     def keys(self) -> frozenset[str]:
-        """Keys of the values that are in memory."""
-        return frozenset(self._store_dict)
+        """Keys of all values, in memory and put."""
+        return frozenset(self._store_dict).union(self._sent)
 
     def flush(self) -> bytes:
         """Put all that is left, and return the cube's metadata, which were not put."""

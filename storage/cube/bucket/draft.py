@@ -18,10 +18,37 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
+class _Part(Bucket):
+    """A part of a cube that is being made, which notes what it puts."""
+
+    put_keys: set[str] = field(kw_only=True, compare=False)
+
+    def at(self, name: str) -> Bucket:
+        """A part of this part."""
+        return _Part(self.cube, f"{self.prefix}{name}/", put_keys=self.put_keys)
+
+    def put(
+        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
+    ) -> Version | None:
+        """Store an object; see `evalcube.storage.cube.space.Space.put`."""
+        version = Bucket.put(self, key, data, when=when, durable=durable)
+        if version is not None:
+            self.put_keys.add(self.prefix + key)
+        return version
+
+    def delete(self, key: str, *, durable: bool = True) -> None:
+        """Delete an object, if it is there."""
+        Bucket.delete(self, key, durable=durable)
+        self.put_keys.discard(self.prefix + key)
+
+
+@dataclass(frozen=True, slots=True)
 class Draft(Bucket):
     """What lies at the cube's top goes through the store that it is built in; its parts are put as they come."""
 
     built: CreationStore = field(kw_only=True)
+    put_keys: set[str] = field(default_factory=set, kw_only=True, compare=False)
+    """Keys that its parts have put."""
 
     def is_there(self) -> bool:
         """Whether it has metadata."""
@@ -56,10 +83,14 @@ class Draft(Bucket):
         """Delete an object, if it is there."""
         self.built.drop(key)
 
+    def at(self, name: str) -> Bucket:
+        """A part, whose puts are noted."""
+        return _Part(self.cube, f"{self.prefix}{name}/", put_keys=self.put_keys)
+
     def list(self, prefix: str = "") -> Iterator[str]:
-        """Keys that were built or put, in no order."""
-        built = {key for key in self.built.keys() if key.startswith(prefix)}  # noqa: SIM118 - a store is no mapping
-        return iter(built.union(key for key in Bucket.list(self, prefix) if key != METADATA))
+        """Keys that were built or put, in no order; the store's own list may lack what was put a moment ago."""
+        mine = {key for key in self.built.keys() | self.put_keys if key.startswith(prefix)}
+        return iter(mine.union(key for key in Bucket.list(self, prefix) if key != METADATA))
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """The store that the cube is built in."""

@@ -6,7 +6,9 @@ from types import SimpleNamespace
 
 import pytest
 
+from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.storage.errors import StorageError
 
 
 @pytest.fixture
@@ -49,6 +51,35 @@ class Client:
 
 def ask(client):
     return Question(client, ask_each(client, lambda: 7, workers=["a", "b", "c"], seconds=0.1)).answer(10)
+
+
+async def stumble():
+    raise AttributeError("'NoneType' object has no attribute 'broadcast'")
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "status", "kind"),
+    [(None, "connecting", OSError), (object(), "closed", OSError), (object(), "running", AttributeError)],
+)
+def test_question__what_dask_stumbles_over_without_a_scheduler_is_an_os_error(loop, scheduler, status, kind):
+    client = Client(loop)
+    client.scheduler, client.status = scheduler, status
+
+    with pytest.raises(kind):
+        Question(client, stumble()).answer(10)
+
+
+def test_told_if_lost__says_that_the_scheduler_went_away(loop):
+    client = Client(loop)
+    client.scheduler, client.status = None, "closed"
+
+    with pytest.raises(ClusterError, match="scheduler went away"), Connection(client).told_if_lost():
+        raise RuntimeError("no comm")
+    with pytest.raises(StorageError, match="full"), Connection(client).told_if_lost():
+        raise StorageError("full", "here", "Look.")
+    client.scheduler, client.status = object(), "running"
+    with pytest.raises(RuntimeError), Connection(client).told_if_lost():
+        raise RuntimeError("a defect")
 
 
 def test_ask_each__is_one_question_where_all_answer(loop):

@@ -155,14 +155,15 @@ def test_run__scheduler_unreachable(tmp_path, simulator, monkeypatch):
     refused(evalcube("run", path, "--scheduler", address, cwd=tmp_path), address, "dask scheduler")
 
 
-def test_run__ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path, simulator):
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["ctrl-c", "terminal closed"])
+def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=80)
     config["models"][0]["simulate"]["latency"] = 0.1
     path = write_config(tmp_path, config)
     process = command("run", path, "--workers", 2, "--quiet", cwd=tmp_path)
     wait_until(lambda: simulator_stats(simulator)["finished"] >= 30)
 
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to every process of the group
+    os.killpg(process.pid, number)  # as a terminal does: to every process of the group
     output, errors = process.communicate()
 
     assert process.returncode == 130, errors
@@ -179,7 +180,7 @@ def test_run__ctrl_c_stops_cleanly_and_says_how_to_resume(tmp_path, simulator):
     assert simulator_stats(simulator)["requests"] == 400
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
 def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(number, tmp_path, simulator):
     path = write_config(tmp_path, slow(sweep_config(tmp_path, simulator.base_url, trials=400)))
     scratch = tmp_path / "scratch"
@@ -188,7 +189,7 @@ def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(number, tmp_path
     wait_until(lambda: list(scratch.glob("evalcube-*")))  # the workers' folder: their processes start now
     time.sleep(0.3)
 
-    os.killpg(process.pid, number) if number == signal.SIGINT else process.send_signal(number)
+    process.send_signal(number) if number == signal.SIGTERM else os.killpg(process.pid, number)
     _, errors = process.communicate()
 
     assert process.returncode == 130, errors

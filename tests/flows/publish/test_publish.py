@@ -15,18 +15,22 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.publish import publish as publishing
 from evalcube.flows.publish.check_secrets import SecretsError
 from evalcube.flows.publish.publish import publish_cube
-from evalcube.flows.publish.record import tags_at
+from evalcube.flows.publish.pull import pull_cube
+from evalcube.flows.publish.record import KEY, tags_at
 from evalcube.flows.rework.rescore import rescore_cube
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.bucket import creation_store
+from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.errors import CubeExistsError, NotWritableError
+from evalcube.storage.errors import CubeExistsError, NotWritableError, StorageError
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, sweep_config
+from tests.storage.support.buckets import in_memory
 
 SAID = ("notes", "selection")
 """What a leaderboard says of the part that was chosen."""
@@ -78,6 +82,33 @@ def test_publish__has_the_digest_of_every_object(cube, tmp_path):
     assert json.loads(record)["objects"] == {
         key: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for key, data in found.items()
     }
+
+
+def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path, monkeypatch):
+    in_memory(monkeypatch)
+    monkeypatch.setattr(creation_store, "_MOST_BYTES", 1000)  # so that some is put before all is there
+    with monkeypatch.context() as late:
+        late.setattr(Bucket, "_listed", lambda *_: iter(()))
+        done = publish_cube(cube, "s3://bucket/out")
+
+    pull_cube("s3://bucket/out", str(tmp_path / "pulled"))
+
+    assert done.publication.objects.keys() == set(space_of("s3://bucket/out").list()) - {KEY}
+    assert verify_cube(str(tmp_path / "pulled")).damages == []
+
+
+@pytest.mark.parametrize("loss", [Path.unlink, lambda path: path.write_bytes(b"other")])
+def test_publish__reads_back_what_it_put_before_it_says_done(cube, tmp_path, monkeypatch, loss):
+    create = publishing.create_copy
+
+    def lossy(*words):
+        create(*words)
+        loss(tmp_path / "out" / "counters" / "zarr.json")
+
+    monkeypatch.setattr(publishing, "create_copy", lossy)
+
+    with pytest.raises(StorageError, match=r"counters/zarr\.json is"):
+        publish_cube(cube, str(tmp_path / "out"))
 
 
 def test_publish__says_nothing_of_the_machine_and_of_endpoints(cube, tmp_path, simulator):

@@ -8,7 +8,8 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.run import cluster_check
-from evalcube.flows.run.cluster_check import _check_of, _Place, check_cluster, unreached
+from evalcube.flows.run.cluster_check import _check_of, _Place, check_cluster
+from evalcube.flows.run.reach import unreached
 from evalcube.stages.infer.endpoint import Endpoint
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config

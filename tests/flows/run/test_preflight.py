@@ -25,19 +25,20 @@ class Answer:
 class Carried:
     """A cluster whose workers answer as a test says."""
 
-    carried = True
+    carried, gone = True, False
 
     def __init__(self, **states):
         self.workers = states
-        self.barred = []
+        self.barred, self.silent = [], []
 
     def states(self, name, workers):
         assert name == "run"
         return Answer({address: self.workers[address] for address in workers if address in self.workers})
 
-    def bar(self, name, addresses):
+    def bar(self, name, addresses, silent=()):
         assert name == "run"
         self.barred.append(addresses)
+        self.silent.append(silent)
         return Answer(None)
 
 
@@ -52,12 +53,23 @@ def _quick(monkeypatch):
     monkeypatch.setattr(preflight, "_OTHERS_SECONDS", 0.2)
 
 
-def test_first__names_the_worker_that_cannot_take_part_and_how_many_more():
-    lacks = "zarr 2.18.7 is too old (needs >= 3.0.8). Install what evalcube requires on every worker"
-    code = Carried(a=ready(), b=State(False, lacks, "2", "node2"), c=State(False, lacks, "3", "node3"))
+LACKS = "zarr 2.18.7 is too old (needs >= 3.0.8). Install what evalcube requires on every worker"
+
+
+def test_first__leaves_out_and_names_workers_that_cannot_take_part():
+    notes, code = [], Carried(a=ready(), b=State(False, LACKS, "2", "node2"))
+
+    assert Admission(code, "run", note=notes.append).first(["a", "b"]) == ["a"]
+
+    assert notes == [f"worker b (node2) takes no part in the run: {LACKS}"]
+    assert code.barred == [["b"]]
+
+
+def test_first__of_workers_none_of_which_can_take_part_names_one_and_how_many_more():
+    code = Carried(b=State(False, LACKS, "2", "node2"), c=State(False, LACKS, "3", "node3"))
 
     with pytest.raises(SweepError) as caught:
-        Admission(code, "run").first(["a", "b", "c"])
+        Admission(code, "run").first(["b", "c"])
 
     assert str(caught.value).startswith("worker b (node2): zarr 2.18.7 is too old (needs >= 3.0.8).")
     assert "1 more workers cannot take part either" in str(caught.value)
@@ -86,6 +98,83 @@ def test_admitted__takes_late_workers_in_once_they_are_ready_and_names_a_refused
     assert notes == ["worker bad (node3) takes no part in the run: does not see the cube"]
 
 
+def test_first__leaves_out_a_worker_that_alone_cannot_reach_an_endpoint_until_it_can():
+    why = {"api:443": "gpt: api:443 cannot be reached (refused)"}
+    notes, code = [], Carried(a=ready(), b=ready("2", cut_off=why))
+    admission = Admission(code, "run", note=notes.append)
+
+    assert admission.first(["a", "b"]) == ["a"]
+    assert notes == [
+        "worker b takes no part in the run: gpt: api:443 cannot be reached (refused), and other workers reach api:443"
+    ]
+    assert code.barred == [["b"]]
+
+    code.workers["b"] = ready("2")
+    seen = [admission.admitted(["a", "b"]) for _ in range(3)]
+
+    assert seen[-1] == ["a", "b"]
+    assert code.barred[-1] == []
+
+
+def test_first__takes_all_where_nobody_reaches_an_endpoint():
+    why = {"api:443": "gpt: api:443 cannot be reached (refused)"}
+    notes, code = [], Carried(a=ready(cut_off=why), b=ready("2", cut_off=why), late=ready("3", cut_off=why))
+    admission = Admission(code, "run", note=notes.append)
+
+    assert sorted(admission.first(["a", "b"])) == ["a", "b"]
+    assert [admission.admitted(["a", "b", "late"]) for _ in range(3)][-1] == ["a", "b", "late"]
+    assert notes == []
+
+
+def test_first__of_workers_that_reach_different_endpoints_none_can_take_part():
+    code = Carried(a=ready(cut_off={"x:1": "x is away"}), b=ready("2", cut_off={"y:1": "y is away"}))
+
+    with pytest.raises(SweepError, match=r"worker a: x is away, and other workers reach x:1\. \(1 more"):
+        Admission(code, "run").first(["a", "b"])
+
+
+def test_admitted__moves_the_blocks_of_who_is_set_aside_and_gives_up_what_silent_ones_have():
+    code = Carried(a=ready(), b=ready("2"), c=ready("3"))
+    admission = Admission(code, "run", note=list)
+    admission.first(["a", "b", "c"])
+    there = ["a", "b", "c"]
+
+    assert [admission.admitted(there, ["b"], ["b"]) for _ in range(3)][-1] == ["a", "c"]
+    assert [admission.admitted(there, ["b", "c"], ["b"]) for _ in range(3)][-1] == ["a"]
+    assert [admission.admitted(there) for _ in range(3)][-1] == there
+
+    assert code.barred == [["b"], ["b", "c"], []]
+    assert code.silent == [["b"], [], []]
+
+
+def test_admitted__says_again_whom_to_keep_away_if_the_scheduler_did_not_hear_it():
+    code = Carried(a=ready(), b=ready("2"))
+    admission = Admission(code, "run", note=list)
+    admission.first(["a", "b"])
+    lost, bar = Answer(None), code.bar
+    lost.answer = lambda: (_ for _ in ()).throw(TimeoutError())
+    code.bar = lambda *words: bar(*words) and lost
+
+    admission.admitted(["a", "b"], ["b"], ["b"])
+    code.bar = bar
+    admission.admitted(["a", "b"], ["b"], ["b"])
+
+    assert (code.barred, code.silent) == ([["b"]] * 2, [["b"]] * 2)
+
+
+def test_set_aside__is_told_once_and_holds():
+    notes, code = [], Carried(a=ready(), b=ready("2"))
+    admission = Admission(code, "run", note=notes.append)
+    admission.first(["a", "b"])
+
+    admission.set_aside("b", "its requests fail")
+    seen = [admission.admitted(["a", "b"]) for _ in range(3)]
+
+    assert seen[-1] == ["a"]
+    assert code.barred[-1] == ["b"]
+    assert notes == ["worker b takes no part in the run: its requests fail"]
+
+
 def test_admitted__forgets_who_is_gone():
     code = Carried(a=ready())
     admission = Admission(code, "run")
@@ -111,10 +200,10 @@ def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
     code = Carried(a=ready("1"), b=ready("2"))
     monkeypatch.setattr(preflight, "_ANSWER_SECONDS", 0.1)
 
-    with pytest.raises(
-        SweepError, match=r"worker b: wrote into the cube .* and this process does not see it"
-    ):
-        Admission(code, "run", tokens).first(["a", "b"])
+    notes = []
+    assert Admission(code, "run", tokens, notes.append).first(["a", "b"]) == ["a"]
+    assert notes[0].startswith("worker b takes no part in the run: wrote into the cube")
+    assert "and this process does not see it" in notes[0]
 
 
 def test_admitted__gives_nobody_a_share_whose_tasks_may_still_be_taken_away():
@@ -123,7 +212,7 @@ def test_admitted__gives_nobody_a_share_whose_tasks_may_still_be_taken_away():
     admission.first(["a"])
     pending = Answer(None)
     pending.done = False
-    code.bar = lambda _, addresses: code.barred.append(addresses) or pending
+    code.bar = lambda _, addresses, __=(): code.barred.append(addresses) or pending
 
     assert admission.admitted(["a", "late"]) == ["a"]
     code.workers["late"] = ready("2")
@@ -157,6 +246,14 @@ def test_first__goes_on_with_workers_that_take_the_places_of_others_and_says_tha
         "all workers have gone: waiting for others; nothing is asked meanwhile",
         "1 workers get ready; nothing is asked meanwhile",
     ]
+
+
+def test_first__of_a_cluster_whose_scheduler_went_away_says_so():
+    code = Carried()
+    code.gone = True
+
+    with pytest.raises(ClusterError, match="scheduler went away before any request"):
+        Admission(code, "run").first(["a"], list)
 
 
 def test_first__of_a_cluster_whose_workers_all_left_says_so(monkeypatch):

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection, ExistingScheduler
-from evalcube.deploy.clusters.code import View
+from evalcube.deploy.clusters.code import EVERYBODY, Choice, View
 from evalcube.flows.run import waiting, workers
 from evalcube.flows.run.events import Noted
 from evalcube.flows.run.waiting import wait_for_workers
@@ -27,6 +27,7 @@ class Seen:
 
     def __init__(self, workers):
         self.workers = iter(workers)
+        self.choice = EVERYBODY
 
     def look(self):
         view = View(next(self.workers), {})
@@ -50,19 +51,19 @@ def clock(monkeypatch):
     monkeypatch.setattr(waiting.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
 
 
-def arriving(monkeypatch, *counts):
+def arriving(*counts):
+    """Looks at a cluster that has so many workers, one look after another."""
     there = itertools.chain(counts, itertools.repeat(counts[-1]))
-    monkeypatch.setattr(waiting, "present", lambda _: {f"tcp://{i}": "" for i in range(next(there))})
+    return ({f"tcp://{i}": "" for i in range(count)} for count in there)
 
 
 @pytest.mark.usefixtures("clock")
-def test_wait_for_workers__keeps_the_lease_and_says_that_it_waits(monkeypatch):
-    arriving(monkeypatch, *[0] * 1500, 1, 2)
+def test_wait_for_workers__keeps_the_lease_and_says_that_it_waits():
     lease, notes = Lease(), []
 
     found = wait_for_workers(
         ExistingScheduler("a", patience=3600, minimum=2),
-        Queue(["2 jobs wait: Resources"]),
+        Queue(["2 jobs wait: Resources"], arriving(*[0] * 1500, 1, 2)),
         lease,
         notes.append,
     )
@@ -74,14 +75,12 @@ def test_wait_for_workers__keeps_the_lease_and_says_that_it_waits(monkeypatch):
 
 
 @pytest.mark.usefixtures("clock")
-def test_wait_for_workers__ends_after_the_patience(monkeypatch):
+def test_wait_for_workers__ends_after_the_patience():
     cluster, notes = ExistingScheduler("a", patience=90, minimum=3), []
-    arriving(monkeypatch, 0)
     with pytest.raises(ClusterError, match="had no worker for 90 s"):
-        wait_for_workers(cluster, Queue(), Lease(), notes.append)
+        wait_for_workers(cluster, Queue(workers=arriving(0)), Lease(), notes.append)
 
-    arriving(monkeypatch, 2)
-    assert len(wait_for_workers(cluster, Queue(), Lease(), notes.append)) == 2
+    assert len(wait_for_workers(cluster, Queue(workers=arriving(2)), Lease(), notes.append)) == 2
     assert notes[-1] == "begins with 2 workers of 3: the others did not come in time"
 
 
@@ -129,8 +128,22 @@ def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not
 
 
 @pytest.mark.usefixtures("clock")
-def test_wait_for_workers__ends_when_the_run_is_ordered_to_stop(monkeypatch):
-    arriving(monkeypatch, 0)
+def test_wait_for_workers__ends_when_the_run_is_ordered_to_stop():
     asked = iter([False, False, True])
 
-    assert wait_for_workers(ExistingScheduler("a"), Queue(), Lease(), print, lambda: next(asked)) == []
+    queue = Queue(workers=arriving(0))
+
+    assert wait_for_workers(ExistingScheduler("a"), queue, Lease(), print, lambda: next(asked)) == []
+
+
+@pytest.mark.usefixtures("clock")
+def test_wait_for_workers__names_whom_it_waits_for_where_not_all_will_do():
+    queue = Queue(workers=itertools.repeat({}))
+    queue.code.choice = Choice(("gpu1", "gpu2"))
+    look = queue.code.look
+    queue.code.look = lambda: SimpleNamespace(answer=lambda: look().answer()._replace(others=("cpu1",)))
+
+    with pytest.raises(
+        ClusterError, match=r"named gpu1 or gpu2 \(it has cpu1, which `cluster.workers` leaves out\) for"
+    ):
+        wait_for_workers(ExistingScheduler("a"), queue, Lease(), print)

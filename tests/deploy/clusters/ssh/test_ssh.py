@@ -29,7 +29,7 @@ def sshd(tmp_path_factory):
 
 def tended(connection, notes):
     """The workers that are there, after a look after all of them."""
-    there = present(connection.client)
+    there = present(connection)
     notes += connection.tend(there)
     return there
 
@@ -70,8 +70,8 @@ def test_connect__workers_end_with_a_driver_that_is_killed(sshd):
         f"cluster = Ssh((Host({sshd.host.address!r}, port={sshd.host.port}, python=sys.executable),),"
         f" Login({sshd.login.known_hosts!r}, {sshd.login.identity!r}))\n"
         "with cluster.connect() as connection:\n"
-        "    while not present(connection.client): connection.tend({}); time.sleep(0.2)\n"
-        "    print(*present(connection.client).values(), flush=True); time.sleep(600)\n"
+        "    while not present(connection): connection.tend({}); time.sleep(0.2)\n"
+        "    print(*present(connection).values(), flush=True); time.sleep(600)\n"
     )
     with subprocess.Popen([sys.executable, "-c", script], cwd=ROOT, stdout=subprocess.PIPE) as driver:
         name = driver.stdout.readline().decode().strip()

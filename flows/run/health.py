@@ -1,0 +1,114 @@
+"""Which workers of a run hang, or were paused by Dask, from what their scheduler hears of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+
+from evalcube.deploy.clusters.code import View
+
+ASKED_SECONDS = 5.0
+"""So long nothing is heard of a worker until it is asked itself: Dask's workers report every second or so."""
+NAMED_SECONDS = 10.0
+MOVED_SECONDS = 40.0
+"""So long until its blocks are moved. What is slow answers a question within that, however busy its machine is."""
+PAUSED_SECONDS = 5.0
+"""So long until a pause counts: a worker at its limit of memory pauses and goes on again and again."""
+_MOST_SECONDS = 2.0
+"""Between two looks count that much: whoever looks may have been stopped meanwhile, and not the worker."""
+
+
+class Health:
+    """Who is silent, and who is paused.
+
+    Parameters
+    ----------
+    note
+        Called with what the user should read.
+    named
+        Returns a worker's name for people.
+    """
+
+    def __init__(self, note: Callable[[str], None], named: Callable[[str], str]) -> None:
+        self._note, self._named = note, named
+        self._looked_at: float | None = None
+        self._seen: dict[str, float] = {}
+        self._silence: dict[str, float] = {}
+        """By address, seconds without a word."""
+        self._pauses: dict[str, float] = {}
+        """By address, seconds in which it was paused."""
+        self._said: set[str] = set()
+        """Silent workers that the user has heard of."""
+        self.silent: frozenset[str] = frozenset()
+        """Workers whose blocks are moved, as they do not answer."""
+        self.paused: frozenset[str] = frozenset()
+        """Workers whose blocks are moved, as Dask gives them none."""
+
+    @property
+    def doubtful(self) -> list[str]:
+        """Workers that are to be asked whether they are there."""
+        return sorted(address for address, seconds in self._silence.items() if seconds >= ASKED_SECONDS)
+
+    def see(self, view: View, now: float) -> None:
+        """Take in what the scheduler knows.
+
+        Parameters
+        ----------
+        view
+            What it said.
+        now
+            Seconds on a monotonic clock.
+        """
+        passed = 0.0 if self._looked_at is None else min(now - self._looked_at, _MOST_SECONDS)
+        self._looked_at = now
+        self._silence = {
+            address: self._silence.get(address, 0.0) + passed if self._seen.get(address) == seen else 0.0
+            for address, seen in view.seen.items()
+        }
+        self._seen = dict(view.seen)
+        self._pauses = {address: self._pauses.get(address, -passed) + passed for address in view.paused}
+        self._judge()
+
+    def answered(self, addresses: Collection[str]) -> None:
+        """Note that workers answered a question, whatever the scheduler heard of them."""
+        for address in addresses:
+            if address in self._silence:
+                self._silence[address] = 0.0
+        self._judge()
+
+    def _judge(self) -> None:
+        for address, seconds in self._silence.items():
+            if seconds >= NAMED_SECONDS and address not in self._said:
+                self._said.add(address)
+                self._note(
+                    f"worker {self._named(address)} has said nothing for {NAMED_SECONDS:g} s: it hangs, or its machine "
+                    f"is away"
+                )
+            elif seconds == 0.0 and address in self._said:
+                self._said.discard(address)
+                self._note(f"worker {self._named(address)} answers again")
+        self._said &= self._silence.keys()
+        silent = {address for address, seconds in self._silence.items() if seconds >= MOVED_SECONDS}
+        paused = {address for address, seconds in self._pauses.items() if seconds >= PAUSED_SECONDS}
+        # Nothing is moved where there is nobody to take it.
+        left = bool(set(self._seen) - silent - paused)
+        for address in sorted(silent - self.silent):
+            self._note(
+                f"worker {self._named(address)} still says nothing: its blocks go to others"
+                if left
+                else f"worker {self._named(address)} still says nothing, and no other is there to take its blocks"
+            )
+        for address in sorted(paused - self.paused):
+            self._note(
+                f"Dask has paused worker {self._named(address)}, whose memory is nearly full: "
+                + ("its connections and blocks go to others" if left else "nothing begins there")
+            )
+        for address in sorted(self.paused - paused):
+            if address in self._seen:
+                self._note(f"worker {self._named(address)} is paused no more")
+        self.silent, self.paused = frozenset(silent), frozenset(paused)
+
+    @property
+    def aside(self) -> frozenset[str]:
+        """Workers that are to take no part for now; none where no other is left."""
+        out = self.silent | self.paused
+        return out if set(self._seen) - out else frozenset()
