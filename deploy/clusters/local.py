@@ -113,8 +113,13 @@ class LocalProcesses(_OnThisMachine):
     """Whether Dask's dashboard is served, on a free local port."""
 
     def _prepare(self) -> None:
-        # multiprocessing starts its tracker with the first process, and unblocks the signal then.
-        resource_tracker.ensure_running()
+        # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. It ignores that one itself,
+        # and would die of a terminal that is closed.
+        before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
+        try:
+            resource_tracker.ensure_running()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     @property
     def _count(self) -> int:
