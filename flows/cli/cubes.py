@@ -28,7 +28,7 @@ from evalcube.flows.cli.options import (
     ViewOption,
     WhereOption,
 )
-from evalcube.flows.cli.output import safe, show, show_json
+from evalcube.flows.cli.output import complain, safe, show, show_json
 from evalcube.flows.cli.selecting import part_of, several
 from evalcube.flows.cli.tables import one_form, print_table, show_csv, show_table, warn
 
@@ -236,6 +236,7 @@ def report(
         version=version,  # type: ignore[arg-type]  # refused there if it is none
         mode=mode,  # type: ignore[arg-type]
         pooling=pooling,  # type: ignore[arg-type]
+        tell=lambda line: complain(safe(line)),
     )
     if not quiet:
         show(str(path))
@@ -289,6 +290,8 @@ def _why_missing(reader: Reader) -> str:
     if reader.cache() is not None:
         return "(the cache does not hold this reply)"
     noted = reader.notes.get("cache")
+    if reader.away:
+        return f"({safe('; '.join(reader.away))})"
     named = f"; the cube names {safe(noted)}" if isinstance(noted, str) else ""
     return f"(no cache is at hand: give this sweep's with --cache{named})"
 

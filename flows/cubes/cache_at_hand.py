@@ -11,6 +11,7 @@ from evalcube.storage.cache.cache import Cache, find_cache
 from evalcube.storage.cache.chain import ChainedCache
 from evalcube.storage.cache.folders import is_cache_without_links
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import HTTP_SCHEMES, ICECHUNK, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
 
 _SLASHES_OF_A_BUCKET = 2
@@ -58,7 +59,11 @@ def _beside_object(cube: str, noted: str, name: str) -> str | None:
 
 
 def caches_at_hand(
-    cube: Cube, noted: object, named: str | Path | Sequence[str | Path] | None = None
+    cube: Cube,
+    noted: object,
+    named: str | Path | Sequence[str | Path] | None = None,
+    *,
+    away: list[str] | None = None,
 ) -> list[Cache]:
     """The caches with a cube's replies that may be read without being named, or those that are named.
 
@@ -70,6 +75,8 @@ def caches_at_hand(
         The address of a cache in its notes.
     named
         Addresses of caches; then no others are read.
+    away
+        Gets a line for each cache that nobody named and that does not answer, in place of the error.
 
     Returns
     -------
@@ -80,7 +87,15 @@ def caches_at_hand(
         addresses = addresses_at_hand(cube, noted)
     else:
         addresses = [str(named)] if isinstance(named, str | Path) else [str(one) for one in named]
-    return [cache for cache in map(find_cache, addresses) if cache is not None]
+    found = []
+    for address in addresses:
+        try:
+            found.append(find_cache(address))
+        except StorageError as error:
+            if away is None or named is not None:
+                raise
+            away.append(f"without the replies of a cache that does not answer: {error}")
+    return [cache for cache in found if cache is not None]
 
 
 def remember_merged(output: str, cubes: Sequence[str]) -> None:

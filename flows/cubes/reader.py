@@ -83,6 +83,8 @@ class Reader:
         self.plan = cube_plan(self.cube, self.notes)
         self._cache = cache
         self._caches: list[Cache] = []
+        self.away: list[str] = []
+        """A line for each cache at hand that did not answer when replies were last looked for."""
         self._own: tuple[list[Cache], OwnReplies] | None = None
         self._region: tuple[Region | None, dict[str, Any]] = (None, {})
 
@@ -100,7 +102,8 @@ class Reader:
 
     def _found(self) -> list[Cache]:
         if not self._caches:  # a run may just be making one
-            self._caches = caches_at_hand(self.cube, self.notes.get("cache"), self._cache)
+            self.away.clear()
+            self._caches = caches_at_hand(self.cube, self.notes.get("cache"), self._cache, away=self.away)
         return self._caches
 
     def evaluation_index(self, name: str | int, parameter: str = "model") -> int:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any, get_args
@@ -40,6 +40,7 @@ from evalcube.stages.analyze.render.report import SampleTrial, close_rows, rende
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError, StorageError
 
 _MOST_ANSWERED = 20
 _MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
@@ -85,6 +86,7 @@ def report(
     version: Version = "auto",
     mode: Mode = "C_P",
     pooling: Pooling = "pooled",
+    tell: Callable[[str], object] = str,
 ) -> Path:
     """Write a report of a cube, or of several as if they were merged: one HTML file that needs nothing else.
 
@@ -108,6 +110,9 @@ def report(
         Of the score, "auto", "v1" or "v2".
     mode, pooling
         How accuracies of tasks are estimated, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
+    tell
+        Called with each line that a reader of the file should know, such as that a cache does not answer; they stand in
+        it, too.
 
     Returns
     -------
@@ -138,11 +143,16 @@ def report(
     pair = _first_two(addresses, part, opened, board)
     with refused():
         models = [row for address in addresses for row in cube_status(address)["models"]]
+        shown, lacking = _samples(readers, samples, opened.dataset, SAMPLED[outcomes])
+        for line in lacking:
+            tell(line)
         html = render_report(
             opened.dataset,
             board,
-            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date()) | _answered(models),
-            samples=_samples(readers, samples, opened.dataset, SAMPLED[outcomes]),
+            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date())
+            | _answered(models)
+            | ({"samples": "; ".join(lacking)} if lacking else {}),
+            samples=shown,
             pooling=pooling,
             failures=_failures(models),
             pair=pair,
@@ -222,25 +232,43 @@ def _answered(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
 
 def _samples(
     readers: Sequence[Reader], count: int, dataset: xr.Dataset, wanted: Sequence[Status]
-) -> list[SampleTrial]:
-    """Some trials of each evaluation and task of the dataset, of different outcomes where there are some."""
+) -> tuple[list[SampleTrial], list[str]]:
+    """Some trials of each evaluation and task, of different outcomes where there are some.
+
+    Also a line for each cache that did not answer: all else in a report needs no replies.
+    """
     samples: list[SampleTrial] = []
-    meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
+    lacking: list[str] = []
     shown = set[tuple[str, str]]()
     for reader in readers if count > 0 else ():
-        if reader.cache() is None:
+        try:
+            if reader.cache() is not None:
+                samples += _of_cube(reader, count, dataset, wanted, shown)
+        except CubeDamagedError:
+            raise
+        except StorageError as error:
+            lacking.append(f"without the replies of a cache that does not answer: {error}")
+        lacking += reader.away
+    return samples, list(dict.fromkeys(lacking))
+
+
+def _of_cube(
+    reader: Reader, count: int, dataset: xr.Dataset, wanted: Sequence[Status], shown: set[tuple[str, str]]
+) -> list[SampleTrial]:
+    """Trials of a cube to show, without evaluations and tasks that are shown already."""
+    samples: list[SampleTrial] = []
+    meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
+    for model, evaluation in enumerate(reader.plan.evaluations):
+        if evaluation.eval_id not in meant:
             continue
-        for model, evaluation in enumerate(reader.plan.evaluations):
-            if evaluation.eval_id not in meant:
+        status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
+        for task, entry in enumerate(reader.plan.tasks):
+            key = evaluation.eval_id, entry.label
+            if entry.label not in tasks or key in shown:
                 continue
-            status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
-            for task, entry in enumerate(reader.plan.tasks):
-                key = evaluation.eval_id, entry.label
-                if entry.label not in tasks or key in shown:
-                    continue
-                places = _places(status[task], count, model + task, wanted)
-                samples += [_sample(reader, model, task, place) for place in places]
-                shown.update([key] if places else [])
+            places = _places(status[task], count, model + task, wanted)
+            samples += [_sample(reader, model, task, place) for place in places]
+            shown.update([key] if places else [])
     return samples
 
 

@@ -334,7 +334,8 @@ def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str
     if not reader.plan.layers:
         raise SweepError(
             f"cube '{reader.cube.url}' has no layer scores: its sweep declares neither assertions nor a rubric",
-            "Declare some in the config, and run it with another cube; the answers come from the cache",
+            "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
+            "decide by right and wrong answers alone: `evalcube verdict --policy FILE`, with the drops that you allow",
         )
     if control is None and len(reader.plan.labels) > 1:
         known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))

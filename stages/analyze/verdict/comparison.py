@@ -16,6 +16,7 @@ from evalcube.stages.analyze.verdict.composite import (
     describe,
     difference,
     layer_bits,
+    weighty,
 )
 from evalcube.stages.analyze.verdict.gates import Gate
 from evalcube.stages.analyze.verdict.hotelling import hotelling
@@ -78,7 +79,10 @@ def compare(
         treatment=treatment.name,
         decision=decide_pair(evidence, options.limits),
         complete_pairs=int(both.sum()),
-        shown=(_shown(sides[0], totals[0], both), _shown(sides[1], totals[1], both)),
+        shown=(
+            _shown(sides[0], totals[0], both, options.weights),
+            _shown(sides[1], totals[1], both, options.weights),
+        ),
         composite=main,
         layers=dict(zip(names, intervals(moved), strict=True)),
         simultaneous=simultaneous,
@@ -137,6 +141,6 @@ def _median(one: float, other: float) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-def _shown(layers: Floats, totals: Floats, both: np.ndarray) -> str:
+def _shown(layers: Floats, totals: Floats, both: np.ndarray, weights: tuple[float, ...] | None) -> str:
     mean = math.fsum(totals[both]) / int(both.sum()) if both.any() else math.nan
-    return describe(mean, layer_bits(layers[both]))
+    return describe(mean, weighty(layer_bits(layers[both]), weights))

@@ -44,6 +44,18 @@ def layer_bits(layers: ArrayLike) -> Bits:
     return np.asarray((present * (1 << np.arange(present.shape[-1]))).sum(axis=-1), dtype=np.uint8)
 
 
+def weighty(bits: ArrayLike, weights: Sequence[float] | None) -> Bits:
+    """The layers of bitmasks that have a weight: one with weight 0 is measured, and is no part of the composite.
+
+    Examples
+    --------
+    >>> weighty([7, 4], (1, 0, 2)).tolist()
+    [5, 4]
+    """
+    kept = sum(1 << place for place, weight in enumerate(weights or ()) if weight) if weights else 0xFF
+    return np.asarray(np.asarray(bits, dtype=np.uint8) & np.uint8(kept), dtype=np.uint8)
+
+
 def composite(layers: ArrayLike, weights: ArrayLike | None = None) -> Floats:
     """Weighted mean of the layers that are present; NaN where none is.
 

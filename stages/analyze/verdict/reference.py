@@ -19,7 +19,7 @@ from evalcube.stages.analyze.verdict.agreement import (
     judge_agreement,
 )
 from evalcube.stages.analyze.verdict.comparison import compare
-from evalcube.stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits
+from evalcube.stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits, weighty
 from evalcube.stages.analyze.verdict.gates import SLACK, layer_gate, layer_means
 from evalcube.stages.analyze.verdict.holdout import overfit_gap, split_holdout
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
@@ -38,6 +38,8 @@ from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, sat
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
+LEAST_RATED = 5
+"""Rated units below which an interval, drawn from these few, says nothing."""
 
 
 def evaluate(scores: Scores, options: Options) -> Verdict:
@@ -115,7 +117,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
         name=scores.variants[place],
         units=int(measured.sum()),
         composite=mean,
-        shown=describe(mean, bits),
+        shown=describe(mean, weighty(bits, options.weights)),
         bits=int(np.bitwise_or.reduce(bits, initial=0)),
         layers=gate.means,
         gate_passed=gate.passed,
@@ -196,7 +198,7 @@ def _badges(
         judges_agree=min(judged, key=("no", "partly", "yes").index, default="unknown"),
         significant="unknown" if interval is None else "yes" if interval.significant else "no",
         saturated="unknown" if curve is None else "yes" if curve.saturated else "no",
-        human_aligned="unknown" if gold is None else _graded(gold.alpha, FAIR_ALPHA, STRONG_ALPHA),
+        human_aligned="unknown" if gold is None else _aligned(gold),
     )
 
 
@@ -205,6 +207,13 @@ def _judged(agreement: Agreement, limits: Limits) -> Badge:
     if agreement.pearson >= STRONG_PEARSON or agreement.ac2 >= STRONG_AC2:
         return "yes"
     return "no" if dissents(agreement, limits.dissent, limits.apart) else "partly"
+
+
+def _aligned(gold: GoldAgreement) -> Badge:
+    """How far judges agree with people; unknown from ratings so few that both yes and no fit them."""
+    ends = {_graded(end, FAIR_ALPHA, STRONG_ALPHA) for end in (gold.low, gold.high)}
+    few = gold.units < LEAST_RATED or "unknown" in ends or ends == {"no", "yes"}
+    return "unknown" if few else _graded(gold.alpha, FAIR_ALPHA, STRONG_ALPHA)
 
 
 def _graded(value: float, partly: float, full: float) -> Badge:

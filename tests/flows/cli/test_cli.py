@@ -299,6 +299,17 @@ def test_report__is_one_self_contained_page(finished):
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)
 
 
+def test_report__needs_no_cache_that_answers(finished, tmp_path):
+    path = tmp_path / "report.html"
+    code, _, errors = evalcube(
+        "report", "cube.zarr", "-o", path, "--cache", "redis://127.0.0.1:1/0", cwd=finished
+    )
+
+    assert (code, path.is_file()) == (0, True)
+    assert "without the replies of a cache that does not answer: redis://127.0.0.1:1/0" in errors
+    assert "does not answer" in path.read_text("utf-8")
+
+
 def test_report__shows_the_trials_that_are_asked_for_of_several_cubes(finished):
     badges = []
     for words in (["--trials", "wrong"], ["--trials", "correct", "--trials", "2"]):

@@ -297,7 +297,7 @@ def test_cube_verdict__what_cannot_be_compared_is_refused(written, arguments, op
 def test_cube_verdict__needs_layers_and_results(tmp_path):
     config = from_mapping(sweep_config(tmp_path, NOWHERE))
     store = open_store(build_plan(config), config.cube)
-    with pytest.raises(SweepError, match="declares neither assertions nor a rubric"):
+    with pytest.raises(SweepError, match=r"declares neither assertions nor a rubric.*verdict --policy"):
         cube_verdict(store.cube.url, "alpha")
 
     judged = from_mapping(judged_config(tmp_path, NOWHERE, cube=str(tmp_path / "empty.zarr")))
