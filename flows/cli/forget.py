@@ -181,7 +181,8 @@ def _notes(shown: Forgetting) -> list[str]:
     batches = f", {shown.batches} batches under way" if shown.batches else ""
     notes.append(
         f"not reached: copies and archives of cube and cache, logs, older versions that a store keeps{batches}; and "
-        "what the cube says of itself: names, templates, rubrics and params of its sweep, ids of rows"
+        "what the cube says of itself: names, templates, rubrics and params of its sweep, ids of rows; and "
+        "its copy of a data file, until (with --for-good) no cell asks that any more"
     )
     return notes
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 import xarray as xr
@@ -11,13 +11,20 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.spec import Spec, parse_spec
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import BASE
+from evalcube.stages.analyze.labelled.restriction import restrict
 
+FILE_VERSION = "file_version"
+OLDER = "older_file"
 _CELL = ("task", "params")
+_DIGITS = 8
 _SAID = "answers (trials times repeats) that the first plan gave the point: its weight in summaries"
 
 
 def with_design(dataset: xr.Dataset) -> xr.Dataset:
     """The dataset of a cube with ``base_trials`` (task, params) and ``max_tokens`` (model).
+
+    Where a data file was edited, ``file_version`` and ``older_file`` (task, params) tell what was asked before from
+    what is asked now.
 
     Points weigh by the former. A cube of an earlier version does not say it: the smallest number of a task's planned
     answers is taken for all of its points, and the coordinate's attribute ``assumed`` says so.
@@ -38,6 +45,7 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
         spec = parse_spec(dataset.attrs["spec"])
     except SweepError:
         return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
+    dataset = _with_versions(spec, dataset)
     limits = {row.eval_id: _limit(row.sampler.params) for row in spec.evaluations}
     tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
     found = _with(
@@ -51,11 +59,75 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     return _with(found, BASE, _CELL, _assumed(dataset), {"long_name": _SAID, "assumed": 1})
 
 
+def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset with `FILE_VERSION` and `OLDER` (task, params), if the data file of any point was edited."""
+    points = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
+    if not any(point.older for point in points.values()):
+        return dataset
+    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
+    version, older = np.full(cells.shape, "", dtype=object), np.zeros(cells.shape, dtype=bool)
+    for place, cell in np.ndenumerate(cells):
+        point = points.get((tasks[place[0]], str(cell)))
+        if point is not None:
+            version[place], older[place] = str(point.params.get("sha256", ""))[:_DIGITS], point.older
+    said = "first digits of the data file's SHA-256"
+    found = _with(dataset, FILE_VERSION, _CELL, version, {"long_name": said})
+    return _with(found, OLDER, _CELL, older, {"long_name": "whether the data file was edited since"})
+
+
 def _with(
     dataset: xr.Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, object]
 ) -> xr.Dataset:
     """The dataset with a coordinate; on the fast path, as xarray imports Dask's arrays to look at the values."""
     return dataset.assign_coords({name: xr.Variable(dims, values, attrs, fastpath=True)})
+
+
+def without_older(dataset: xr.Dataset) -> tuple[xr.Dataset, tuple[str, ...]]:
+    """The dataset without what edited data files had in them before, where what they have now was measured.
+
+    Parameters
+    ----------
+    dataset
+        As `with_design` returns it, with counters.
+
+    Returns
+    -------
+    Dataset, tuple of str
+        And what was left out, a sentence for its readers; none where nothing was.
+    """
+    if OLDER not in dataset.coords:
+        return dataset, ()
+    older = dataset[OLDER].transpose(*_CELL).values
+    place = names(dataset, "counter").index("trials")
+    trials = np.asarray(dataset["counters"].isel(counter=place).sum("model").transpose(*_CELL))
+    left_out = older & ((trials > 0) & ~older).any(axis=1, keepdims=True)
+    if not left_out.any():
+        return dataset, ()
+    marked = _with(dataset, OLDER, _CELL, left_out, dataset[OLDER].attrs)
+    digests = dict.fromkeys(dataset[FILE_VERSION].transpose(*_CELL).values[left_out].tolist())
+    tasks = [name for name, row in zip(names(dataset, "task"), left_out, strict=True) if row.any()]
+    text = (
+        f"The data file of {', '.join(tasks)} was edited, and only its newest version counts here: "
+        f"{int(trials[left_out].sum()):,} trials of earlier ones are left out; "
+        f"the condition {FILE_VERSION}={','.join(digests)} shows them."
+    )
+    return restrict(marked, {OLDER: [False]}), (text,)
+
+
+def tells_version(where: Iterable[str]) -> bool:
+    """Whether conditions say which version of a data file is meant.
+
+    Parameters
+    ----------
+    where
+        Their names, or texts ``NAME=VALUE``.
+
+    Returns
+    -------
+    bool
+        True if one of them does.
+    """
+    return any(name.partition("=")[0].strip() in (FILE_VERSION, OLDER, "params", "cell_id") for name in where)
 
 
 def _limit(sampler: Mapping[str, object]) -> int:

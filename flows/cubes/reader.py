@@ -149,7 +149,8 @@ class Reader:
             The task's label.
         params
             JSON, ``name=value,...`` (the values that tell points apart are enough; one with a comma needs JSON), a
-            slot number, or None if the task has one point only.
+            slot number, or None if the task has one point only, versions of an edited data file apart: then it is
+            the newest.
 
         Returns
         -------
@@ -165,8 +166,11 @@ class Reader:
         if task not in names:
             raise SweepError(f"`task`: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
         row = names.index(task)
-        points = [cell.cell.plain_params for cell in self.plan.tasks[row].cells]
+        cells = self.plan.tasks[row].cells
+        points = [cell.cell.plain_params for cell in cells]
         slots = matching_points(points, params)
+        if not params:
+            slots = [slot for slot in slots if not cells[slot].older]
         if len(slots) != 1:
             what = "no point" if not slots else f"{len(slots)} points"
             listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))

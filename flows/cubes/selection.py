@@ -12,7 +12,7 @@ import numpy as np
 import xarray as xr
 
 from evalcube.flows.config.near_names import close_name
-from evalcube.flows.cubes.design import with_design
+from evalcube.flows.cubes.design import tells_version, with_design, without_older
 from evalcube.flows.errors import SweepError, need_addresses, no_bare_text, told
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.filters import Where, checked_where
@@ -63,6 +63,8 @@ class OpenPart:
     """What it is a part of, in words; empty for the whole cube."""
     warnings: tuple[str, ...] = ()
     """What its reader should know, a sentence each."""
+    whole: xr.Dataset | None = None
+    """The dataset with what edited data files had in them before, which is left out unless somebody asks for it."""
 
 
 CubeLike = str | Path | xr.Dataset | Sequence[str | Path]
@@ -149,6 +151,10 @@ def open_part(
         if part.clip_tokens is not None and "max_tokens" in dataset.coords:
             limit = dataset["max_tokens"].where(dataset["max_tokens"] > 0, part.clip_tokens)
             dataset = dataset.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))
+    whole = dataset
+    if not tells_version(part.where) and not (view is not None and tells_version(view.criteria)):
+        dataset, left_out = without_older(dataset)
+        warnings = (*warnings, *left_out)
     if view is not None and view.criteria:
         dataset = _restricted(
             dataset, view.where(), f"`view`: nothing in the cube fulfils view '{view.name}'"
@@ -156,7 +162,7 @@ def open_part(
     if part.where:
         words = _in_words(Part(part.where))
         dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
-    return OpenPart(dataset, _in_words(chosen), warnings)
+    return OpenPart(dataset, _in_words(chosen), warnings, whole)
 
 
 def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
@@ -180,7 +186,8 @@ def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
         If a coordinate or value is unknown, or nothing is left.
     """
     words = _in_words(Part(where))
-    dataset = _restricted(opened.dataset, where, f"`where`: nothing fulfils all of {words}")
+    dataset = opened.whole if opened.whole is not None and tells_version(where) else opened.dataset
+    dataset = _restricted(dataset, where, f"`where`: nothing fulfils all of {words}")
     return replace(opened, dataset=dataset, selection=words)
 
 

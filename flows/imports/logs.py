@@ -19,6 +19,7 @@ from evalcube.flows.imports.samples import Scale, Wanted
 from evalcube.flows.imports.sources import READERS, Source, find_sources
 from evalcube.flows.imports.write import Answers, Writer, store_replies, write_data
 from evalcube.flows.plan.plan import Plan, is_imported
+from evalcube.flows.plan.questions import keep_questions
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.store import OtherSweepError, SweepStore, cube_plan, sweep_cube
 from evalcube.flows.plan.trust import remember_run
@@ -179,6 +180,7 @@ def _write(
             opened, whole = sweep_cube(plan, into)
             answers = Answers.of(collection, table, plan, whole)
             store = SweepStore(opened, whole, answers.targets(whole))
+            keep_questions(opened.records, whole)
             regions = Writer(store, answers, cache).write()
             store.note(_merged(read_notes(opened.records), notes))
             remember_run(opened, {"cache": notes["cache"]})

@@ -18,6 +18,7 @@ from evalcube.flows.merge.union import Union, same_judges, unite
 from evalcube.flows.plan.forgotten import forgotten_cells
 from evalcube.flows.plan.grading import trial_variables
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import offer_questions
 from evalcube.flows.plan.repeat_origins import Moved, named, read_origins
 from evalcube.flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
 from evalcube.flows.plan.spec import damaged_at
@@ -99,6 +100,8 @@ class Joined:
                 {str(k): v for k, v in noted.items() if isinstance(v, str)} if isinstance(noted, dict) else {}
             )
         plan = Plan.from_spec(self.union.spec, 1, 1, files)
+        for one in self.inputs:
+            offer_questions(one.cube.records, plan)
         for task, described in zip(plan.tasks, self.union.spec["tasks"], strict=True):
             for planned, point in zip(task.cells, described["points"], strict=True):
                 if planned.cell.id != point["cell_id"]:

@@ -21,6 +21,7 @@ from evalcube.flows.merge.union import read_renames
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.engines import joined_engines, read_engines, write_engines
 from evalcube.flows.plan.forgotten import write_forgotten
+from evalcube.flows.plan.questions import copy_questions
 from evalcube.flows.plan.records import NOTES
 from evalcube.flows.plan.repeat_origins import write_origins
 from evalcube.flows.plan.shared_arrays import unrecorded_trials
@@ -270,6 +271,8 @@ class _Writer:
         }
         notes = {**same, "files": dict(self._joined.plan.files)}
         cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
+        for one in self._joined.inputs:
+            copy_questions(one.cube.records, cube.records, self._joined.plan)
         known = joined_engines(read_engines(one.cube.records) for one in self._joined.inputs)
         if known:
             write_engines(cube.records, known)

@@ -11,11 +11,14 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.judges import Judge
 from evalcube.flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
+from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.generate.stream import canonical_json
 
 _SHOWN_CHARACTERS = 80
 
@@ -59,6 +62,7 @@ def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
     recorded
         What the cube holds already, by place.
     """
+    new = _as_recorded(old, new)
     evaluations, places = _evaluations(old, new, recorded)
     tasks = _tasks(old, new, recorded)
     judges = _judges(old, new)
@@ -182,17 +186,52 @@ def _place(plan: Plan, label: str) -> int | None:
 
 
 def _cells(old: TaskPlan, new: TaskPlan) -> tuple[PlannedCell, ...]:
-    """The points of both, those of the cube first: with their weights, and in the tiers of both."""
+    """The points of both, those of the cube first: with their weights, and in the tiers of both.
+
+    Points of the cube that ask what a data file of the config had in it before are marked.
+    """
+    edited = {_asked_of(planned, name=name) for planned in new.cells for name in (False, True)} - {None}
     known = {planned.cell.id: planned for planned in new.cells}
     before = {planned.cell.id for planned in old.cells}
     both = [
         # The config's, as its data file may lie somewhere else by now.
-        replace(planned, cell=mine.cell, tiers=tuple(dict.fromkeys((*planned.tiers, *mine.tiers))))
+        replace(
+            planned, cell=mine.cell, tiers=tuple(dict.fromkeys((*planned.tiers, *mine.tiers))), older=False
+        )
         if (mine := known.get(planned.cell.id)) is not None
-        else planned
+        else replace(planned, older=planned.older or _asked_of(planned) in edited)
         for planned in old.cells
     ]
     return (*both, *(planned for planned in new.cells if planned.cell.id not in before))
+
+
+def _asked_of(planned: PlannedCell, *, name: bool = False) -> str | None:
+    """What stays of a data set's point when its file is edited: the path, and how it is read; None of other points.
+
+    With `name`, as a cube that was published has it, which names files without their folders.
+    """
+    params = planned.cell.params
+    if not isinstance(params, DatasetParams) or params.imported:
+        return None
+    path = Path(params.file)
+    bare = name or params.file == path.name
+    stays = {"file": path.name if bare else str(path.absolute()), "sha256": "", "rows": 0, "draws": "place"}
+    return canonical_json(params.model_copy(update=stays).canonical())
+
+
+def _as_recorded(old: Plan, new: Plan) -> Plan:
+    """A config's plan with the draws of earlier versions where the cube has a point from one of these."""
+    known = {planned.cell.id for task in old.tasks for planned in task.cells}
+
+    def recorded(planned: PlannedCell) -> PlannedCell:
+        params = planned.cell.params
+        if planned.cell.id in known or not isinstance(params, DatasetParams):
+            return planned
+        earlier = replace(planned.cell, params=params.model_copy(update={"draws": "place"}))
+        return replace(planned, cell=earlier) if earlier.id in known else planned
+
+    tasks = (replace(task, cells=tuple(map(recorded, task.cells))) for task in new.tasks)
+    return replace(new, tasks=tuple(tasks))
 
 
 def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
@@ -205,14 +244,6 @@ def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
         was, now = getattr(old, field), getattr(new, field)
         if (list(was), list(now)) != ([], []) and was != now and list(was) != list(now):
             yield f"{field} of task {new.label} {_changed(was, now)}"
-    before, after = _files(old), _files(new)
-    for file in before.keys() & after.keys():
-        if before[file].isdisjoint(after[file]):
-            was, now = min(before[file])[:12], min(after[file])[:12]
-            yield (
-                f"file '{file}' of task {new.label} has changed since the cube was made: its SHA-256 was {was}…, and "
-                f"is {now}… now"
-            )
 
 
 def _changed(was: object, now: object) -> str:
@@ -222,26 +253,15 @@ def _changed(was: object, now: object) -> str:
     return f"{'are' if isinstance(was or now, list | tuple) else 'is'} in the {where} only"
 
 
-def _files(task: TaskPlan) -> dict[str, set[str]]:
-    """SHA-256 of the data files of a task, by path; a file that has changed may have several."""
-    found: dict[str, set[str]] = {}
-    for planned in task.cells:
-        params = planned.cell.plain_params
-        if "sha256" in params and "file" in params:
-            found.setdefault(str(params["file"]), set()).add(str(params["sha256"]))
-    return found
-
-
 def _generators(old: Plan, new: Plan, recorded: Recorded) -> Iterator[Contradiction]:
     for task in new.tasks:
         place = _place(old, task.label)
         if place is None or not recorded.tasks[place]:
             continue
         for what in _task_differences(old.tasks[place], task):
-            put_back = "Put the old file back; or give" if what.startswith("file ") else "Give"
             yield Contradiction(
                 what,
-                f"{put_back} the task of the config another label, such as {task.label}-2 with "
+                f"Give the task of the config another label, such as {task.label}-2 with "
                 f"`task: {task.task.name}`: what both ask alike comes from the cache",
             )
 

@@ -49,6 +49,8 @@ class PlannedCell:
     tiers: tuple[str, ...]
     base: int | None = None
     """Answers (trials times repeats) that the first plan gives the point: its weight, whatever is asked later."""
+    older: bool = False
+    """Whether another point of the task asks what its data file has become."""
 
     def spec(self) -> dict[str, object]:
         """The point as JSON."""
@@ -57,6 +59,7 @@ class PlannedCell:
             "params": self.cell.params.canonical(),
             "tiers": list(self.tiers),
             **({} if self.base is None else {"base": self.base}),
+            **({"older": True} if self.older else {}),
         }
 
 
@@ -330,5 +333,5 @@ def _task_from_spec(spec: TaskSpec, seed: int, index: int, files: Mapping[str, s
             params = task.Params.model_validate(point.placed(files))
         except ValidationError as error:
             raise damaged(error, "tasks", index, "points", number, "params") from None
-        cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers), point.base))
+        cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers), point.base, point.older))
     return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric)

@@ -27,6 +27,8 @@ class PointSpec(IdentityRecord):
     tiers: list[str]
     base: int | None = Field(default=None, ge=1, le=2**53)
     """Answers that the first plan gave the point, which is its weight; cubes of earlier versions do not say it."""
+    older: bool = False
+    """Whether its data file was edited since, so that another point of the task asks what is in it now."""
 
     def placed(self, files: Mapping[str, str]) -> dict[str, Any]:
         """The params with the path of their data file as it is in `files`, by SHA-256."""

@@ -20,6 +20,7 @@ from evalcube.flows.plan.forgotten import forgotten_cells, without
 from evalcube.flows.plan.growing import described, extend, grown_cube, padded
 from evalcube.flows.plan.growth import Contradiction
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import offer_questions
 from evalcube.flows.plan.recording import count_model
 from evalcube.flows.plan.records import NOTES, SPENT, read_notes
 from evalcube.flows.plan.row_ids import label_rows
@@ -380,7 +381,10 @@ def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | Other
     cube = Cube.open(url, writable=writable)
     parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
     try:
-        old = cube_plan(cube, {**read_notes(cube.records), "files": plan.files})
+        notes = read_notes(cube.records)
+        noted = notes.get("files")
+        files = {**(noted if isinstance(noted, dict) else {}), **plan.files}
+        old = cube_plan(cube, {**notes, "files": files})
     except SweepError as error:  # of a task that is not installed, or in another version
         own = "or give this sweep a cube of its own with `cube`"
         return cube, OtherSweepError(error.message, f"{error.remedy}; {own}".lstrip("; ").capitalize()), True
@@ -419,6 +423,7 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
     spec, sizes = cube.attrs.get("spec"), cube.sizes
     parse_spec(spec, sizes)
     plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
+    offer_questions(cube.records, plan)
     moved = _moved(plan.files, notes.get("files"))
     return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved) if moved else plan
 

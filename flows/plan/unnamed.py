@@ -80,16 +80,20 @@ def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
     """
     if plan.named is None:
         return None
-    if all(plan.named.evaluations) and all(map(all, plan.named.points)) and not plan.named.tiers:
+    # What a data file had in it before it was edited is told apart from what was left out.
+    older = np.zeros_like(plan.named_cells[0])
+    for row, task in zip(older, plan.tasks, strict=True):
+        row[: len(task.cells)] = [planned.older for planned in task.cells]
+    points = {
+        task.label: sum(not own and not planned.older for own, planned in zip(row, task.cells, strict=True))
+        for task, row in zip(plan.tasks, plan.named.points, strict=True)
+    }
+    if all(plan.named.evaluations) and not any(points.values()) and not plan.named.tiers:
         return None
     tiers: dict[str, dict[str, int]] = {}
     for label, tier, count in plan.named.tiers:
         tiers.setdefault(label, {})[tier] = count
-    points = {
-        task.label: sum(not own for own in row)
-        for task, row in zip(plan.tasks, plan.named.points, strict=True)
-    }
-    trials = np.where(plan.named_cells, 0, counters[..., COUNTERS.index("trials")]).sum()
+    trials = np.where(plan.named_cells | older, 0, counters[..., COUNTERS.index("trials")]).sum()
     return Unnamed(
         tuple(label for label, own in zip(plan.labels, plan.named.evaluations, strict=True) if not own),
         {label: count for label, count in points.items() if count},

@@ -20,6 +20,7 @@ from evalcube.flows.merge.provenance import sources_of, write_ledger_digest
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.engines import read_engines, write_engines
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import copy_questions, kept_data_sets, texts_of
 from evalcube.flows.plan.records import NOTES, read_notes
 from evalcube.flows.plan.store import cube_plan
 from evalcube.flows.plan.trust import remembered_config
@@ -178,6 +179,7 @@ class _Publishing:
 
         def more(draft: Cube, receipts: list[Receipt]) -> None:
             draft.records.put(NOTES, json.dumps(self._shared, indent=1).encode())
+            copy_questions(self._cube.records, draft.records, self._part.plan)
             if self._engines:
                 write_engines(draft.records, self._engines)
             packed = None
@@ -220,6 +222,8 @@ class _Publishing:
         finder.search_json("spec", dict(self._part.spec))
         finder.search_json("notes", self._shared)
         finder.search_json("engines", {name: list(map(str, row)) for name, row in self._engines.items()})
+        for file, text in texts_of(self._cube.records, self._part.plan):
+            finder.search(f"questions of {file}", text)
         finder.search("licence", self._licence)
         finder.search(
             "by", self._by, passing=["e-mail"]
@@ -326,6 +330,11 @@ class _Publishing:
             found.append(
                 f"{packed.missing:,} requests of the cube are answered by no cache; their replies are missing."
             )
+        files = ", ".join(
+            sorted({params.file for params in kept_data_sets(self._cube.records, self._part.plan)})
+        )
+        if files:
+            found.append(f"The questions go along, with all rows and fields of {files}.")
         if "config" not in self._shared:
             found.append("Who wants to measure more of it needs a config of his own.")
         if not self._licence:

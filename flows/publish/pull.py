@@ -15,6 +15,7 @@ from typing import Any
 from evalcube.flows.cubes.cache_at_hand import replies_name
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.questions import copy_questions
 from evalcube.flows.plan.records import NOTES, read_notes
 from evalcube.flows.publish import record
 from evalcube.flows.publish.copy import create_copy
@@ -295,6 +296,7 @@ class _Pulling:
                 shared = shared_notes(notes, part) | ({"cache": cache} if cache else {})
                 draft.records.put(NOTES, json.dumps(shared, indent=1).encode())
                 draft.records.put(ORIGIN, self._origin())
+                copy_questions(source.records, draft.records, part.plan)
                 if record.README in self._publication.objects:
                     draft.space.put(record.README, self._object(record.README))
                 self._verify(draft)

@@ -41,6 +41,7 @@ _KEY = re.compile(
     r"|[^/\s\\.][^/\s\\]{0,199}/(?:zarr\.json|c(?:/\d{1,9}){0,8})"
     r"|_evalcube/(?:zarr|sweep|merged)\.json"
     r"|_evalcube/ledger(?:\.jsonl|/\d{8}\.jsonl)"
+    r"|_evalcube/questions/[0-9a-f]{64}\.zst"
     r"|_evalcube/replies/\d{4}-\d{4,8}\.tar\.zst"
 )
 """Keys of a publication: nothing that leads elsewhere, and nothing that a program would look for."""

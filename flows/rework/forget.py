@@ -15,6 +15,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.blocks import Window, window_of
 from evalcube.flows.plan.forgotten import forgotten_cells, write_forgotten
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import forget_questions
 from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.shared_arrays import mend_shared, planned_of
@@ -205,6 +206,8 @@ class _Forgetter:
                     deleted += len(batch)
             cache.close()
         self._clear([*found.regions, *self._unrecorded(found.empty)], planned)
+        if self._for_good:
+            forget_questions(self._cube.records, self._plan, np.asarray(planned.trials.any(axis=0)))
         return replace(shown, done=True, replies=deleted, kept_replies=left)
 
     def _lower(self, cells: npt.NDArray[np.bool_]) -> SampleTargets:

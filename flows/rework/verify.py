@@ -16,6 +16,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import damaged_questions, keep_copy, key_of
 from evalcube.flows.plan.recording import count_model
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.row_ids import ROW_ID, row_ids
@@ -136,6 +137,7 @@ class _Check:
         """Compare, in an order in which each step rests on what was compared before."""
         lines = self._ledger.damaged
         self._check_metadata()
+        self._check_questions()
         shared = self._cube.shared_problems()
         self._check_labels({name: text for name, text in shared.items() if name not in _COUNTED})
         if self._newest:
@@ -179,6 +181,19 @@ class _Check:
                 self._cube.write_label(name, made[name])
             more = "" if known else "; a run of the sweep's config writes it anew"
             self._damages.append(Damage(name, problem + more, healed=self._heals and known))
+
+    def _check_questions(self) -> None:
+        """Compare the questions that the cube keeps; healed, they are kept again from the file if that is at hand."""
+        records = self._cube.records
+        for params in damaged_questions(records, self._plan):
+            healed, text = False, "is not the data file whose rows were asked"
+            if self._heals:
+                records.delete(key_of(params.digest()))
+                try:
+                    healed = keep_copy(records, params)
+                except TaskError as error:
+                    text += f", and that is not at hand: {error}"
+            self._damages.append(Damage(key_of(params.digest()), text, healed=healed))
 
     def _row_ids(self, problems: dict[str, str]) -> dict[str, Array]:
         """Ids of rows as their files have them, if the cube has them, too; else a damage may not be healed."""

@@ -19,6 +19,7 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growing import extend
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import keep_questions
 from evalcube.flows.plan.rescoring import regrade_older
 from evalcube.flows.plan.sampling import Sampling, as_configured
 from evalcube.flows.plan.shared_arrays import mend_shared
@@ -152,6 +153,7 @@ def run(
         extend(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, notify)
+        keep_questions(opened.records, plan, warn)  # before anything is asked
         store = SweepStore(opened, plan)
         store.relabel()
         chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))

@@ -19,6 +19,7 @@ from distributed import Reschedule
 from evalcube.flows.plan.blocks import Block
 from evalcube.flows.plan.grading import LayerGrader, Prices
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import offer_questions
 from evalcube.flows.plan.requests import Prepared, prepare_trials
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.run.batch_notes import BatchBook
@@ -33,7 +34,9 @@ from evalcube.stages.infer.steering import UNSTEERED, Steering
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.process.reading import Reading
 from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
+from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.lease import check_holder
 
 _FETCHED = 64
@@ -94,6 +97,8 @@ class Workspace:
     def __init__(self, context: RunContext) -> None:
         self.context = context
         self.plan = Plan.from_spec(context.spec, context.trials, context.repeats)
+        # Where this machine has not the data files, the cube has them.
+        offer_questions(space_of(context.cube).at(SIDE), self.plan)
         self.cache: Cache = open_cache(context.cache)
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""

@@ -45,6 +45,10 @@ class TaskParams(BaseModel):
         """The params that make the trials and enter the cell's id; all of them unless a task says otherwise."""
         return self.canonical()
 
+    def drawn_by(self) -> dict[str, object]:
+        """The params that decide what chance draws; those of the identity unless a task says otherwise."""
+        return self.identity()
+
     @classmethod
     def of(cls, params: TaskParams) -> Self:
         """`params` as this class.
@@ -191,7 +195,7 @@ class Task(ABC):
         index
             From 0, below `size`.
         key
-            Names the cell: task, version, params and seed. An order of all trials is derived from it.
+            Names what draws: task, version, seed and `TaskParams.drawn_by`. An order of all trials is derived from it.
         stream
             See `generate`; it is this trial's own.
         """
@@ -248,9 +252,10 @@ class Cell:
 
     def __post_init__(self) -> None:
         identity = self.params.identity()
+        drawn = self.params.drawn_by()
         prefix = (
-            f"{self.task.name}\n{self.task.version}\n{coordinate_seed(identity, self.seed)}\n"
-            f"{self.seed}\n{canonical_json(identity)}\n"
+            f"{self.task.name}\n{self.task.version}\n{coordinate_seed(drawn, self.seed)}\n"
+            f"{self.seed}\n{canonical_json(drawn)}\n"
         )
         object.__setattr__(self, "id", cell_id(self.task.name, self.task.version, identity, self.seed))
         object.__setattr__(self, "_prefix", prefix.encode())

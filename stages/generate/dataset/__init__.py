@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from pathlib import Path
 from typing import ClassVar, cast
@@ -16,11 +16,12 @@ from evalcube.stages.generate.dataset.kinds import READERS, Comparison, read_tex
 from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
 from evalcube.stages.generate.dataset.order import Shuffle
 from evalcube.stages.generate.dataset.params import DatasetParams
-from evalcube.stages.generate.dataset.rows import Item, labels
+from evalcube.stages.generate.dataset.rows import Item, drawn, labels
+from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.stream import Stream
 
-__all__ = ["Dataset", "DatasetParams"]
+__all__ = ["Dataset", "DatasetParams", "rows_of"]
 
 EXAMPLE = Path(__file__).with_name("example.jsonl")
 """A small file to show the task with."""
@@ -40,8 +41,8 @@ _CLOSING = "End with a last line of the form\nAnswer: <{}>"
 class Dataset(Task):
     """Ask the questions of a JSONL, CSV or Parquet file.
 
-    A cell has as many trials as rows are selected, and gives each of them once, in an order that the seed
-    decides. The file itself is no part of a cell's identity, its SHA-256 is.
+    A cell has as many trials as rows are selected, and gives each of them once, in an order that the seed and what
+    each row asks decide. The file itself is no part of a cell's identity, its SHA-256 is.
     """
 
     name: ClassVar[str] = "dataset"
@@ -73,7 +74,7 @@ class Dataset(Task):
             load_grader(p.grader)
         form = format_of(p.file, p.format)
         sha256 = p.sha256 or self._library.digest(p.file)
-        found = p.model_copy(update={"format": form, "sha256": sha256, "rows": 0})
+        found = p.redrawn().model_copy(update={"format": form, "sha256": sha256, "rows": 0})
         book = self._library.book(p.file, form, sha256)
         book.check(found, lambda: check_rows(book, found))
         return found.model_copy(update={"rows": len(book.view(found).rows)})
@@ -98,7 +99,10 @@ class Dataset(Task):
         """Make the trial of the row that comes at `index`."""
         p = DatasetParams.of(params)
         view = self._view(p)
-        return _trial(p, view.item(_place(p, view, index, key)), stream)
+        item = view.item(_place(p, view, index, key))
+        if p.draws == "row":
+            stream = Stream(int.from_bytes(drawn(key, item.question, item.options), "big"))
+        return _trial(p, item, stream)
 
     def row_id(self, params: TaskParams, index: int, key: bytes) -> str:
         """The text in the field that `id` names, of the row that comes at `index`; empty without one."""
@@ -157,9 +161,23 @@ class Dataset(Task):
         return self._library.book(params.file, form, params.digest()).view(params)
 
 
+def rows_of(params: DatasetParams) -> Iterator[Row]:
+    """Every row of a resolved point's file as it stands there, selected or not.
+
+    Raises
+    ------
+    TaskError
+        Neither the file nor a copy of it can be read.
+    """
+    source = Library().book(params.file, format_of(params.file, params.format), params.digest()).source
+    return map(source.row, range(len(source.table)))
+
+
 def _place(params: DatasetParams, view: View, index: int, key: bytes) -> int:
     """Place in the selection of the row that comes at `index`."""
-    return index if params.order == "file" else _shuffle(key, len(view.rows))[index]
+    if params.order == "file":
+        return index
+    return view.order(key)[index] if params.draws == "row" else _shuffle(key, len(view.rows))[index]
 
 
 # One for all trials of a cell, which come one after another; it holds ten numbers.

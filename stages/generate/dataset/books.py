@@ -6,7 +6,7 @@ import threading
 from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from evalcube.stages.generate.dataset.files import Table, file_digest, file_state, open_table
@@ -21,6 +21,8 @@ _VIEWS = 512
 """Selections of one file that a process keeps."""
 _INDICES = 4
 """Sets of fields by whose values a process keeps a file's rows."""
+_ORDERS = 4
+"""Orders of one selection that a process keeps, one for each seed."""
 _COLUMNS = 2000
 """Columns that are remembered for messages."""
 
@@ -36,6 +38,7 @@ class View:
     reader: RowReader
     rows: Sequence[int]
     """Their indices in the file."""
+    _orders: dict[bytes, Sequence[int]] = field(default_factory=dict, compare=False)
 
     def item(self, place: int) -> Item:
         """The question at a place of the selection.
@@ -46,8 +49,11 @@ class View:
             The row does not hold what it should.
         """
         index = self.rows[place]
+        return self._read(index, lambda row: self.reader.item(row, index + 1))
+
+    def _read(self, index: int, read: Callable[[Row], V]) -> V:
         try:
-            return self.reader.item(self.source.row(index), index + 1)
+            return read(self.source.row(index))
         except RowError as problem:
             raise TaskError(
                 f"{self.source.place(index)}: {problem}", field=problem.param, value=problem.path
@@ -56,6 +62,17 @@ class View:
     def name(self, place: int) -> str:
         """The row's own name, at a place of the selection; `TaskError` as for `item`."""
         return plain(lookup(self.source.row(self.rows[place]), self.reader.params.id)) or ""
+
+    def order(self, key: bytes) -> Sequence[int]:
+        """Places of the selection in the order of what their rows draw: rows that come or go move no others."""
+        found = self._orders.get(key)
+        if found is None:
+            if len(self._orders) >= _ORDERS:
+                self._orders.clear()
+            own = (self._read(index, lambda row: self.reader.draw(row, key)) for index in self.rows)
+            draws = array("Q", (int.from_bytes(draw[:8], "big") for draw in own))
+            found = self._orders[key] = array("Q", sorted(range(len(draws)), key=draws.__getitem__))
+        return found
 
 
 class Source:

@@ -9,12 +9,13 @@ import stat
 import tempfile
 import weakref
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
 from typing import Protocol
 
+from evalcube.stages.generate.dataset.kept import copied_blocks
 from evalcube.stages.generate.dataset.tables import ParquetTable, Row, index_csv, index_jsonl
 from evalcube.stages.generate.errors import TaskError
 
@@ -112,16 +113,7 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     TaskError
         The file is missing, is no regular file, has another digest, is empty or not of its format.
     """
-    # Opened once, then hashed and read through that descriptor: what is read is what was hashed.
-    content = _Content(path)
-    digest = content.sha256()
-    if digest != sha256:
-        raise TaskError(
-            f"{path} has changed: its SHA-256 was {sha256} and is now {digest}. Restore the file; or make a new "
-            "cube, as other questions are another measurement",
-            field="file",
-            value=path,
-        )
+    content = _with_digest(path, sha256)
     if path.lower().endswith(".gz"):
         content = content.unpacked()
     try:
@@ -131,6 +123,44 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     if len(table) == 0:
         raise TaskError(f"{path} has no rows; give a file with at least one", field="file", value=path)
     return table
+
+
+def whole_file(path: str, sha256: str) -> BufferedReader:
+    """The content of a file whose digest is known, as it is on the disk; raises as `open_table`."""
+    return _unchanged(path, sha256).stream()
+
+
+def _with_digest(path: str, sha256: str) -> _Content:
+    """The file if it is what it was; else the copy that a cube keeps, whatever has become of the file."""
+    try:
+        return _unchanged(path, sha256)
+    except TaskError:
+        copy = copied_blocks(sha256)
+        if copy is None:
+            raise
+    content = _Content.filled(path, copy)
+    if content.sha256() != sha256:
+        raise TaskError(
+            f"{path} is not here any more, and the copy in the cube is damaged: it has not the SHA-256 {sha256}. "
+            "Restore the file, or take the cube from a copy",
+            field="file",
+            value=path,
+        )
+    return content
+
+
+def _unchanged(path: str, sha256: str) -> _Content:
+    # Opened once, then hashed and read through that descriptor: what is read is what was hashed.
+    content = _Content(path)
+    digest = content.sha256()
+    if digest != sha256:
+        raise TaskError(
+            f"{path} has changed: its SHA-256 was {sha256} and is now {digest}, and no cube at hand keeps a copy of it "
+            "as it was. Restore the file; where a config gives `sha256`, correct that",
+            field="file",
+            value=path,
+        )
+    return content
 
 
 def _indexed(content: _Content, form: str) -> Table:
@@ -182,12 +212,17 @@ class _Content:
             return hashlib.file_digest(file, "sha256").hexdigest()
 
     def unpacked(self) -> _Content:
-        """The content of this .gz file, in a file without a name, which goes with the process however it ends."""
+        """The content of this .gz file."""
+        return _Content.filled(self._path, self._unpacked_blocks())
+
+    @classmethod
+    def filled(cls, path: str, blocks: Iterable[bytes]) -> _Content:
+        """Content in a file without a name, which goes with the process however it ends."""
         with tempfile.TemporaryFile() as target:
-            for block in self._unpacked_blocks():
+            for block in blocks:
                 target.write(block)
             target.flush()
-            return _Content(self._path, os.dup(target.fileno()))
+            return cls(path, os.dup(target.fileno()))
 
     def _unpacked_blocks(self) -> Iterator[bytes]:
         # Counted while unpacking: what a .gz file says about its size is no promise, and a small one can hold a disk.

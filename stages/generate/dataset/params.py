@@ -16,7 +16,7 @@ Kind = Literal["choice", "number", "text", "json"]
 Match = Literal["auto", "exact", "contains", "regex", "prefix", "number"]
 Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
 
-_LATER = {"match": "auto", "pattern": "", "grader": "", "imported": ""}
+_LATER = {"match": "auto", "pattern": "", "grader": "", "imported": "", "draws": "place"}
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """The parts of a template: a doubled brace, a field in braces, or a stray brace."""
 
@@ -129,6 +129,11 @@ class DatasetParams(TaskParams):
     rows: int = Field(
         0, ge=0, le=10**12, description="Number of selected rows; found when the sweep is planned."
     )
+    draws: Literal["place", "row"] = Field(
+        "place",
+        description="What decides the order of rows and of their options beside the seed: what each row asks, or, in "
+        "cells of earlier versions, its place and the file; found when the sweep is planned.",
+    )
 
     @model_validator(mode="before")
     @classmethod
@@ -218,6 +223,15 @@ class DatasetParams(TaskParams):
         """
         given = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
         return given | {"sha256": self.digest()}
+
+    def drawn_by(self) -> dict[str, object]:
+        """Nothing where each row draws for itself: a row that stays is asked the same in the next version of a file."""
+        return {} if self.draws == "row" else self.identity()
+
+    def redrawn(self) -> DatasetParams:
+        """The params with each row drawing for itself, where anything is drawn."""
+        drawn = self.order == "shuffled" or (self.kind == "choice" and self.option_order == "shuffled")
+        return self.model_copy(update={"draws": "row" if drawn else "place"})
 
     def digest(self) -> str:
         """The file's SHA-256, 64 hex digits.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import hashlib
 import json
 import math
 from collections.abc import Mapping, Sequence
@@ -49,6 +50,11 @@ class Item:
     """What is carried along."""
     by_place: int | None = None
     """The index that the answer field held, if it was read as one that counts from 0 for want of a better way."""
+
+
+def drawn(key: bytes, question: str, options: Sequence[str]) -> bytes:
+    """32 bytes that follow from a key and what a model sees of a row, and not from the row's place or answer."""
+    return hashlib.sha256(key + json.dumps([question, list(options)]).encode()).digest()
 
 
 def lookup(row: Row, path: str) -> object:
@@ -165,6 +171,10 @@ class RowReader:
             raise self._problem("answer", p.answer, "names several options; keep one right answer")
         place, by_place = places[0]
         return Item(question, options, place, (), extras, place if by_place else None)
+
+    def draw(self, row: Row, key: bytes) -> bytes:
+        """What a row draws by, see `drawn`; errors as of `item`."""
+        return drawn(key, self._question(row), self._options(row) if self.params.kind == "choice" else ())
 
     def _imported(self, row: Row, number: int, question: str) -> Item:
         """A question whose replies another tool graded: nothing is read as an answer here, and nothing refused."""

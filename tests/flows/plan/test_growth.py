@@ -2,6 +2,8 @@
 
 import copy
 import json
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -28,6 +30,11 @@ def joined(old, new, recorded=100):
     return grown(
         before, after, Recorded([recorded] * len(before.evaluations), [recorded] * len(before.tasks))
     )
+
+
+def points(plan):
+    """Ids of the cells of a plan."""
+    return [planned.cell.id for task in plan.tasks for planned in task.cells]
 
 
 def told(growth):
@@ -154,17 +161,60 @@ def test_grown__prices_that_assertions_look_at_may_not_change(tmp_path):
     assert joined(config, more).plan.asserted_prices == ((0.0, 0.0), (3.0, 4.0))
 
 
-def test_grown__a_changed_data_file_is_another_one(tmp_path):
+def edited(tmp_path, file="rows.jsonl"):
+    """A config with a data set, its plan, and its plan after the file was edited."""
     config = judged_config(tmp_path, NOWHERE)
     before = plan_of(config)
-    rows = (tmp_path / "rows.jsonl").read_text()
-    (tmp_path / "rows.jsonl").write_text(rows.replace("France", "Gaul"))
+    rows = tmp_path / file
+    rows.write_text(rows.read_text().replace("France", "Gaul"))
+    return config, before, plan_of(config)
 
-    growth = grown(before, plan_of(config), Recorded([5, 5], [10]))
 
-    (found,) = growth.contradictions
-    assert "rows.jsonl' of task dataset has changed since the cube was made" in found.what
-    assert found.remedy.startswith("Put the old file back; or give the task of the config another label")
+def test_grown__an_edited_data_file_is_a_point_beside_the_old_one(tmp_path):
+    _, before, after = edited(tmp_path)
+
+    growth = grown(before, after, Recorded([5, 5], [10]))
+
+    assert growth.contradictions == ()
+    assert points(growth.plan) == points(before) + points(after)
+    assert [planned.older for planned in growth.plan.tasks[-1].cells] == [True, False]
+    assert Plan.from_spec(growth.plan.spec(), 4, 1).spec() == growth.plan.spec()
+
+
+def test_grown__a_file_that_is_put_back_is_the_newest_again(tmp_path):
+    _, before, after = edited(tmp_path)
+    both = grown(before, after, Recorded([5, 5], [10])).plan
+
+    back = grown(both, before, Recorded([5, 5], [10])).plan
+
+    assert [planned.older for planned in back.tasks[-1].cells] == [False, True]
+
+
+def test_grown__a_published_point_is_known_by_the_name_of_its_file(tmp_path):
+    _, before, after = edited(tmp_path)
+    spec = before.spec()
+    for point in spec["tasks"][-1]["points"]:
+        point["params"]["file"] = Path(point["params"]["file"]).name
+
+    growth = grown(Plan.from_spec(spec, 4, 1), after, Recorded([5, 5], [10]))
+
+    assert [planned.older for planned in growth.plan.tasks[-1].cells] == [True, False]
+
+
+def test_grown__points_with_the_draws_of_earlier_versions_stay(tmp_path):
+    config, _, new = edited(tmp_path)
+    (task,) = new.tasks
+    cells = [
+        replace(one, cell=replace(one.cell, params=one.cell.params.model_copy(update={"draws": "place"})))
+        for one in task.cells
+    ]
+    old = replace(new, tasks=(replace(task, cells=tuple(cells)),))
+
+    plan = grown(old, plan_of(config), Recorded([5, 5], [10])).plan
+
+    assert points(old) != points(new)
+    assert points(plan) == points(old)
+    assert plan.named.points == ((True,) * len(cells),)
 
 
 def test_grown__prices_and_facets_of_what_the_config_does_not_name_stay(tmp_path):

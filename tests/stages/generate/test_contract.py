@@ -367,3 +367,13 @@ def test_trial__equals_golden_digests(task: Task) -> None:
     stored = json.loads(GOLDEN.read_text())[task.name]
 
     assert {"version": task.version, "digests": golden_digests(task)} == stored
+
+
+def test_trial__of_a_cell_of_earlier_versions_is_what_it_was() -> None:
+    task = TASKS["dataset"]
+    params = task.example().model_copy(update={"draws": "place"})
+    trials = [Cell(task, params, 42).trial(i) for i in range(3)]
+
+    digests = [hashlib.sha256(f"{t.prompt}\0{t.answer}".encode()).hexdigest()[:16] for t in trials]
+
+    assert digests == ["581ae686f4861478", "71f64ca9d193755b", "0f33f6c7b02bb79a"]

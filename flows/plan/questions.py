@@ -1,0 +1,160 @@
+"""The data files whose rows a cube asks, kept beside it: one compressed copy of each, under the digest of its content.
+
+A file may be edited, renamed or deleted later, and the cube may be read on another machine; what was asked stays.
+The digest is the one in the points' params, so that a copy by anybody is as good as the file, or is damaged.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterator
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+import zstandard
+
+from evalcube.flows.plan.plan import Plan
+from evalcube.stages.generate.dataset import DatasetParams, rows_of
+from evalcube.stages.generate.dataset.files import whole_file
+from evalcube.stages.generate.dataset.kept import offer_copy
+from evalcube.storage.cube.space import Space, When
+from evalcube.storage.errors import guarded
+
+MOST_BYTES = 512 * 2**20
+"""Of a data file: larger ones are not kept. A copy is compressed in memory."""
+_FOLDER = "questions"
+_BLOCK = 2**20
+_LEVEL = 9
+_WINDOW = 8 * 2**20
+"""What unpacking may ask of the memory; that of `_LEVEL` is no larger."""
+
+
+def key_of(sha256: str) -> str:
+    """Key of a copy among the records of a cube."""
+    return f"{_FOLDER}/{sha256}.zst"
+
+
+def data_sets(plan: Plan, chosen: npt.NDArray[np.bool_] | None = None) -> dict[str, DatasetParams]:
+    """Params of one point for each data file of a plan, or of some of its points (task, params), by SHA-256."""
+    return {
+        planned.cell.params.digest(): planned.cell.params
+        for row, task in zip(plan.valid() if chosen is None else chosen, plan.tasks, strict=True)
+        for own, planned in zip(row, task.cells, strict=False)
+        if own and isinstance(planned.cell.params, DatasetParams)
+    }
+
+
+def offer_questions(records: Space, plan: Plan) -> None:
+    """Have the questions of a cube's plan read from the cube wherever its data files are not what they were."""
+    for sha256 in data_sets(plan):
+        offer_copy(sha256, partial(_copied, records, sha256))
+
+
+def keep_questions(records: Space, plan: Plan, warn: Callable[[str], None] = lambda _: None) -> None:
+    """Keep what the config names of a plan and is not kept yet; only the holder of the lease may.
+
+    Parameters
+    ----------
+    records
+        Of the cube.
+    plan
+        Of the cube and the config.
+    warn
+        Called with a sentence for each file that is too large to be kept.
+
+    Raises
+    ------
+    TaskError
+        A file has changed since the plan was made.
+    StorageError
+        The cube cannot be written.
+    """
+    for sha256, params in data_sets(plan, np.asarray(plan.named_cells.any(axis=0))).items():
+        if records.version(key_of(sha256)) is None and not keep_copy(records, params):
+            warn(
+                f"{params.file} has more than {MOST_BYTES >> 20} MiB, so that the cube keeps no copy of it: to read "
+                "its questions later, keep the file as it is"
+            )
+
+
+def keep_copy(records: Space, params: DatasetParams) -> bool:
+    """Keep the data file of a point; False if it is too large for that. Raises as `keep_questions`."""
+    packed = io.BytesIO()
+    with whole_file(params.file, params.digest()) as file:
+        if file.seek(0, io.SEEK_END) > MOST_BYTES:
+            return False
+        file.seek(0)
+        zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).copy_stream(file, packed)
+    _put(records, params.digest(), packed.getvalue())
+    return True
+
+
+def copy_questions(source: Space, target: Space, plan: Plan) -> None:
+    """Copy what a cube keeps of a plan's questions to another cube.
+
+    What it lacks, and what has not its digest any more, is passed over: another cube may have it.
+    """
+    for sha256 in data_sets(plan):
+        found = source.get(key_of(sha256), MOST_BYTES)
+        if found is not None and _digest(found.data) == sha256:
+            _put(target, sha256, found.data)
+
+
+def forget_questions(records: Space, plan: Plan, asked: npt.NDArray[np.bool_]) -> None:
+    """Delete the copies of data files that none of these points (task, params) asks."""
+    for sha256 in data_sets(plan).keys() - data_sets(plan, asked).keys():
+        records.delete(key_of(sha256))
+
+
+def damaged_questions(records: Space, plan: Plan) -> Iterator[DatasetParams]:
+    """Points of a plan whose questions are kept, and are not what the point's digest says."""
+    for sha256, params in data_sets(plan).items():
+        found = records.get(key_of(sha256), MOST_BYTES)
+        if found is not None and _digest(found.data) != sha256:
+            yield params
+
+
+def texts_of(records: Space, plan: Plan) -> Iterator[tuple[str, str]]:
+    """All that the kept questions say, by file: each row with every field, asked or not."""
+    for params in kept_data_sets(records, plan):
+        for row in rows_of(params):
+            yield params.file, json.dumps(row, default=str, ensure_ascii=False)
+
+
+def kept_data_sets(records: Space, plan: Plan) -> list[DatasetParams]:
+    """Params of one point for each data file of a plan that the cube keeps."""
+    found = data_sets(plan).items()
+    return [params for sha256, params in found if records.version(key_of(sha256)) is not None]
+
+
+def _put(records: Space, sha256: str, packed: bytes) -> None:
+    with guarded(records.address, "keep the questions of the sweep"):
+        records.put(key_of(sha256), packed, when=When.ABSENT)
+
+
+def _copied(records: Space, sha256: str) -> Iterator[bytes] | None:
+    with guarded(records.address, "read the questions that the cube keeps"):
+        found = records.get(key_of(sha256), MOST_BYTES)
+    return None if found is None else _unpacked(found.data)
+
+
+def _unpacked(packed: bytes) -> Iterator[bytes]:
+    """The content of a copy, which anyone may have written; it ends where it is damaged or too long."""
+    reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed)
+    total = 0
+    try:
+        while (block := reader.read(_BLOCK)) and total <= MOST_BYTES:
+            total += len(block)
+            yield block
+    except zstandard.ZstdError:
+        return  # who reads on compares the digest
+
+
+def _digest(packed: bytes) -> str:
+    digest = hashlib.sha256()
+    for block in _unpacked(packed):
+        digest.update(block)
+    return digest.hexdigest()

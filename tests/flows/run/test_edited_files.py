@@ -1,0 +1,283 @@
+"""Data files are edited, renamed and deleted: what was measured stays readable, and only what is new is asked."""
+
+import json
+import shutil
+
+import pytest
+
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.selection import Part, open_part
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.plan.questions import key_of
+from evalcube.flows.publish.check_secrets import SecretsError
+from evalcube.flows.publish.publish import publish_cube
+from evalcube.flows.publish.pull import pull_cube
+from evalcube.flows.rework.forget import forget
+from evalcube.flows.rework.rescore import rescore_cube
+from evalcube.flows.rework.to_forget import Choice
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run import sweep as sweep_module
+from evalcube.flows.run.sweep import run
+from evalcube.flows.trials.read import trials
+from evalcube.stages.generate import TASKS
+from evalcube.stages.generate.dataset import kept
+from evalcube.stages.generate.dataset.books import Library
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import evalcube, simulator_stats, sweep_config, write_config
+
+ROWS = [
+    {"q": f"Which is {n}?", "o": [str(n), f"{n}0", f"{n}1", f"{n}2"], "a": n % 4, "key": f"k{n}"}
+    for n in range(12)
+]
+FIELDS = {"prompt": "q", "options": "o", "answer": "a", "answer_is": "index", "id": "key"}
+
+
+@pytest.fixture
+def file(tmp_path):
+    return written(tmp_path / "rows.jsonl", ROWS)
+
+
+@pytest.fixture
+def config(tmp_path, simulator, file):
+    tasks = {"own": {"task": "dataset", "params": {"file": str(file), **FIELDS}}}
+    return sweep_config(tmp_path, simulator.base_url, trials=100, tasks=tasks)
+
+
+def written(path, rows):
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    return path
+
+
+def elsewhere(monkeypatch):
+    """As in another process: no file is open, and nothing is known of what any cube keeps."""
+    monkeypatch.setattr(kept, "_offers", type(kept._offers)())
+    monkeypatch.setattr(TASKS["dataset"], "_library", Library())
+
+
+def requests_of(simulator, config):
+    """Requests that a run sends."""
+    before = simulator_stats(simulator)["requests"]
+    summary = run(config, cluster=SHARED)
+    assert summary.reason == "complete"
+    return simulator_stats(simulator)["requests"] - before
+
+
+def texts(cube, **options):
+    """Questions, references and replies of a cube."""
+    columns = ["row_id", "prompt", "reference", "answer", "status"]
+    return sorted(json.dumps(row, default=str) for row in trials(cube, columns=columns, **options).rows())
+
+
+def test_run__asks_only_what_a_model_has_not_seen(config, file, simulator, monkeypatch):
+    assert requests_of(simulator, config) == len(ROWS)
+    before = texts(config["cube"])
+    edits = [
+        (ROWS[:4] + ROWS[5:], 0),
+        (list(reversed(ROWS)), 0),
+        ([{**ROWS[0], "q": "Which is nought?"}, *ROWS[1:]], 1),
+        ([{**ROWS[0], "a": 3}, *ROWS[1:]], 0),
+        ([*ROWS, {**ROWS[0], "q": "Which is new?"}], 1),
+        (ROWS, 0),
+    ]
+
+    for rows, wanted in edits:
+        written(file, rows)
+        elsewhere(monkeypatch)
+        assert requests_of(simulator, config) == wanted
+
+    assert texts(config["cube"], where=["params=0"]) == before
+    assert verify_cube(config["cube"]).damages == []
+    plan = Reader(config["cube"]).plan
+    assert [planned.older for planned in plan.tasks[0].cells] == [False] + [True] * (len(edits) - 1)
+
+
+@pytest.mark.parametrize("fate", ["edited", "renamed", "deleted"])
+def test_results__stay_readable_whatever_becomes_of_the_file(config, file, fate, tmp_path, monkeypatch):
+    run(config, cluster=SHARED)
+    before = texts(config["cube"])
+    if fate == "edited":
+        written(file, ROWS[2:])
+    elif fate == "renamed":
+        file.rename(tmp_path / "other.jsonl")
+    else:
+        file.unlink()
+
+    for command in (
+        ("show", config["cube"], "--task", "own"),
+        ("report", config["cube"], "--output", tmp_path / "r.html"),
+        ("trials", config["cube"]),
+        ("publish", config["cube"], tmp_path / "published.zarr"),
+    ):
+        elsewhere(monkeypatch)
+        code, _, errors = evalcube(*command, cwd=tmp_path)
+        assert code == 0, errors
+    elsewhere(monkeypatch)
+    assert texts(config["cube"]) == before
+    elsewhere(monkeypatch)
+    assert rescore_cube(config["cube"], output=tmp_path / "again.zarr").changed == 0
+
+
+def test_leaderboard__takes_the_newest_version_and_says_so(config, file):
+    run(config, cluster=SHARED)
+    written(file, ROWS[2:])
+    run(config, cluster=SHARED)
+    first, second = [str(one.cell.params.sha256)[:8] for one in Reader(config["cube"]).plan.tasks[0].cells]
+
+    parts = [Part(), Part([f"file_version={first}"]), Part([f"file_version={first},{second}"])]
+
+    boards = [leaderboard(config["cube"], part=part) for part in parts]
+    said = [[text for text in open_part(config["cube"], part).warnings if "edited" in text] for part in parts]
+
+    assert [board.rows[0].trials for board in boards] == [10, 12, 22]
+    assert [len(texts) for texts in said] == [1, 0, 0]
+    assert "12 trials of earlier ones are left out" in said[0][0]
+    assert f"file_version={first} shows them" in said[0][0]
+
+
+def test_leaderboard__shows_the_old_version_until_the_new_one_is_measured(config, file, monkeypatch):
+    run(config, cluster=SHARED)
+    written(file, ROWS[2:])
+    monkeypatch.setattr(sweep_module.Session, "run", _killed)
+    with pytest.raises(KilledError):
+        run(config, cluster=SHARED)
+
+    board = leaderboard(config["cube"])
+
+    assert board.rows[0].trials == 12
+
+
+class KilledError(Exception):
+    """Stands for a kill."""
+
+
+def _killed(_):
+    raise KilledError
+
+
+def test_run__killed_before_its_first_request_has_kept_the_questions(config, simulator, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr(sweep_module.Session, "run", _killed)
+        with pytest.raises(KilledError):
+            run(config, cluster=SHARED)
+    assert simulator_stats(simulator)["requests"] == 0
+    (key,) = Cube.open(config["cube"]).records.list("questions/")
+
+    with monkeypatch.context() as patch:  # and another one before it has kept them
+        Cube.open(config["cube"], writable=True).records.delete(key)
+        patch.setattr(sweep_module, "keep_questions", lambda *_: _killed(_))
+        with pytest.raises(KilledError):
+            run(config, cluster=SHARED)
+
+    assert requests_of(simulator, config) == len(ROWS)
+    assert list(Cube.open(config["cube"]).records.list("questions/")) == [key]
+
+
+def test_questions__go_with_the_cube_to_others_and_back(config, file, tmp_path, monkeypatch):
+    run(config, cluster=SHARED)
+    before = texts(config["cube"])
+    publish_cube(config["cube"], str(tmp_path / "out"), with_replies=True)
+    file.unlink()
+    away = tmp_path / "away"
+    away.mkdir()
+    shutil.move(tmp_path / "out", away / "out")
+    shutil.move(config["cube"], away / "own.zarr")
+    shutil.rmtree(config["cache"])
+    monkeypatch.chdir(away)
+
+    elsewhere(monkeypatch)
+    pulled = pull_cube(str(away / "out"), str(away / "pulled.zarr")).cube
+    some = pull_cube(str(away / "out"), str(away / "some.zarr"), models=["alpha"]).cube
+
+    for cube in (pulled, some):
+        elsewhere(monkeypatch)
+        assert texts(cube) == before
+    own = written(away / "rows.jsonl", ROWS[2:])
+    more = {**config, "cube": str(away / "more.zarr"), "cache": str(away / "cache")}
+    more["tasks"]["own"]["params"]["file"] = str(own)
+    run(more, cluster=SHARED)
+    own.unlink()
+    elsewhere(monkeypatch)
+    joint = merge_cubes(str(away / "joint.zarr"), [pulled, more["cube"]]).cube
+    assert len(list(Cube.open(joint).records.list("questions/"))) == 2
+    assert verify_cube(joint).damages == []
+    elsewhere(monkeypatch)
+    assert len(texts(joint)) == 12 + 10
+
+
+def test_publish__looks_for_secrets_in_the_questions(config, file, tmp_path):
+    written(file, [{**ROWS[0], "note": "key sk-" + "a1B2" * 8}, *ROWS[1:]])
+    run(config, cluster=SHARED)
+
+    with pytest.raises(SecretsError, match=r"questions of .*rows.jsonl"):
+        publish_cube(config["cube"], str(tmp_path / "out"))
+
+
+def test_verify__finds_and_heals_other_questions(config, file, monkeypatch):
+    run(config, cluster=SHARED)
+    records = Cube.open(config["cube"], writable=True).records
+    (key,) = records.list("questions/")
+    whole = records.get(key).data
+    records.put(key, whole[:-9])
+
+    (damage,) = verify_cube(config["cube"]).damages
+    assert (damage.array, damage.healed) == (key, False)
+    assert "not the data file" in str(damage)
+
+    (damage,) = verify_cube(config["cube"], heal=True).damages
+    assert damage.healed
+    assert records.get(key).data == whole
+
+    records.put(key, b"")
+    file.unlink()
+    elsewhere(monkeypatch)
+    assert "is not at hand" in str(verify_cube(config["cube"], heal=True).damages[0])
+
+
+def test_forget__for_good_takes_the_questions_too(config, file):
+    run(config, cluster=SHARED)
+    first = Reader(config["cube"]).plan.tasks[0].cells[0].cell.params.sha256
+    written(file, ROWS[2:])
+    run(config, cluster=SHARED)
+
+    forget(config["cube"], Choice(rows=["k0"]))
+    assert len(list(Cube.open(config["cube"]).records.list("questions/"))) == 2
+
+    forget(config["cube"], Choice(where=[f"file_version={first[:8]}"]), for_good=True)
+
+    (left,) = Cube.open(config["cube"]).records.list("questions/")
+    assert left != key_of(first)
+    assert texts(config["cube"]) == texts(config["cube"], where=["params=1"])
+    assert verify_cube(config["cube"]).damages == []
+
+
+def test_run__of_a_cube_of_an_earlier_version_goes_on_as_it_was(config, file, simulator, monkeypatch):
+    with (
+        monkeypatch.context() as patch
+    ):  # whose rows and options were drawn by their places, and which kept nothing
+        patch.setattr("evalcube.stages.generate.dataset.DatasetParams.redrawn", lambda params: params)
+        patch.setattr(sweep_module, "keep_questions", lambda *_: None)
+        run(config, cluster=SHARED)
+    before = texts(config["cube"])
+    with Ledger(Cube.open(config["cube"]).records) as ledger:
+        receipts = dict(ledger.newest())
+
+    assert requests_of(simulator, config) == 0
+
+    with Ledger(Cube.open(config["cube"]).records) as ledger:
+        assert ledger.newest() == receipts
+    assert len(Reader(config["cube"]).plan.tasks[0].cells) == 1
+    file.unlink()
+    elsewhere(monkeypatch)
+    assert texts(config["cube"]) == before
+
+
+def test_run__says_what_to_do_where_the_file_is_gone(config, file, tmp_path):
+    file.unlink()
+
+    code, _, errors = evalcube("run", write_config(tmp_path, config), cwd=tmp_path)
+
+    assert code == 2
+    assert "restore the file" in errors
