@@ -1,4 +1,4 @@
-"""Commands that hand a sweep to a batch system whole: submit, cancel."""
+"""Commands that hand a sweep whole to a batch system or to a Dask cluster: submit, cancel."""
 
 from __future__ import annotations
 
@@ -8,12 +8,20 @@ from typing import Annotated
 
 import typer
 
-from evalcube.flows.cli.options import CacheOption, ClusterOption, ConfigArgument, CubeOption, SshOption
+from evalcube.flows.cli.options import (
+    CacheOption,
+    ClusterOption,
+    ConfigArgument,
+    CubeOption,
+    SchedulerOption,
+    SshOption,
+)
 from evalcube.flows.cli.output import safe, show, show_json
 
 
 def submit(
     config: ConfigArgument,
+    scheduler: SchedulerOption = None,
     cluster: ClusterOption = None,
     groups: Annotated[
         list[str] | None,
@@ -44,12 +52,29 @@ def submit(
         bool, typer.Option("--dry-run", help="Print everything that would be submitted, and submit nothing.")
     ] = False,
 ) -> None:
-    """Hand a sweep to Slurm: one job per model, with its own driver and workers; resumed until it is complete."""
+    """Hand a sweep to a Dask cluster (--scheduler), where its driver goes on when this command has ended, or to Slurm.
+
+    On Slurm each model has a job with its own driver and workers, resumed until it is complete.
+    """
     from evalcube.flows.config.load import as_config
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.submit import prepare
 
     settings = as_config(load_sweep(config), cube=cube, cache=cache)
+    slurm = bool(groups or together or total or ssh or dry_run)
+    dask = prepare.dask_cluster(settings, scheduler, cluster, only_slurm=slurm)
+    if dask is not None:
+        from evalcube.flows.submit.to_dask import submit_to
+
+        begun = submit_to(dask, settings, lambda text: show(safe(text)))
+        show(safe(f"{settings.cube}: {begun}"))
+        if begun != "complete":
+            show(
+                safe(
+                    f"how it goes: evalcube status {settings.cube}; to end it: evalcube ctl {settings.cube} stop"
+                )
+            )
+        return
     if ssh is not None:
         from evalcube.flows.submit.remote import submit_there
 

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 _RATE_SECONDS = 30.0
 _SHOWN_CAUSES = 5
 _PATIENCE = 5
+_SHOWN_LINES = 5
+"""Of what a submitted sweep's driver said; --json has more."""
 
 
 def print_status(document: dict[str, Any]) -> None:
@@ -169,6 +171,14 @@ def several(documents: Mapping[str, dict[str, Any]]) -> TableSpec:
     return TableSpec(columns, rows, (f"{done:,} of {trials:,} trials done in all.",))
 
 
+def _driver_lines(driver: Mapping[str, Any] | None) -> list[str]:
+    """Where the driver of a submitted sweep is, and what it said last."""
+    if driver is None:
+        return []
+    where = f"submitted to {driver['scheduler']}; driver last on {driver['worker']}, which said:"
+    return [safe(where), *(f"  {safe(line)}" for line in driver["lines"][-_SHOWN_LINES:])]
+
+
 def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableType:
     from rich.console import Group
     from rich.table import Table
@@ -197,6 +207,7 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
     if pace is not None and len(causes) > _SHOWN_CAUSES:
         causes[_SHOWN_CAUSES:] = [f"... and {len(causes) - _SHOWN_CAUSES} causes more"]
     causes += map(safe, document["refused"])
+    causes += _driver_lines(document["driver"])
     if document["unnamed"] is not None:
         causes.append(safe(str(Unnamed(**document["unnamed"]))))
     return Group(table, *map(Text, causes), Text(_line(document, pace)))

@@ -7,7 +7,7 @@ from dataclasses import asdict
 from typing import Any
 
 from evalcube.flows.plan.engines import origins_of, read_engines
-from evalcube.flows.plan.records import read_live, read_notes, read_spent
+from evalcube.flows.plan.records import read_driver, read_live, read_notes, read_spent
 from evalcube.flows.plan.refused import refusal_lines
 from evalcube.flows.plan.store import cube_plan
 from evalcube.flows.plan.targets import SampleTargets
@@ -33,7 +33,8 @@ def cube_status(url: Address) -> dict[str, Any]:
     dict
         JSON values: totals, ``damaged`` regions, ``models`` with their counts, causes and what answered, ``running``,
         ``live``, ``refused`` (what to write in the config where an endpoint does not take a parameter),
-        ``spent``, ``unnamed`` (what the config of the last run does not name), ``notes``.
+        ``spent``, ``driver`` (of a sweep that was submitted to a Dask cluster: where it is, and its last lines),
+        ``unnamed`` (what the config of the last run does not name), ``notes``.
 
     Raises
     ------
@@ -106,6 +107,7 @@ def cube_status(url: Address) -> dict[str, Any]:
         "live": read_live(cube.records) if running else None,
         "spent": None if spent is None else asdict(spent),
         "unnamed": None if kept is None else kept.to_dict(),
+        "driver": read_driver(cube.records),
         "notes": {name: value for name, value in notes.items() if name not in ("config", "files", KEY)},
     }
 

@@ -11,7 +11,7 @@ from typing import Any
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
 
-NOTES, SPENT, LIVE = "sweep.json", "spent.json", "live.json"
+NOTES, SPENT, LIVE, DRIVER = "sweep.json", "spent.json", "live.json", "driver.json"
 """Their keys among the cube's records, beside those of ledger and lease."""
 
 _READ_BYTES = 1_000_000
@@ -70,6 +70,15 @@ def read_live(records: Space) -> dict[str, Any] | None:
     if not isinstance(waiting, dict) or not all(map(_is_pause, waiting.values())):
         return None
     return document
+
+
+def read_driver(records: Space) -> dict[str, Any] | None:
+    """Where the driver of a submitted sweep is or was, and its last lines; None if none can be read."""
+    document = read_record(records, DRIVER, _READ_BYTES)
+    if not isinstance(document, dict) or not isinstance(lines := document.get("lines"), list):
+        return None
+    named = all(isinstance(document.get(name), str) for name in ("name", "scheduler", "worker"))
+    return document if named and all(isinstance(line, str) for line in lines) else None
 
 
 def _is_pause(pause: object) -> bool:

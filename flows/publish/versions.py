@@ -11,7 +11,7 @@ from evalcube import __version__
 from evalcube.flows.errors import SweepError
 from evalcube.flows.merge.difference import diff_cubes
 from evalcube.flows.merge.inputs import ledger_digest
-from evalcube.flows.plan.records import LIVE, read_notes
+from evalcube.flows.plan.records import DRIVER, LIVE, read_notes
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.cube import Cube
@@ -25,7 +25,7 @@ from evalcube.storage.urls import ICECHUNK, RepositoryAddress, repository_addres
 if TYPE_CHECKING:
     from evalcube.storage.cube.versions.repository import Commit
 
-_TRANSIENT = (LEASE, LIVE, "damaged")
+_TRANSIENT = (LEASE, LIVE, DRIVER, "damaged")
 """Records, and folders of them, that say what goes on at the moment, or were put aside."""
 _LONGEST = 500
 

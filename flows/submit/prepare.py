@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from evalcube.deploy.clusters import ExistingScheduler
 from evalcube.deploy.clusters.base import ClusterError
 from evalcube.deploy.clusters.slurm import queue
 from evalcube.deploy.clusters.slurm.script import clock, slug
@@ -19,7 +20,7 @@ from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run.chosen_cluster import job_settings
+from evalcube.flows.run.chosen_cluster import chosen_cluster, job_settings
 from evalcube.flows.submit.chain import Chain
 from evalcube.flows.submit.job_script import job_script
 from evalcube.flows.submit.parts import Part, cut
@@ -30,6 +31,10 @@ from evalcube.storage.urls import absolute
 
 _JOBS = 12
 """Of a chain, if nothing else is said."""
+_NOWHERE = (
+    "a sweep can be submitted to a running Dask cluster or to Slurm, and none is named",
+    "Give `scheduler`, the address of one, or a `cluster` of kind scheduler or slurm; here use `evalcube run`",
+)
 _STATE_REMEDY = "Set XDG_STATE_HOME"
 
 
@@ -185,13 +190,48 @@ def _refuse_second(prepared: Prepared) -> None:
                 )
 
 
+def dask_cluster(
+    settings: SweepConfig, scheduler: str | None, cluster: str | None, *, only_slurm: bool
+) -> ExistingScheduler | None:
+    """The Dask cluster to which a sweep is submitted; None if it is Slurm.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config, whose own `cluster` counts last.
+    scheduler
+        Address of a scheduler.
+    cluster
+        Name or file of a cluster.
+    only_slurm
+        Whether something is asked for that only Slurm has.
+
+    Raises
+    ------
+    SweepError
+        If it is neither.
+    ConfigError
+        With all problems of the cluster's description.
+    """
+    if scheduler is not None and only_slurm:
+        raise SweepError(
+            "`scheduler` excludes `group`, `together`, `total`, `ssh` and `dry_run`, which are for Slurm",
+            "Give one of them",
+        )
+    if only_slurm:
+        return None
+    found = chosen_cluster(settings, cluster=cluster, scheduler=scheduler)
+    if isinstance(found, ExistingScheduler):
+        return found
+    if found is None or not isinstance(cluster_section(settings, cluster), SlurmSection):
+        raise SweepError(*_NOWHERE)
+    return None
+
+
 def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
     section = cluster_section(settings, cluster)
     if not isinstance(section, SlurmSection):
-        raise SweepError(
-            "only to a cluster of kind slurm can a sweep be submitted",
-            "Give one in the config, or as `cluster`",
-        )
+        raise SweepError(*_NOWHERE)
     return section
 
 

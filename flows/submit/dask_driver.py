@@ -1,0 +1,165 @@
+"""The driver of a sweep on a Dask worker, in a process of its own: reads an order, runs the sweep, says how it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from evalcube import EvalcubeError
+from evalcube.deploy.clusters import Certificates, ExistingScheduler
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.records import DRIVER, read_driver
+from evalcube.flows.run.events import BlockDone, Controlled, Event, Finished, Noted, Traffic
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import StorageError
+
+Tell = Callable[[Mapping[str, Any]], None]
+_LINES, _LONGEST = 200, 2000
+"""Of the log that is kept beside the cube, and characters of each."""
+_WAIT_SECONDS = 3600.0
+"""So long a driver that was begun anew waits for the one before, which may be out of the scheduler's sight only."""
+
+
+@dataclass(frozen=True)
+class DriverOrder:
+    """What a driver needs to know; names of secrets' variables, never secrets."""
+
+    name: str
+    """Of the submission, unique; also the topic on which it says how it goes."""
+    config: Mapping[str, Any]
+    """JSON values, with absolute addresses."""
+    scheduler: str
+    """Address by which the submitter reached it, for people."""
+    minimum: int
+    patience: float
+    address: str = ""
+    """Of the scheduler, as the worker reaches it."""
+    worker: str = ""
+    """Address of the worker that it is on."""
+    tls: Mapping[str, str] | None = None
+    """Files of the worker's own certificates."""
+
+
+class DriverBook:
+    """A subscriber that keeps beside the cube what the driver says, for whoever reads the cube.
+
+    Parameters
+    ----------
+    order
+        Of the driver.
+    lines
+        What the drivers before it said.
+    tell
+        Passes a message on to the submitter, who may listen no more.
+    """
+
+    def __init__(self, order: DriverOrder, lines: list[str], tell: Tell) -> None:
+        self._order = order
+        self._tell = tell
+        self._lines = lines
+        self._asks = False
+        self._cube: Cube | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        if isinstance(event, (Traffic, BlockDone)) and not self._asks:
+            # Whatever is checked before the first request was: the submitter need not wait any longer.
+            self._asks = True
+            self._tell({"asks": True})
+        elif isinstance(event, Noted):
+            self.say(event.message)
+            self._tell({"said": event.message})
+        elif isinstance(event, Controlled):
+            self.say(f"{event.command} by {event.by}: {event.message}")
+        elif isinstance(event, Finished):
+            self.say(f"ended: {event.reason}")
+
+    def say(self, text: str) -> None:
+        """Add a line, and keep the last ones."""
+        line = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {self._order.worker}: {text}"
+        self._lines = [*self._lines, line[:_LONGEST]][-_LINES:]
+        document = {
+            "name": self._order.name,
+            "scheduler": self._order.scheduler,
+            "worker": self._order.worker,
+            "lines": self._lines,
+        }
+        # Nobody's loss if it cannot be written: the sweep goes on.
+        with suppress(OSError, StorageError):
+            if self._cube is None:
+                self._cube = Cube.open(str(self._order.config["cube"]))
+            self._cube.records.put(DRIVER, json.dumps(document).encode(), durable=False)
+
+
+def drive(order: DriverOrder, tell: Tell = lambda _: None) -> dict[str, str]:
+    """Run a sweep to its end; what came of it. Goes on where the same submission's driver was lost with its worker.
+
+    Parameters
+    ----------
+    order
+        The sweep, and how the cluster is to be used.
+    tell
+        As of `DriverBook`.
+    """
+    before = _said_before(order)
+    book = DriverBook(order, before or [], tell)
+    tls = None if order.tls is None else Certificates(**order.tls)
+    cluster = ExistingScheduler(order.address, patience=order.patience, minimum=order.minimum, tls=tls)
+    try:
+        if before is not None:
+            book.say("the driver goes on here, as the one before was lost")
+        summary = run(
+            from_mapping(order.config),
+            cluster=cluster,
+            subscribers=[book],
+            wait=0.0 if before is None else _WAIT_SECONDS,
+            progress=False,
+        )
+    except EvalcubeError as error:
+        book.say(f"failed: {error}")
+        return {"failed": str(error)}
+    return {"done": summary.reason}
+
+
+def _said_before(order: DriverOrder) -> list[str] | None:
+    """What the same submission's driver said on a worker that was lost; None if this is the first one."""
+    cube = str(order.config["cube"])
+    if not Cube.exists(cube):
+        return None
+    found = read_driver(Cube.open(cube).records)
+    return found["lines"] if found is not None and found["name"] == order.name else None
+
+
+def _end_with_input() -> None:
+    """Stop in good order when the worker is gone: Dask begins the task again elsewhere."""
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main() -> None:
+    """Read an order from standard input, and run it; standard output has a JSON object on each line."""
+    order = DriverOrder(**json.loads(sys.stdin.readline()))
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    # Nothing else is written there, whatever a plugin prints.
+    output = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+
+    def tell(message: Mapping[str, Any]) -> None:
+        with suppress(OSError, ValueError):  # the task may be gone
+            output.write(json.dumps(message) + "\n")
+            output.flush()
+
+    tell(drive(order, tell))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,152 @@
+"""Hands a sweep to a running Dask cluster: its driver becomes a task there, and whoever submitted it may leave."""
+
+from __future__ import annotations
+
+import inspect
+import secrets
+import threading
+import time
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from distributed import Client, Future, fire_and_forget
+
+from evalcube.deploy.clusters import ExistingScheduler
+from evalcube.deploy.clusters.asking import Question, ask_each, serving
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.store import existing_store
+from evalcube.flows.submit import dask_task
+from evalcube.flows.submit.dask_driver import DriverOrder
+from evalcube.storage.urls import absolute
+
+_FIRST_SECONDS = 120.0
+"""So long the driver's first answer is waited for: workers import evalcube, and prove that they can take part."""
+_LOOK_SECONDS = 0.1
+_RETRIES = 3
+"""Of a driver whose process was killed while its worker lives."""
+_DRIVE = "exec(source, place := {'__name__': 'evalcube_driver'}) or place['drive'](order)"
+_VERSION = (
+    "__import__('importlib.util').util.find_spec('evalcube') and "
+    "__import__('importlib.metadata').metadata.version('evalcube')"
+)
+_Say = Callable[[str], None]
+
+
+def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> str:
+    """Have a cluster run a sweep, and wait until it asks its first request; what came of it, for people.
+
+    Parameters
+    ----------
+    cluster
+        The cluster.
+    settings
+        The sweep's config.
+    say
+        Called with what the driver says meanwhile.
+
+    Raises
+    ------
+    SweepError
+        If the sweep cannot run as configured, the workers lack evalcube, or the driver refuses it.
+    StorageError
+        If the cube belongs to another config.
+    ClusterError
+        If the cluster cannot be reached.
+    """
+    plan = build_plan(settings)
+    existing_store(plan, settings.cube)  # what contradicts the config is said now; the driver makes one
+    order = DriverOrder(
+        f"evalcube-driver-{secrets.token_hex(6)}",
+        _config(settings, plan.files),
+        cluster.address,
+        cluster.minimum,
+        cluster.patience,
+    )
+    with ExitStack() as stack:
+        client = stack.enter_context(cluster.connect()).client
+        _check_workers(client)
+        heard = _Heard(say)
+        client.subscribe_topic(order.name, heard)
+        stack.callback(client.unsubscribe_topic, order.name)
+        # Under a key of its own: the same config may be submitted again, to go on with what is left.
+        what = {"source": inspect.getsource(dask_task), "order": asdict(order)}
+        future = client.submit(eval, _DRIVE, what, key=order.name, pure=False, retries=_RETRIES)
+        # From now on the scheduler keeps the task though nobody waits for it; it runs again if its worker is lost.
+        fire_and_forget(future)
+        return _first_answer(future, heard)
+
+
+class _Heard:
+    """What the driver said so far."""
+
+    def __init__(self, say: _Say) -> None:
+        self._say = say
+        self.asks = threading.Event()
+
+    def __call__(self, event: tuple[float, Mapping[str, Any]]) -> None:
+        message = event[1]
+        if message.get("asks"):
+            self.asks.set()
+        elif "said" in message:
+            self._say(str(message["said"]))
+
+
+def _first_answer(future: Future[Any], heard: _Heard) -> str:
+    deadline = time.monotonic() + _FIRST_SECONDS
+    while time.monotonic() < deadline and not future.done() and not heard.asks.wait(_LOOK_SECONDS):
+        pass
+    if not future.done():
+        return (
+            "asking"
+            if heard.asks.is_set()
+            else f"not begun after {_FIRST_SECONDS:g} s: the cluster has other work"
+        )
+    if future.status != "finished":
+        raise SweepError(f"the driver ended by a defect: {future.exception()!r}", "Look at the worker's log")
+    answer: dict[str, Any] = future.result()
+    if "failed" in answer:
+        raise SweepError(str(answer["failed"]))
+    return str(answer["done"])
+
+
+def _check_workers(client: Client) -> None:
+    """Refuse a cluster where a worker could not be the driver: it may be begun again on any of them."""
+    ours = version("evalcube")
+    there = Question(client, serving(client)).answer()
+    if not there:
+        raise SweepError("the cluster has no worker", "Start some, then submit again")
+    found = Question(client, ask_each(client, eval, _VERSION, workers=list(there))).answer()
+    for address in there:
+        if (theirs := found.get(address)) != ours:
+            has = f"has evalcube {theirs}" if theirs else "has no evalcube, or does not answer"
+            raise SweepError(
+                f"worker {address} {has}, and here is {ours}: the driver may have to run on any worker",
+                f"Install evalcube=={ours} there; or use `evalcube run --scheduler`, which brings its code and stays",
+            )
+
+
+def _config(settings: SweepConfig, files: Mapping[str, str]) -> dict[str, Any]:
+    """The config as it holds in any directory; it names secrets' variables only."""
+    moved = {path: str(Path(path).absolute()) for path in files.values()}
+    plain = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
+    fields: dict[str, Any] = _with_paths(plain, moved)
+    return fields | {
+        "name": settings.name,
+        "cube": absolute(settings.cube),
+        "cache": absolute(settings.cache),
+    }
+
+
+def _with_paths(value: Any, moved: Mapping[str, str]) -> Any:  # noqa: ANN401 - any JSON value
+    """A document whose paths of data files do not depend on the directory."""
+    if isinstance(value, dict):
+        return {name: _with_paths(item, moved) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_with_paths(item, moved) for item in value]
+    return moved.get(value, value) if isinstance(value, str) else value
