@@ -199,7 +199,8 @@ def test_submit__without_slurm_says_so(tmp_path, simulator, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     refused(own_process("submit", config, cwd=tmp_path), "`sbatch` is not on this machine")
     refused(
-        own_process("submit", config, "--cluster", "local", cwd=tmp_path), "only to a cluster of kind slurm"
+        own_process("submit", config, "--cluster", "local", cwd=tmp_path),
+        "to a running Dask cluster or to Slurm",
     )
     refused(
         own_process("submit", config, "--total", "5 weeks", cwd=tmp_path), "--total: '5 weeks' is no time"
