@@ -31,7 +31,7 @@ from evalcube.stages.analyze.labelled.counters import (
 )
 from evalcube.stages.analyze.labelled.duplicates import unmarked_tasks
 from evalcube.stages.analyze.labelled.other_points import other_points
-from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
+from evalcube.stages.analyze.labelled.results import BEHIND, Estimate, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.labelled.scores import (
     VERSIONS,
     How,
@@ -158,6 +158,7 @@ class _Scored:
     """Shape (model, 3): mean rank, lower and upper."""
     asked: Any
     """Shape (model,): whether anything of it is planned or measured."""
+    behind: NDArray[np.bool_]
     others: Sequence[str]
     """By model, how the points that it was asked differ from those of most."""
     cells_present: Any
@@ -185,13 +186,14 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     present = np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64))
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
     others = other_points(planned & member.any(axis=0), names(ds, "task"))
-    unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others], dtype=bool)
+    behind = _behind(cells, labels)
+    unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others], dtype=bool) | behind
     tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
-    size = float(np.where(sizes > 0, sizes, np.inf).min(initial=np.inf))
+    size = float(np.where(sizes > 0, sizes, np.inf)[~behind].min(initial=np.inf))
     scores = posterior(ds, how, grouped, member, tokens) if how.version == "auto" else None
     lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
     if scores is None:
@@ -222,6 +224,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         correct_by_token=_by_token(accuracy, every, labels),
         guesser=guesser,
         ranks=_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how),
+        behind=behind,
         others=others,
         asked=planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool),
         cells_present=present,
@@ -249,6 +252,18 @@ def _by_token(accuracy: Bounds, every: Floats, labels: list[str]) -> Bounds:
         tokens = _known(tasks.sum(axis=1) / there.sum(axis=1))
     value, lower, upper = (1000.0 * part / tokens for part in accuracy)
     return value, lower, upper
+
+
+def _behind(cells: Floats, labels: Sequence[str]) -> NDArray[np.bool_]:
+    """Which evaluations have far less of their planned trials than the furthest one, shape (model,)."""
+    parts = [
+        column(cells, name, labels).sum(axis=(1, 2))
+        for name in ("trials", "transport", "missing")
+        if name in labels
+    ]
+    planned = np.sum(parts, axis=0)
+    done = np.where(planned > 0, parts[0], 0.0) / np.where(planned > 0, planned, 1.0)
+    return np.asarray(done < BEHIND * done.max(initial=0.0))
 
 
 def _planned(ds: xr.Dataset, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
@@ -341,6 +356,7 @@ def _row(labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Ro
         rank_interval=_estimate(scored.ranks[index]),
         revision=labels["revision"][index],
         others=scored.others[index],
+        behind=bool(scored.behind[index]),
     )
 
 

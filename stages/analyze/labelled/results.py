@@ -17,6 +17,9 @@ SCHEMA_VERSION = 3
 LACKING = 0.01
 """Share of planned trials without a result above which an evaluation is not shown like a finished one."""
 
+BEHIND = 0.5
+"""An evaluation that has less than this share of what the furthest one has done is taken for begun, not measured."""
+
 CUT = 0.01
 """Share of truncated trials above which no table leaves them out, and a warning names them."""
 
@@ -113,6 +116,8 @@ class Row:
     """What tells the model from others that answer to the same name."""
     others: str = ""
     """How the points that it was asked differ from those that most evaluations were, in words; it has no rank then."""
+    behind: bool = False
+    """True if it is far behind the others, by `BEHIND`: it has no rank then, and what leads does not go by it."""
 
     @property
     def incomplete(self) -> bool:
@@ -130,9 +135,14 @@ class Row:
         return self.incomplete or self.planned - self.trials > LACKING * self.planned
 
     @property
+    def unranked(self) -> bool:
+        """True if it has no place among the others: incomplete, asked other points, or far behind."""
+        return self.incomplete or bool(self.others) or self.behind
+
+    @property
     def marked(self) -> bool:
         """True if its figures are not to be taken for those of a finished evaluation that was asked what most were."""
-        return self.partial or bool(self.others)
+        return self.partial or self.unranked
 
 
 @dataclass(frozen=True)
@@ -311,6 +321,7 @@ def _notes(board: Leaderboard) -> list[str]:
             "on other questions than complete rows do, are not comparable with them, and are not ranked."
         )
     notes += _others(board)
+    notes += _begun(board)
     notes += _parts(board)
     missing = sum(row.missing for row in board.rows)
     if missing:
@@ -342,10 +353,24 @@ def _others(board: Leaderboard) -> list[str]:
     return [f"{told} Rank a part that all were asked, such as one task, with `where`."]
 
 
+def _begun(board: Leaderboard) -> list[str]:
+    """Which evaluations are far behind the others."""
+    found = [(row, label) for row, label in _labelled(board) if row.behind and not row.incomplete]
+    if not found:
+        return []
+    named = "; ".join(f"{label} has {row.trials:,} of {row.planned:,}" for row, label in found[:_NAMED])
+    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
+    return [f"Begun (*), far behind the others by trials that were planned, and not ranked: {named}{more}."]
+
+
 def _parts(board: Leaderboard) -> list[str]:
     """What share of their trials evaluations have that have some of every point only."""
     partial = sorted(
-        ((row, label) for row, label in _labelled(board) if row.partial and not row.incomplete),
+        (
+            (row, label)
+            for row, label in _labelled(board)
+            if row.partial and not row.incomplete and not row.behind
+        ),
         key=lambda named: named[0].trials / named[0].planned,
     )
     if not partial:

@@ -64,14 +64,12 @@ def by_lead(board: Leaderboard) -> Leaderboard:
         value = board.leading(row).value
         absent = math.isnan(value)
         accuracy = 0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value
-        unranked = row.incomplete or bool(row.others)
+        unranked = row.unranked
         names = row.model_name, row.template, row.sampler, row.eval_id
         return (absent, unranked, 0.0 if absent else -value, accuracy, *names)
 
     rows = [
-        row
-        if math.isnan(board.leading(row).value) or row.incomplete or row.others
-        else replace(row, rank=place)
+        row if math.isnan(board.leading(row).value) or row.unranked else replace(row, rank=place)
         for place, row in enumerate(sorted(board.rows, key=key), start=1)
     ]
     return replace(board, rows=tuple(rows))
@@ -123,7 +121,7 @@ def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
         def key(row: Row) -> tuple[bool, bool, float]:
             value = by.value(row)
             absent = math.isnan(value)
-            unranked = row.incomplete or bool(row.others)
+            unranked = row.unranked
             return (absent, unranked, 0.0 if absent else -value if by.falling else value)
 
         rows = sorted(board.rows, key=key)

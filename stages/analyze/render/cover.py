@@ -104,7 +104,8 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         middle = 100 * float(np.median(halves))
         found.append(f"The {level} of {board.mode} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
-        each = "Where it was measured, each" if any(row.incomplete for row in board.rows) else "Each"
+        some = any(row.incomplete or row.behind for row in board.rows)
+        each = "Of what is ranked, each" if some else "Each"
         size = number(board.size)
         trials = (
             f"trials worth at least {size} independent ones" if board.worth else f"at least {size} trials"

@@ -315,6 +315,8 @@ def _marks(board: Leaderboard) -> list[str]:
         )
     if any(row.others for row in board.rows):
         found.append("Without a rank: it was asked other questions than most.")
+    if any(row.behind and not row.incomplete for row in board.rows):
+        found.append("Without a rank: it has far fewer of its planned trials than the others.")
     if any(row.rank is not None and row.partial for row in board.rows):
         found.append("With a rank: planned trials are missing, and its place may change.")
     return found

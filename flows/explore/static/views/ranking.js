@@ -167,7 +167,7 @@
   });
 
   /** What a chart says below itself of evaluations without a rank; null if it shows none. */
-  const unrankedNote = rows => (rows.some(row => row.rank === null) ? "Grey with a *: without a rank, as it was asked other questions or not all of them. Its value cannot be compared with the others." : null);
+  const unrankedNote = rows => (rows.some(row => row.rank === null) ? "Grey with a *: without a rank, as it was asked other questions, or not all of them yet. Its value cannot be compared with the others." : null);
 
   const SPENDS = { cost_per_1000: ["USD for 1000 trials", format.money], tokens_per_trial: ["completion tokens for each trial", value => format.number(value, 0)], latency: ["seconds of a reply", format.seconds] };
 

@@ -361,7 +361,9 @@ def test_leaderboard__an_evaluation_with_three_of_a_hundred_trials_is_marked_and
     board = leaderboard(partly(0.03), draws=20)
 
     part = row(board, "part")
-    assert (part.partial, part.incomplete, part.rank is None) == (True, False, False)
+    half = row(leaderboard(partly(0.6), draws=20), "part")
+    assert (part.partial, part.incomplete, part.rank is None) == (True, False, True)
+    assert (half.partial, half.incomplete, half.rank is None) == (True, False, False)
     assert f"part has {part.trials:,} of {part.planned:,}" in " ".join(board.notes)
     assert not row(board, "full").partial
     assert not row(leaderboard(partly(0.995), draws=20), "part").partial

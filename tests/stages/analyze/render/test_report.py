@@ -311,7 +311,7 @@ def test_render_report__a_star_means_on_each_board_what_its_footnote_says(gaps):
     partly = "".join(Page(render_report(ds, half, facts={})).text)
 
     assert (unranked in "".join(Page(gaps).text), unranked in partly, ranked in partly) == (True, False, True)
-    assert "Where it was measured, each task has at least" in "".join(Page(gaps).text)
+    assert "Of what is ranked, each task has at least" in "".join(Page(gaps).text)
     assert "Each task has at least" in partly
 
 

@@ -1,0 +1,25 @@
+"""Who is ranked, and what the board leads with, where an evaluation has only begun."""
+
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.reply.status import COUNTERS
+from tests.stages.analyze.synthetic import Profile, dataset
+
+
+def test_leaderboard__an_abandoned_attempt_neither_ranks_nor_takes_the_score_from_the_others():
+    ds = dataset(
+        [Profile("whole", ability=4), Profile("also", ability=3), Profile("tried", ability=9)], trials=64
+    )
+    counters = ds["counters"].values.copy()
+    few = dataset([Profile("tried", ability=9)], trials=2)["counters"].values[0]
+    few[..., COUNTERS.index("missing")] += counters[2, ..., 0] - few[..., 0]
+    counters[2] = few
+    begun = ds.assign(counters=(ds["counters"].dims, counters))
+    every = ds.assign(counters=(ds["counters"].dims, counters[[2, 2, 2]]))
+
+    board = leaderboard(begun, draws=20)
+    alone = leaderboard(ds.isel(model=[0, 1]), draws=20)
+
+    assert board.lead == alone.lead == "score"
+    assert [(row.model_name, row.rank) for row in board.rows] == [("whole", 1), ("also", 2), ("tried", None)]
+    assert any(note.startswith("Begun (*)") and "tried has" in note for note in board.notes)
+    assert all(row.rank is not None for row in leaderboard(every, draws=20).rows)
