@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 import re
 from collections.abc import Mapping, Sequence
@@ -27,6 +28,12 @@ _MOST_REPLICAS = 256
 MISSING = "\0missing"
 """Stands for an endpoint that is not there; no config can hold it."""
 
+_TOKEN_PARAMS = (
+    *("max_tokens", "max_completion_tokens", "max_new_tokens", "min_tokens", "truncate_prompt_tokens"),
+    *("stop_token_ids", "skip_special_tokens", "add_special_tokens", "budget_tokens"),
+)
+"""Parameters whose names, misspelt, look like those of secrets."""
+_NEAR = 0.85
 _RESERVED_PARAMS = {
     "model": "it comes from the model's own entry",
     "messages": "they come from the template",
@@ -322,6 +329,8 @@ def sampler_param(value: str) -> str:
             f"{value!r} cannot be a sampler's parameter: {_RESERVED_PARAMS[value]}", "Remove it", told=True
         )
     if (word := secret_word(value)) is not None:
+        if near := difflib.get_close_matches(value.lower(), _TOKEN_PARAMS, n=1, cutoff=_NEAR):
+            raise refusal(f"unknown parameter {value!r}", f"Did you mean {near[0]!r}?", secret=True)
         raise refusal(f"a parameter with {word!r} in its name carries a secret", KEY_REMEDY, secret=True)
     return value
 

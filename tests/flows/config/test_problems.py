@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config.load import parse_config
+from evalcube.flows.config.values import sampler_param
 from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import problems, text
 
@@ -395,3 +397,20 @@ def test_samplers__may_be_left_out_and_hold_what_other_servers_know() -> None:
     assert parse_config(text(samplers="")).samplers == {"default": {}}
     odd = parse_config(text(samplers="odd: {xtc_threshold: 0.1, min_tokens: 3, my_own: true}"))
     assert odd.samplers["odd"] == {"xtc_threshold": 0.1, "min_tokens": 3, "my_own": True}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("max_token", "unknown parameter 'max_token'. Did you mean 'max_tokens'?"),
+        ("max_completion_token", "Did you mean 'max_completion_tokens'?"),
+        ("min_token", "Did you mean 'min_tokens'?"),
+        ("auth_token", "a parameter with 'token' in its name carries a secret"),
+        ("api_key", "carries a secret"),
+    ],
+)
+def test_sampler_param__a_typo_is_no_secret(name, said):
+    with pytest.raises(PydanticCustomError) as caught:
+        sampler_param(name)
+
+    assert said in f"{caught.value.context['rule']}. {caught.value.context['remedy']}"
