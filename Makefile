@@ -12,10 +12,10 @@ TEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test integration localstack coverage check bench chaos docs lock clean
+.PHONY: help demo quick test integration lowest localstack coverage check bench chaos docs lock clean
 .NOTPARALLEL:
 
-quick integration: JOBS ?= 2
+quick integration lowest: JOBS ?= 2
 # Many of these wait for processes a fifth of the time: three at once keep two cores busy.
 test coverage: JOBS ?= 3
 
@@ -35,6 +35,14 @@ test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTES
 
 integration: $(VENV)/.model ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
+
+# With what warns in old versions let be: it is told of what is pinned.
+lowest: $(VENV)/.installed ## run the unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
+	$(BIN)/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --quiet --output-file $(VENV)/lowest.txt
+	"$(PYTHON)" -m venv --clear $(VENV)/lowest
+	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
+	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python --no-deps --no-build-isolation -e .
+	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default $(PYTEST_ARGS)
 
 localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
 
