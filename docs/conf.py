@@ -10,9 +10,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
-sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parent)]
-
-import reference  # noqa: E402 - beside this file
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
 project = "evalcube"
 copyright = "the evalcube developers"
@@ -42,28 +40,19 @@ python_maximum_signature_line_length = 100
 suppress_warnings = ["ref.python"]
 """A dataclass field may have the name of a public function: links then go to neither."""
 
-_GENERATED = {
-    "config": reference.config_keys,
-    "tasks": reference.task_params,
-    "cli": reference.commands,
-}
-"""Pages that the program completes."""
-
 REPOSITORY = "https://github.com/evalcube/evalcube/blob/main/"
 
 _ENTRY = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
 
 
 def _complete(_app: Sphinx, page: str, source: list[str]) -> None:
-    """Complete a page: the menu after ``index.md``, what the program says of itself below a page of the reference."""
+    """Complete a page: the menu after ``index.md``, docstrings below the names of ``api.md``."""
     # What lies outside of this folder is no page of the site.
     source[0] = source[0].replace("](../", f"]({REPOSITORY}")
     if page == "index":
         source[0] += _menu(source[0])
     elif page == "api":
         source[0] = _with_docstrings(source[0])
-    elif page in _GENERATED:
-        source[0] += f"\n{_GENERATED[page]()}"
 
 
 def _menu(index: str) -> str:

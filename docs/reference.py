@@ -1,13 +1,14 @@
-"""Writes what a page of the reference says from the program itself: keys of a config, params of tasks, commands.
+"""Writes into pages what the program itself says: keys of a config, params of tasks, commands, sizes of suites.
 
-`docs/conf.py` puts it below the page's own words. A key, param, option or command without a description has no place
-there, and ends the build.
+``python docs/reference.py`` writes it between the marks of each page, and a test compares it with what stands there. A
+key, param, option or command without a description has no place there, and ends it.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
 
@@ -20,6 +21,8 @@ from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.section import Section, forms, sections_below
+from evalcube.flows.config.suites import load_suite, suite_names
+from evalcube.flows.plan.build import build_plan
 from evalcube.stages.generate import TASKS
 
 _PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
@@ -217,7 +220,7 @@ def _command(path: str, command: Any) -> Iterator[str]:
     rows = [_row(path, parameter) for parameter in (*arguments, *options)]
     table = "\n".join(["| | default | meaning |", "|---|---|---|", *rows])
     words = "\n\n".join(" ".join(part.split()) for part in command.help.replace("\b", "").split("\n\n"))
-    yield f"### {path}\n\n{words}\n\n```text\n{usage}\n```\n\n{table if rows else ''}"
+    yield f"### {path}\n\n{words}\n\n`{usage}`\n\n{table if rows else ''}"
 
 
 def _argument(parameter: Any) -> str:
@@ -242,3 +245,47 @@ def _row(path: str, parameter: Any) -> str:
     default = parameter.default
     plain = isinstance(default, (str, int, float)) and not isinstance(default, bool) and default != ""
     return f"| {_cell(shown)} | {f'`{default}`' if plain else ''} | {_cell(parameter.help)} |"
+
+
+# Suites
+
+
+def suite_sizes() -> str:
+    """How many points each suite has, and how many its corners have."""
+    rows = [
+        "| suite | tasks | points | per task and tier | with `density: corner` |",
+        "|---|---|---|---|---|",
+    ]
+    for name in sorted(suite_names(), reverse=True):
+        config = load_suite(name, ["sim:"])
+        plan = build_plan(config)
+        corners = build_plan(config.model_copy(update={"density": "corner"}))
+        sizes = sorted({sum(row) for tier in plan.in_tier.tolist() for row in tier})
+        each = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
+        rows.append(f"| `{name}` | {len(plan.tasks)} | {plan.cells} | {each} | {corners.cells} |")
+    return "\n".join(rows)
+
+
+# Pages
+
+WRITTEN: Mapping[str, Callable[[], str]] = {
+    "keys": config_keys,
+    "params": task_params,
+    "commands": commands,
+    "suites": suite_sizes,
+}
+"""What may stand between marks."""
+
+_MARKED = re.compile(r"(<!-- docs/reference.py writes (\w+) -->\n).*?(<!-- to here -->)", re.DOTALL)
+
+
+def filled(text: str) -> str:
+    """A page with what the program says now between its marks."""
+    return _MARKED.sub(lambda mark: f"{mark[1]}\n{WRITTEN[mark[2]]().rstrip()}\n\n{mark[3]}", text)
+
+
+if __name__ == "__main__":
+    for page in sorted(Path(__file__).parent.glob("*.md")):
+        before = page.read_text("utf-8")
+        if (after := filled(before)) != before:
+            page.write_text(after, "utf-8")

@@ -62,7 +62,7 @@ def test_commands__has_every_command_with_its_options():
         text.splitlines()
     )
     assert "| `--workers NUMBER` |  | Local worker processes" in text
-    assert "\nevalcube compare [OPTIONS] CUBE [MODELS...]\n" in text
+    assert "\n`evalcube compare [OPTIONS] CUBE [MODELS...]`\n" in text
     assert "| 130 | stopped by Ctrl-C" in text
 
 
@@ -76,3 +76,11 @@ def test_commands__without_a_help_text_are_refused():
     app.command()(command)
     with pytest.raises(reference.UndescribedError, match="--option VALUE` has no help text"):
         list(reference._command("evalcube command", typer.main.get_command(app)))
+
+
+@pytest.mark.parametrize("page", ["config", "tasks", "cli", "suites"])
+def test_filled__pages_say_what_the_program_does(page):
+    text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
+
+    assert len(text.splitlines()) > 30
+    assert reference.filled(text) == text, "run: python docs/reference.py"
