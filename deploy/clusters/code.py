@@ -35,7 +35,9 @@ class Choice(NamedTuple):
 
     def __str__(self) -> str:
         """Whom it chooses, in words."""
-        return f"with the resource {self.resource}" if self.resource else f"named {' or '.join(self.names)}"
+        named = f"named {' or '.join(self.names)}" if self.names else ""
+        having = f"with the resource {self.resource}" if self.resource else ""
+        return " ".join(filter(None, (named, having)))
 
 
 EVERYBODY = Choice()

@@ -113,7 +113,7 @@ class LocalProcesses(_OnThisMachine):
     """Whether Dask's dashboard is served, on a free local port."""
 
     def _prepare(self) -> None:
-        # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. It ignores that one itself,
+        # multiprocessing starts its tracker with the first process, and unblocks SIGINT then. The tracker ignores that,
         # and would die of a terminal that is closed.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGHUP})
         try:

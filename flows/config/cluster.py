@@ -82,18 +82,21 @@ class TlsSection(Section):
     key: Line = Field(description="PEM file of its private key.")
 
 
-class WorkersWith(Section):
-    """What the workers of a Dask cluster have that a run uses."""
+class ChosenWorkers(Section):
+    """Which workers of a Dask cluster a run uses; those of whom all holds that is given."""
 
-    resource: Line = Field(
-        description="Name of a Dask resource: of workers that were started with --resources NAME=1."
+    names: tuple[Line, ...] = Field((), description="Their names or addresses.")
+    resource: Line | None = Field(
+        None, description="Name of a Dask resource: of workers that were started with --resources NAME=1."
     )
 
 
 def _workers(value: object) -> object:
     if isinstance(value, str):
-        return (value,)
-    if isinstance(value, (list, tuple, Mapping, WorkersWith)) and value:
+        return {"names": [value]}
+    if isinstance(value, (list, tuple)) and value:
+        return {"names": value}
+    if isinstance(value, (Mapping, ChosenWorkers)) and value:
         return value
     raise values.refusal(
         "must be names of workers, or a mapping with a resource", "Write [node1, node2] or {resource: eval}"
@@ -111,8 +114,8 @@ class SchedulerSection(Section):
     patience: Seconds = Field(
         60.0, description="How long a run waits without any worker before it gives up, such as 20m."
     )
-    workers: Annotated[tuple[Line, ...] | WorkersWith | None, BeforeValidator(_workers)] = Field(
-        None,
+    workers: Annotated[ChosenWorkers, BeforeValidator(_workers)] = Field(
+        ChosenWorkers(),
         description="Which of its workers are used: names or addresses, or {resource: NAME}; default: all.",
     )
     priority: Whole = Field(

@@ -18,7 +18,6 @@ from evalcube.flows.config.cluster import (
     SchedulerSection,
     SlurmSection,
     SshSection,
-    WorkersWith,
 )
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.sites import cluster_section
@@ -108,9 +107,7 @@ def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: AR
 def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
     tls = None if section.tls is None else Certificates(**section.tls.model_dump())
     timeout = min(ExistingScheduler.timeout, section.patience)
-    named = section.workers if isinstance(section.workers, tuple) else ()
-    resource = section.workers.resource if isinstance(section.workers, WorkersWith) else ""
-    choice = Choice(named, resource, section.priority)
+    choice = Choice(section.workers.names, section.workers.resource or "", section.priority)
     return ExistingScheduler(section.address, timeout, section.patience, section.minimum, tls, choice)
 
 

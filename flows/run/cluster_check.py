@@ -15,13 +15,16 @@ from typing import Any
 
 from distributed import Worker, WorkerPlugin
 
+from evalcube import EvalcubeError
 from evalcube.deploy.clusters import Cluster, ClusterError, Connection, LocalProcesses
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.deploy.clusters.carried import owner_here
 from evalcube.deploy.clusters.code import State
 from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.run.chosen_cluster import chosen_cluster
-from evalcube.flows.run.proof import missing_key
+from evalcube.flows.run.proof import missing_key, unmade
 from evalcube.flows.run.reach import unreached
 from evalcube.flows.run.servers import SIMULATED, is_managed, keyed
 from evalcube.flows.run.waiting import wait_for_workers
@@ -33,9 +36,10 @@ from evalcube.storage.errors import StorageError, guarded
 from evalcube.storage.reach import Token
 from evalcube.storage.urls import absolute
 
-CHECKS = ("versions", "cube", "cache", "puts", "keys", "endpoints")
-"""What is asked of each worker: its packages, whether it reaches the sweep's places, whether of several that put one
-object only if it is absent one succeeds, whether it has the models' keys, and whether it reaches their addresses."""
+CHECKS = ("versions", "cube", "cache", "tasks", "puts", "keys", "endpoints")
+"""What is asked of each worker: its packages, whether it reaches the sweep's places, whether it can make its questions,
+with their data files and plugins, whether of several that put one object only if it is absent one succeeds, whether it
+has the models' keys, and whether it reaches their addresses."""
 
 _READY_SECONDS = 90.0
 _ANSWER_SECONDS = 60.0
@@ -126,12 +130,31 @@ def _put_token(draft: Space, secret: str) -> None:
     draft.put("token", secret.encode())
 
 
+@dataclass(frozen=True)
+class _Questions:
+    """What a sweep asks, as its workers get it."""
+
+    spec: Mapping[str, Any]
+    trials: int
+    repeats: int
+
+    def problem(self) -> str:
+        """Runs on a worker: why it cannot make the questions, such as for want of a data file."""
+        try:
+            return unmade(Plan.from_spec(self.spec, self.trials, self.repeats))
+        except EvalcubeError as error:
+            return str(error)
+
+
 class CheckPlugin(WorkerPlugin):
     """Has every worker look at itself once; what it found is asked for afterwards."""
 
-    def __init__(self, name: str, place: _Place, cache: Token, endpoints: Sequence[Endpoint]) -> None:
+    def __init__(
+        self, name: str, place: _Place, cache: Token, endpoints: Sequence[Endpoint], questions: _Questions
+    ) -> None:
         self.name = name
         self._place, self._cache, self._endpoints = place, cache, tuple(endpoints)
+        self._questions = questions
         self.report: dict[str, Any] | None = None
 
     def check(self, worker: Worker) -> str:
@@ -140,6 +163,7 @@ class CheckPlugin(WorkerPlugin):
         problems = {
             "cube": self._place.problem(),
             "cache": self._cache.answer(who),
+            "tasks": self._questions.problem(),
             "keys": missing_key(self._endpoints),
             "endpoints": "; ".join(filter(None, map(unreached, self._endpoints))),
         }
@@ -211,6 +235,8 @@ def check_cluster(
     open_cache(cache).close()
     token = Token("cache", cache, f"check-{number}", secrets.token_hex(16))
     endpoints = [endpoint for model in settings.models for endpoint in _endpoints(model)]
+    plan = build_plan(settings)
+    questions = _Questions(plan.spec(), plan.trials, plan.repeats)
     with ExitStack() as stack:
         stack.callback(place.remove)
         place.make()
@@ -221,7 +247,7 @@ def check_cluster(
         wait_for_workers(chosen, connection, None, note)
         name = f"evalcube-check-{number}"
         stack.callback(connection.code.remove, name)
-        plugin = CheckPlugin(name, place, token, endpoints)
+        plugin = CheckPlugin(name, place, token, endpoints, questions)
         _install(connection, plugin, settings.name)
         return _collect(connection, name, answered)
 

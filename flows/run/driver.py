@@ -186,8 +186,12 @@ class Driver:
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()
             self._workers.poll()
-            if self.stopped and (not self._workers.any or self._workers.behind_others):
-                return  # what was answered is in the cache, and the next run finds it there
+            if self.stopped and not self._workers.any:
+                return
+            if self.stopped and self._workers.behind_others:
+                # What was answered is in the cache, and the next run finds it there.
+                self._emit(Noted("what waits behind others' tasks is left to the next run"))
+                return
             self._take_arrived()
             self._ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()

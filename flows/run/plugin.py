@@ -16,6 +16,7 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.carried import owner_here
 from evalcube.flows.run.events import Slowed, as_message, process_at, topic
 from evalcube.flows.run.poison_isolation import blame_nobody
+from evalcube.flows.run.proof import unmade
 from evalcube.flows.run.subscribers.prometheus import publish
 from evalcube.flows.run.worker import RunContext, Workspace
 
@@ -72,13 +73,20 @@ class SweepPlugin(WorkerPlugin):
     def check(self, worker: Worker) -> str:
         """Why this worker cannot take part in the run; empty if it can. May wait for stores."""
         problem = self.context.proof.lacking(str(worker.id))
-        if not problem:
-            self.cut_off = self.context.proof.cut_off()
-        return problem
+        if problem:
+            return problem
+        self.workspace = Workspace(self.context)
+        problem = unmade(self.workspace.plan)
+        if problem:
+            self.workspace.close()
+            return problem
+        self.cut_off = self.context.proof.cut_off()
+        return ""
 
     def open(self) -> None:
-        """Open the workspace; waits for the disk."""
-        self.workspace = Workspace(self.context)
+        """Open the workspace, unless it is open since the check; waits for the disk."""
+        if self.workspace is None:
+            self.workspace = Workspace(self.context)
 
     def setup(self, worker: Worker) -> None:
         """Get ready where nothing has to be checked: on a worker that is this process, or its child."""

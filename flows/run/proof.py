@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from evalcube import EvalcubeError
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.run.reach import cut_off
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.key_source import check_source
@@ -38,6 +40,30 @@ class Proof:
     def cut_off(self) -> dict[str, str]:
         """Runs on a worker: addresses of endpoints that it cannot connect to, and why."""
         return cut_off(self.reached)
+
+
+def unmade(plan: Plan) -> str:
+    """Why this process cannot make a plan's questions from its data files; empty if it can: one of each is made.
+
+    Parameters
+    ----------
+    plan
+        The sweep's plan.
+    """
+    tried = set()
+    for task in plan.tasks:
+        for planned in task.cells:
+            file = planned.cell.plain_params.get("file")
+            if file is None or file in tried:
+                continue
+            tried.add(file)
+            try:
+                planned.cell.trial(0)
+            except EvalcubeError as error:
+                return str(error)
+            except OSError as error:
+                return f"cannot read {file}: {error}"
+    return ""
 
 
 def missing_key(endpoints: Sequence[Endpoint]) -> str:

@@ -27,6 +27,8 @@ class Queueing:
         self._note = note
         self._since: float | None = None
         self._noted_at = -math.inf
+        self._said = False
+        """Whether the user was told that it waits now."""
         self._now = 0.0
 
     def see(self, queue: Queue, now: float) -> None:
@@ -45,7 +47,7 @@ class Queueing:
             return
         self._since = now if self._since is None else self._since
         if now - self._since >= NOTE_SECONDS and now - self._noted_at > _AGAIN_SECONDS:
-            self._noted_at = now
+            self._noted_at, self._said = now, True
             self._note(
                 f"waits behind {queue.others} tasks of others on this scheduler, and nothing of this sweep runs "
                 f"meanwhile; it may be stopped at any time"
@@ -53,10 +55,9 @@ class Queueing:
 
     def worked(self) -> None:
         """Note that a task of the run was done."""
-        if self._noted_at > -math.inf and self._since is not None:
+        if self._said:
             self._note("others' tasks on this scheduler leave room: the sweep goes on")
-            self._noted_at = -math.inf
-        self._since = None
+        self._since, self._said = None, False
 
     @property
     def behind(self) -> bool:

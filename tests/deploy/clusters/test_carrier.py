@@ -13,7 +13,7 @@ import evalcube
 from evalcube.deploy.clusters import carrier
 from evalcube.deploy.clusters.carried import packed_source, requirements_here
 from evalcube.deploy.clusters.carrier import unfit
-from evalcube.deploy.clusters.registrar import Registrar
+from evalcube.deploy.clusters.registrar import Registrar, is_chosen
 
 PROBE = """
 import importlib, json, os, sys
@@ -132,6 +132,29 @@ def test_registrar__counts_the_runs_that_ask_an_endpoint():
         return first.shares(), second.shares()
 
     assert asyncio.run(shares()) == ({"a": (1, 0), "b": (2, 0)}, {"b": (2, 1)})
+
+
+@pytest.mark.parametrize(
+    ("names", "resource", "chosen"),
+    [
+        ([], "", True),
+        (["w1"], "", True),
+        (["7"], "", False),
+        (["tcp://a"], "", True),
+        ([], "eval", True),
+        ([], "GPU", False),
+    ],
+)
+def test_is_chosen__by_name_address_or_resource(names, resource, chosen):
+    assert is_chosen("tcp://a", "w1", {"eval": 1}, names, resource) is chosen
+
+
+def test_carrier__on_a_worker_that_the_run_does_not_use_brings_nothing():
+    made = carrier.Carrier("run", "digest", b"", "ann", b"", [], ">=3.11", (["other"], ""))
+    worker = SimpleNamespace(name="w1", address="tcp://a", state=SimpleNamespace(total_resources={}))
+
+    assert made._load(worker) is None
+    assert made.problem == "the run does not use this worker"
 
 
 @pytest.mark.parametrize("gone", [True, False], ids=["gone", "let in"])

@@ -43,6 +43,10 @@ def test_seconds__are_read_from_what_people_and_slurm_write(text, value):
         ("{kind: [x]}", "cluster.kind: must be one of "),
         ("{kind: local, workers: 0}", "cluster.workers: must be at least 1, got 0"),
         ("{kind: scheduler}", "cluster.address: is missing"),
+        ("{kind: scheduler, address: a, workers: []}", "Write [node1, node2] or {resource: eval}"),
+        ("{kind: scheduler, address: a, workers: 4}", "Write [node1, node2] or {resource: eval}"),
+        ("{kind: scheduler, address: a, workers: {resources: x}}", "Did you mean 'resource'"),
+        ("{kind: scheduler, address: a, priority: 5000}", "priority"),
         ("{kind: scheduler, adress: x}", "cluster.adress: unknown field 'adress'. Did you mean 'address'"),
         (
             "{kind: scheduler, address: a, patience: 20}",

@@ -3,6 +3,7 @@
 import pytest
 
 from evalcube.deploy.clusters import ExistingScheduler, LocalProcesses
+from evalcube.deploy.clusters.code import Choice
 from evalcube.deploy.clusters.slurm import Slurm
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
@@ -30,6 +31,22 @@ def test_chosen_cluster__waits_for_a_scheduler_no_longer_than_its_patience():
     settings = sweep(cluster={"kind": "scheduler", "address": "tcp://config:1", "patience": "3s"})
 
     assert chosen_cluster(settings).timeout == 3.0
+
+
+@pytest.mark.parametrize(
+    ("workers", "choice"),
+    [
+        (["gpu1", "tcp://host:4"], Choice(("gpu1", "tcp://host:4"), "", -2)),
+        ("gpu1", Choice(("gpu1",), "", -2)),
+        ({"resource": "eval"}, Choice((), "eval", -2)),
+        (None, Choice((), "", -2)),
+    ],
+)
+def test_chosen_cluster__uses_the_workers_of_a_scheduler_that_are_named(workers, choice):
+    section = {"kind": "scheduler", "address": "tcp://config:1", "priority": -2}
+    settings = sweep(cluster=section if workers is None else {**section, "workers": workers})
+
+    assert chosen_cluster(settings).choice == choice
 
 
 def test_chosen_cluster__what_is_given_comes_before_the_config(tmp_path):

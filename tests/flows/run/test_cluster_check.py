@@ -7,8 +7,9 @@ from pathlib import Path
 import pytest
 
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run import cluster_check
-from evalcube.flows.run.cluster_check import _check_of, _Place, check_cluster
+from evalcube.flows.run.cluster_check import _check_of, _Place, _Questions, check_cluster
 from evalcube.flows.run.reach import unreached
 from evalcube.stages.infer.endpoint import Endpoint
 from tests.flows.shared_cluster import SHARED
@@ -93,6 +94,20 @@ def test_check_cluster__brings_its_code_to_workers_of_a_scheduler(tmp_path, simu
         assert "NO_SUCH_KEY" in found[0].problems["keys"]
         left = connection.client.run(lambda dask_worker: list(dask_worker.plugins))
         assert not [name for names in left.values() for name in names if "check" in name]
+
+
+def test_questions__without_their_data_file_are_no_questions(tmp_path):
+    rows = tmp_path / "rows.jsonl"
+    rows.write_text('{"question": "1 + 1?", "answer": "2"}\n')
+    config = sweep_config(tmp_path, "http://127.0.0.1:9", trials=1)
+    point = {"file": str(rows), "prompt": "question", "answer": "answer"}
+    config["tasks"] = {"dataset": {"manifold": [{"points": [point], "tiers": ["easy"]}]}}
+    plan = build_plan(from_mapping(config))
+    questions = _Questions(plan.spec(), plan.trials, plan.repeats)
+
+    assert questions.problem() == ""
+    elsewhere = json.loads(json.dumps(plan.spec()).replace("rows.jsonl", "gone.jsonl"))
+    assert "gone.jsonl" in replace(questions, spec=elsewhere).problem()
 
 
 def test_check__prints_a_table_and_says_by_its_exit_code_whether_all_is_well(
