@@ -195,8 +195,8 @@ def leave_code(user: str) -> None:
             return
         if registry.ours:
             # A copy, made in one step: other threads import meanwhile.
-            for name in [name for name in list(sys.modules) if name.partition(".")[0] == PACKAGE]:
-                del sys.modules[name]
+            for name in _ours_and_takers():
+                sys.modules.pop(name, None)
         finder, registry.finder = registry.finder, None
         if finder is not None:
             sys.meta_path.remove(finder)
@@ -205,6 +205,38 @@ def leave_code(user: str) -> None:
             with suppress(OSError):
                 Path(finder.archive).unlink()
         del sys.modules[_REGISTRY]
+
+
+def _ours_and_takers() -> set[str]:
+    """Names of our modules, and of those that have taken a class, a function or a module of ours, as plugins do.
+
+    The next run imports ours anew: a plugin that stayed would be made of classes which are ours no more.
+    """
+    found: set[str] = set()
+    modules = {name: module for name, module in list(sys.modules.items()) if name != "__main__"}
+    while True:
+        more = {
+            name
+            for name, module in modules.items()
+            if name not in found and (name.partition(".")[0] == PACKAGE or _takes(module, found))
+        }
+        if not more:
+            return found
+        found |= more
+
+
+def _takes(module: Any, names: set[str]) -> bool:  # noqa: ANN401 - whatever stands among the modules
+    """Whether something of these modules stands in a module under a name of its own."""
+    for value in list(getattr(module, "__dict__", {}).values()):
+        if isinstance(value, types.ModuleType):
+            origin = value.__dict__.get("__name__")
+        elif isinstance(value, (type, types.FunctionType)):
+            origin = value.__module__
+        else:
+            continue
+        if isinstance(origin, str) and origin in names:
+            return True
+    return False
 
 
 class _Expected:

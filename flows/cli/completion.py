@@ -68,13 +68,10 @@ def _readable(entry: os.DirEntry[str]) -> bool:
 
 def tasks(incomplete: str) -> list[Offer]:
     """Names of the tasks that are installed, with what they ask."""
-    from evalcube.stages.generate import TASKS, all_tasks
+    from evalcube.stages.generate import all_tasks
 
-    try:
-        known = all_tasks()
-    except Exception:  # noqa: BLE001 - a plugin may fail in any way
-        known = TASKS
-    return _offers([(name, task.summary) for name, task in known.items()], incomplete)
+    known, _ = all_tasks().sound()
+    return _offers([(task.name, task.summary) for task in known], incomplete)
 
 
 def models_of_cube(ctx: typer.Context, incomplete: str) -> list[Offer]:

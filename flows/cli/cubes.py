@@ -279,6 +279,8 @@ def show_trial(
     reader = Reader(cube, cache)
     row, slot = reader.point(task, params)
     view = reader.view(reader.evaluation_index(model), row, slot, trial, repeat)
+    if view.parsed is None:
+        warn(reader.plan.tasks[row].not_run)
     if as_json:
         show_json(view.to_dict())
     else:

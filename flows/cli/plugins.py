@@ -6,7 +6,7 @@ import site
 import sys
 import sysconfig
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import TracebackType
@@ -22,7 +22,9 @@ def plugin_fault(error: BaseException) -> str | None:
     error
         As it was raised, here or on a worker.
     """
-    points = {point.value.partition(":")[0].partition(".")[0]: point for point in installed_plugins()}
+    points: dict[str, list[EntryPoint]] = {}
+    for point in installed_plugins():
+        points.setdefault(point.module.partition(".")[0], []).append(point)
     installed = _installed()
     for module, file, line, function in reversed(list(_frames(error.__traceback__))):
         top = module.partition(".")[0]
@@ -30,7 +32,7 @@ def plugin_fault(error: BaseException) -> str | None:
             return None
         if top in points or _is_own(file, installed):
             what = "".join(traceback.format_exception_only(error)).strip()
-            whose = _plugin(points[top]) if top in points else f"your module '{module}'"
+            whose = _plugin(points[top], function) if top in points else f"your module '{module}'"
             return f"{whose} failed in {function} ({file}, line {line}): {what}. Mend it, or leave it out"
     return None
 
@@ -40,12 +42,17 @@ def _frames(trace: TracebackType | None) -> Iterator[tuple[str, str, int, str]]:
     while trace is not None:
         code = trace.tb_frame.f_code
         module = str(trace.tb_frame.f_globals.get("__name__", ""))
-        yield module, code.co_filename, trace.tb_lineno, code.co_name
+        yield module, code.co_filename, trace.tb_lineno, code.co_qualname
         trace = trace.tb_next
 
 
-def _plugin(point: EntryPoint) -> str:
+def _plugin(points: Sequence[EntryPoint], function: str) -> str:
+    """The entry point that a function belongs to; the package alone where that of none of several does."""
+    own = [point for point in points if point.attr and point.attr == function.partition(".")[0]]
+    point = next(iter(own), points[0])
     package = "" if point.dist is None else f" of package {point.dist.name}"
+    if not own and len(points) > 1:
+        return f"module '{point.module.partition('.')[0]}'{package}"
     return f"plugin '{point.name}' ({point.group}){package}"
 
 

@@ -9,7 +9,7 @@ import typer
 from evalcube.flows.cli import completion
 from evalcube.flows.cli.options import CsvOption, JsonOption
 from evalcube.flows.cli.output import show, show_json
-from evalcube.flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.tables import one_form, show_csv, warn
 
 
 def tasks(
@@ -28,10 +28,11 @@ def tasks(
     if name is not None:
         _one_task(find_task(name), as_json=as_json, as_csv=as_csv)
         return
+    known, problems = all_tasks().sound()
     rows = [
-        {"name": t.name, "version": t.version, "summary": t.summary, "guess": t.guess_rule}
-        for t in all_tasks().values()
+        {"name": t.name, "version": t.version, "summary": t.summary, "guess": t.guess_rule} for t in known
     ]
+    warn(problems)
     if as_json:
         show_json(rows)
         return

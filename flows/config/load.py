@@ -18,6 +18,7 @@ from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.flows.errors import ConfigError, Problem
+from evalcube.stages.generate.dataset.matching import allow_graders
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
@@ -191,6 +192,8 @@ def _validate(
     raw: dict[str, object], source: str, text: YamlText | None, *, models_from: str = ""
 ) -> SweepConfig:
     found: list[Finding] = []
+    # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
+    allow_graders(named_graders(raw))
     try:
         config = SweepConfig.model_validate(raw)
     except ValidationError as error:
@@ -209,6 +212,25 @@ def _validate(
         ]
         raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
     return config
+
+
+def named_graders(config: Mapping[str, object]) -> set[str]:
+    """Each ``module:function`` that the tasks of a config name as a grader."""
+    found: set[str] = set()
+    waiting: list[tuple[object, bool]] = [(config.get("tasks"), False)]
+    seen: set[int] = set()
+    while waiting:
+        value, named = waiting.pop()
+        if isinstance(value, str) and named and ":" in value:
+            found.add(value)
+        if not isinstance(value, (Mapping, list, tuple)) or id(value) in seen:
+            continue
+        seen.add(id(value))  # aliases make one list stand in many places
+        if isinstance(value, Mapping):
+            waiting += [(item, named or name == "grader") for name, item in value.items()]
+        else:
+            waiting += [(item, named) for item in value]
+    return found
 
 
 def _with_value(finding: Finding, raw: Mapping[str, object]) -> Finding:

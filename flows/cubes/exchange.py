@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from evalcube.flows.plan.plan import is_imported
 from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.generate.errors import CodeError
 from evalcube.stages.process.reading import Reading, read_reply
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import Status
@@ -22,7 +23,7 @@ class Answered:
     first_token: float
     """Seconds until the reply began; NaN where it was not streamed."""
     parsed: str | None
-    """The answer in it; None if it has none, did not come to an end of its own, or was not to be read."""
+    """The answer in it; None if it has none, did not end by itself, was not to be read, or the code for that lacks."""
 
 
 def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = True) -> Answered | None:
@@ -54,7 +55,10 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
     if is_imported(cell):  # no parser of ours has read it
         parsed = None if reading.imported is None else reading.imported.answer
     else:
-        parsed = cell.parse(reading.answer, truth) if parse and reading.finish == "stop" else None
+        try:
+            parsed = cell.parse(reading.answer, truth) if parse and reading.finish == "stop" else None
+        except CodeError:  # what was recorded stands; `Plan.not_run` says why no more is known
+            parsed = None
     return Answered(reading, record.first_token, parsed)
 
 

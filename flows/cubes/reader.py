@@ -16,11 +16,13 @@ from evalcube.flows.errors import SweepError, need_name
 from evalcube.flows.plan.criteria import CriteriaBook
 from evalcube.flows.plan.evaluations import dotted
 from evalcube.flows.plan.judges import Opinion, opinions
-from evalcube.flows.plan.own_replies import Asked, OwnReplies
+from evalcube.flows.plan.own_replies import Asked, Found, OwnReplies
 from evalcube.flows.plan.points import matching_points
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.requests import trial_messages, trial_request
 from evalcube.flows.plan.store import cube_plan
+from evalcube.stages.generate import Trial
+from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import Cache
@@ -204,16 +206,20 @@ class Reader:
                 )
         evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
         cell = entry.cells[slot].cell
-        truth = cell.trial(trial)
         stored = self._stored(model, task, slot, trial, repeat)
-        store = self.cache()
-        asked = Asked(
-            (model, task, slot, trial, repeat),
-            lambda number: trial_request(evaluation, cell, truth, number).digest,
-        )
-        (found,) = self.replies().get_many([asked])
         response, reasoning, parsed, first_token = None, "", None, math.nan
-        messages: Sequence[Mapping[str, str]] = trial_messages(evaluation, cell, truth)
+        messages: Sequence[Mapping[str, str]]
+        if isinstance(cell.task, AbsentTask):
+            truth, store, found = Trial("", ""), None, Found("", None)
+            messages = [{"role": "note", "content": cell.task.reason}]
+        else:
+            truth, store = cell.trial(trial), self.cache()
+            asked = Asked(
+                (model, task, slot, trial, repeat),
+                lambda number: trial_request(evaluation, cell, truth, number).digest,
+            )
+            (found,) = self.replies().get_many([asked])
+            messages = trial_messages(evaluation, cell, truth)
         said: list[Opinion] = []
         answered = read_answer(found.reply, cell, truth)
         if answered is not None and store is not None:

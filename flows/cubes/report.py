@@ -37,6 +37,7 @@ from evalcube.stages.analyze.labelled.pairing import Pair, compare_evaluations
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.analyze.labelled.scores import Version
 from evalcube.stages.analyze.render.report import SampleTrial, close_rows, render_report
+from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
@@ -264,7 +265,7 @@ def _of_cube(
         status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
         for task, entry in enumerate(reader.plan.tasks):
             key = evaluation.eval_id, entry.label
-            if entry.label not in tasks or key in shown:
+            if entry.label not in tasks or key in shown or isinstance(entry.task, AbsentTask):
                 continue
             places = _places(status[task], count, model + task, wanted)
             samples += [_sample(reader, model, task, place) for place in places]

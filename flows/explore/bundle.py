@@ -202,6 +202,10 @@ def _write_trials(
         "wrong": ["Only trials without a right answer are here."],
         "all": [],
     }[kept]
+    reasons = [
+        reason for cube in range(len(explored.cubes)) for reason in reader_of(explored, cube).plan.not_run
+    ]
+    notes += [f"{reason}." for reason in dict.fromkeys(reasons)]
     if cut:
         notes.append(f"{cut:,} models and tasks have more trials than the {share:,} that are here of each.")
     if done and all(reader_of(explored, cube).cache() is None for cube in range(len(explored.cubes))):

@@ -21,6 +21,7 @@ from evalcube.flows.trials.scan import check_status
 from evalcube.flows.trials.search import Search
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.counters import raw_task_counters
+from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.base import Cell
 from evalcube.stages.reply.status import Status
 
@@ -226,8 +227,9 @@ def _texts(explored: Explored, place: Place, names: Sequence[str]) -> list[str |
     """Texts of a trial by their names, as its table has them."""
     reader = reader_of(explored, place.cube)
     view = reader.view(*place[1:])
+    cell = reader.plan.tasks[place.task].cells[place.slot].cell
     known = {
-        "prompt": reader.plan.tasks[place.task].cells[place.slot].cell.trial(place.trial).prompt,
+        "prompt": None if isinstance(cell.task, AbsentTask) else cell.trial(place.trial).prompt,
         "response": view.response,
         "reasoning": view.reasoning,
         "answer": view.parsed,

@@ -17,7 +17,6 @@ from evalcube.flows.merge.joined import Joined
 from evalcube.flows.merge.layers import Part
 from evalcube.flows.merge.overlay import Array, lay
 from evalcube.flows.merge.regions import ModelMerge
-from evalcube.flows.plan.coordinates import labels
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.stages.score.counters import set_cost
 from evalcube.storage.cube.ledger import graders_of
@@ -80,7 +79,7 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
             name: _variable(variable, _lazy(joined, name, variable, more))
             for name, (variable, more) in joined.variables.items()
         }
-    coords = {one.name: (one.dims, one.values, dict(one.attrs)) for one in labels(joined.plan, width)}
+    coords = {one.name: (one.dims, one.values, dict(one.attrs)) for one in joined.labels(width)}
     for dim in ("trial", "repeat"):
         coords[dim] = ((dim,), np.arange(shape[dim]), {"long_name": dim})
     attrs = {"title": "evalcube sweep", "spec": joined.plan.spec()}

@@ -15,6 +15,7 @@ from evalcube.flows.merge.overlay import Array
 from evalcube.flows.merge.repeats import repeat_offsets
 from evalcube.flows.merge.shared import joined_duplicates, planned_of
 from evalcube.flows.merge.union import Union, same_judges, unite
+from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.forgotten import forgotten_cells
 from evalcube.flows.plan.grading import trial_variables
 from evalcube.flows.plan.plan import Plan
@@ -23,6 +24,7 @@ from evalcube.flows.plan.repeat_origins import Moved, named, read_origins
 from evalcube.flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
 from evalcube.flows.plan.spec import damaged_at
 from evalcube.flows.plan.targets import SampleTargets
+from evalcube.stages.generate.absent import AbsentTask
 from evalcube.storage.cube.cube import Coordinate
 
 
@@ -102,6 +104,7 @@ class Joined:
         plan = Plan.from_spec(self.union.spec, 1, 1, files)
         for one in self.inputs:
             offer_questions(one.cube.records, plan)
+        self.notes += [f"{reason}. Its results are joined as the cubes say." for reason in plan.absent]
         for task, described in zip(plan.tasks, self.union.spec["tasks"], strict=True):
             for planned, point in zip(task.cells, described["points"], strict=True):
                 if planned.cell.id != point["cell_id"]:
@@ -113,6 +116,22 @@ class Joined:
         facets = self._newest("facets", [one.facets for one in self.inputs])
         asserted = tuple((a, b) for a, b in self.union.spec.get("asserted_prices", ()))
         return replace(plan, prices=tuple(prices), facets=tuple(facets), asserted_prices=asserted)
+
+    def labels(self, counters: int | None = None) -> list[Coordinate]:
+        """See `evalcube.flows.plan.coordinates.labels`; what only absent code tells is as the cubes have it."""
+        found = labels(self.plan, counters)
+        absent = [row for row, task in enumerate(self.plan.tasks) if isinstance(task.task, AbsentTask)]
+        made = {one.name: one.values for one in found if one.name in OF_CODE}
+        for one, place in zip(self.inputs, self.union.places, strict=True) if absent else ():
+            mine, theirs = one.cells(place, self.plan.slots)
+            taken = np.isin(theirs // self.plan.slots, absent)
+            tiers = np.array([self.plan.tiers.index(str(tier)) for tier in one.cube.read_label("tier")])
+            for name, values in made.items():
+                stored = one.cube.read_label(name)
+                stored = stored.reshape(*stored.shape[:-2], -1)[..., mine[taken]]
+                flat = values.reshape(*values.shape[:-2], -1)  # the same memory
+                flat[(np.ix_(tiers, theirs[taken]) if name == "in_tier" else theirs[taken])] = stored
+        return found
 
     def _forgotten_cells(self) -> Array:
         """Which cells were taken out of a cube for good and are in no other one, shape (model, task, params)."""

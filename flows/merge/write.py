@@ -18,7 +18,6 @@ from evalcube.flows.merge.overlay import Array
 from evalcube.flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
 from evalcube.flows.merge.regions import ModelMerge
 from evalcube.flows.merge.union import read_renames
-from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.engines import joined_engines, read_engines, write_engines
 from evalcube.flows.plan.forgotten import write_forgotten
 from evalcube.flows.plan.questions import copy_questions
@@ -170,7 +169,7 @@ class _Writer:
             output,
             sizes=self._joined.plan.sizes,
             chunks=self._joined.plan.chunks,
-            coordinates=[*labels(self._joined.plan), *self._joined.row_ids()],
+            coordinates=[*self._joined.labels(), *self._joined.row_ids()],
             counters=(*COUNTERS, *QUESTION_COUNTERS),
             attrs={
                 "title": "evalcube sweep",

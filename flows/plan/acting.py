@@ -7,13 +7,14 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from evalcube.flows.config.load import as_config
+from evalcube.flows.config.load import as_config, named_graders
 from evalcube.flows.config.models import ModelConfig, SweepConfig
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.repeat_origins import MERGED
-from evalcube.flows.plan.trust import remembered_config
+from evalcube.flows.plan.trust import remembered_config, remembered_graders
+from evalcube.stages.generate.dataset.matching import allow_graders, may_load, withheld
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cube.cube import Cube
 
@@ -96,7 +97,10 @@ def acting_config(
             f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
             "Give the sweep's config file with `config`",
         )
-    found = as_config(noted, cube=place, cache=cache)
+    _refuse_code(noted)
+    # Where it works, and what is done in the end, is decided by no cube, either; runs note neither.
+    said = {name: value for name, value in noted.items() if name not in ("cluster", "on_end")}
+    found = as_config(said, cube=place, cache=cache)
     confirmed = _confirmed(found, endpoints, key_envs)
     if cache is None:
         # Not one beside the cube either, although it may be read: a run writes into its cache, and tidies it up.
@@ -105,6 +109,16 @@ def acting_config(
             "Give the address of a cache with `cache`",
         )
     return confirmed
+
+
+def _refuse_code(noted: Mapping[str, Any]) -> None:
+    """Refuse a cube's own config if it names code that no config of this user's does."""
+    named = named_graders(noted)
+    if not all(map(may_load, named)):
+        allow_graders(remembered_graders())
+    for name in sorted(named):
+        if not may_load(name):
+            raise SweepError(withheld(name), "Or give the sweep's config with `config`")
 
 
 def what_is_asked(config: SweepConfig) -> list[str]:

@@ -14,6 +14,9 @@ from evalcube.stages.generate.stream import canonical_json
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Coordinate
 
+OF_CODE = ("difficulty", "in_tier")
+"""Labels of points that the task's code tells, and no description of a cube."""
+
 
 def coordinates(plan: Plan) -> list[Coordinate]:
     """All coordinates of a plan's cube; reads its data sets if their rows have names."""

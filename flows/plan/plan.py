@@ -6,6 +6,7 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -15,18 +16,23 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.judges import Judge
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
-from evalcube.stages.generate import Cell, Task, all_tasks
+from evalcube.stages.generate import TASKS, Cell, Task, all_tasks
+from evalcube.stages.generate.absent import AbsentTask, absent_cell
 from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.generate.dataset.matching import may_load, withheld
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.plugins import GROUP, package_of
 from evalcube.stages.process.grading import IMPORTED
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
 _UNLIMITED = 2**31 - 1
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99} [A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}")
+"""A package with its version as a cube's notes may have them: shown, and never installed."""
 _DIGITS = 8
 """Of a digest, where names do not tell evaluations apart."""
 
@@ -89,6 +95,19 @@ class TaskPlan:
         """Whether judges rate outputs."""
         return bool(self.rubric) or any(carries(entry.cell, "rubric") for entry in self.cells)
 
+    @property
+    def graders(self) -> list[str]:
+        """Graders that its points name."""
+        found = (getattr(planned.cell.params, "grader", "") for planned in self.cells)
+        return list(dict.fromkeys(name for name in found if isinstance(name, str) and name))
+
+    @property
+    def not_run(self) -> list[str]:
+        """What of its code is not run or not at hand, and why."""
+        if isinstance(self.task, AbsentTask):
+            return [self.task.reason]
+        return [withheld(name) for name in self.graders if not may_load(name)]
+
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
         criteria = {"assertions": list(self.assertions), "rubric": self.rubric}
@@ -136,6 +155,27 @@ class Plan:
         """Paths of the data files that its points name, by SHA-256."""
         params = (planned.cell.plain_params for task in self.tasks for planned in task.cells)
         return {str(one["sha256"]): str(one["file"]) for one in params if "sha256" in one and "file" in one}
+
+    @property
+    def packages(self) -> dict[str, str]:
+        """Packages of the tasks that are not bundled, as text for people, by the tasks' names."""
+        found = {task.task.name: package_of(task.task.name) for task in self.tasks}
+        return {name: package for name, package in found.items() if package and name not in TASKS}
+
+    @property
+    def absent(self) -> list[str]:
+        """Why tasks are not at hand whose cells the cube has; trials of theirs are counted, and cannot be made."""
+        return [task.task.reason for task in self.tasks if isinstance(task.task, AbsentTask)]
+
+    @property
+    def graders(self) -> list[str]:
+        """Graders that its points name."""
+        return list(dict.fromkeys(name for task in self.tasks for name in task.graders))
+
+    @property
+    def not_run(self) -> list[str]:
+        """What code of its tasks and graders is not run or not at hand, and why: replies are shown as recorded."""
+        return list(dict.fromkeys(reason for task in self.tasks for reason in task.not_run))
 
     @property
     def slots(self) -> int:
@@ -262,21 +302,37 @@ class Plan:
 
     @classmethod
     def from_spec(
-        cls, spec: object, trials: int, repeats: int, files: Mapping[str, str] | None = None
+        cls,
+        spec: object,
+        trials: int,
+        repeats: int,
+        files: Mapping[str, str] | None = None,
+        packages: Mapping[str, str] | None = None,
     ) -> Plan:
         """Build the plan of a cube from its attributes.
 
-        `files` has the paths, by SHA-256, of data files that lie somewhere else now.
+        A task that is not installed, or in another version, has its cells and no trials; see `absent`.
+
+        Parameters
+        ----------
+        spec
+            The attribute.
+        trials, repeats
+            Of the cube.
+        files
+            Paths, by SHA-256, of data files that lie somewhere else now.
+        packages
+            Packages of tasks by the tasks' names, for messages.
 
         Raises
         ------
         SweepError
-            If the spec is of a newer format, is damaged, or names a task or a generator version that is not
-            installed.
+            If the spec is of a newer format, or is damaged.
         """
         parsed = parse_spec(spec)
         tasks = tuple(
-            _task_from_spec(item, parsed.seed, i, files or {}) for i, item in enumerate(parsed.tasks)
+            _task_from_spec(item, parsed.seed, i, files or {}, packages or {})
+            for i, item in enumerate(parsed.tasks)
         )
         return cls(
             parsed.seed, tuple(parsed.evaluations), tasks, trials, repeats, judges=tuple(parsed.judges)
@@ -319,19 +375,41 @@ class Plan:
         return self.in_tier & known
 
 
-def _task_from_spec(spec: TaskSpec, seed: int, index: int, files: Mapping[str, str]) -> TaskPlan:
-    task = all_tasks().get(spec.name)
-    if task is None or task.version != spec.version:
-        found = "is not installed" if task is None else f"is installed in version {task.version}"
-        raise SweepError(
-            f"task '{spec.name}' version {spec.version} of this cube {found}; its prompts cannot be made again. "
-            f"Install the version of evalcube (or of the plugin) that wrote the cube."
-        )
-    cells = []
+def _task_from_spec(
+    spec: TaskSpec, seed: int, index: int, files: Mapping[str, str], packages: Mapping[str, str]
+) -> TaskPlan:
+    task = _task_of(spec, packages.get(spec.name, ""))
+    cells: list[PlannedCell] = []
     for number, point in enumerate(spec.points):
+        if isinstance(task, AbsentTask):
+            cell = absent_cell(task, point.params, seed, point.cell_id)
+            cells.append(PlannedCell(cell, tuple(point.tiers), point.base))
+            continue
         try:
             params = task.Params.model_validate(point.placed(files))
         except ValidationError as error:
             raise damaged(error, "tasks", index, "points", number, "params") from None
         cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers), point.base, point.older))
     return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric)
+
+
+def _task_of(spec: TaskSpec, package: str) -> Task:
+    """The task, or one in its place that says why it is not at hand, and what to do."""
+    try:
+        task = all_tasks().get(spec.name)
+    except TaskError as error:
+        return AbsentTask(
+            spec.name, spec.version, f"{error.message}; this cube's trials of it cannot be made again"
+        )
+    if task is not None and task.version == spec.version:
+        return task
+    found = "is not installed" if task is None else f"is installed in version {task.version}"
+    name, _, version = package.partition(" ")
+    if _PACKAGE.fullmatch(package):
+        remedy = f"It is of package {package}: pip install {name}=={version}"
+    elif spec.name in TASKS:
+        remedy = "Install the version of evalcube that wrote the cube"
+    else:
+        remedy = f"Install the package that has it (pip install PACKAGE), an entry point of group {GROUP}"
+    what = f"task '{spec.name}' version {spec.version} of this cube {found}; its prompts cannot be made again"
+    return AbsentTask(spec.name, spec.version, f"{what}. {remedy}")

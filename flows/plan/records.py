@@ -14,6 +14,9 @@ from evalcube.storage.errors import StorageError
 NOTES, SPENT, LIVE, DRIVER = "sweep.json", "spent.json", "live.json", "driver.json"
 """Their keys among the cube's records, beside those of ledger and lease."""
 
+PACKAGES = "packages"
+"""Key of the notes: by task, the package that it is from, with its version; shown only."""
+
 _READ_BYTES = 1_000_000
 _LONGEST_PAUSE = 1e6
 _NOTES_BYTES = 20_000_000

@@ -22,11 +22,13 @@ from evalcube.flows.plan.growth import Contradiction
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import offer_questions
 from evalcube.flows.plan.recording import count_model
-from evalcube.flows.plan.records import NOTES, SPENT, read_notes
+from evalcube.flows.plan.records import NOTES, PACKAGES, SPENT, read_notes
 from evalcube.flows.plan.row_ids import label_rows
 from evalcube.flows.plan.shared_arrays import planned_of
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.plan.targets import BoolArray, SampleTargets
+from evalcube.flows.plan.trust import remembered_graders
+from evalcube.stages.generate.dataset.matching import allow_graders, may_load
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from evalcube.stages.score.counters import set_cost
 from evalcube.storage.cube.batch_notes import BatchNotes
@@ -380,14 +382,11 @@ def _opened(plan: Plan, url: str, *, writable: bool) -> tuple[Cube, Plan | Other
     """The sweep's cube, what the sweep is with the config added, and whether that is more than the cube has."""
     cube = Cube.open(url, writable=writable)
     parse_spec(cube.attrs.get("spec"), cube.sizes)  # damaged, it cannot be compared
-    try:
-        notes = read_notes(cube.records)
-        noted = notes.get("files")
-        files = {**(noted if isinstance(noted, dict) else {}), **plan.files}
-        old = cube_plan(cube, {**notes, "files": files})
-    except SweepError as error:  # of a task that is not installed, or in another version
-        own = "or give this sweep a cube of its own with `cube`"
-        return cube, OtherSweepError(error.message, f"{error.remedy}; {own}".lstrip("; ").capitalize()), True
+    notes = read_notes(cube.records)
+    noted = notes.get("files")
+    old = cube_plan(cube, {**notes, "files": {**(noted if isinstance(noted, dict) else {}), **plan.files}})
+    if old.absent:
+        return cube, OtherSweepError(old.absent[0], "Or give this sweep a cube of its own with `cube`"), True
     growth = grown_cube(cube, old, plan)
     if growth.contradictions:
         return cube, _other_sweep(url, growth.contradictions), True
@@ -418,23 +417,31 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
     Raises
     ------
     SweepError
-        If the description is damaged, or names what is not installed.
+        If the description is damaged.
     """
     spec, sizes = cube.attrs.get("spec"), cube.sizes
     parse_spec(spec, sizes)
-    plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"])
+    packages = _texts(notes.get(PACKAGES))
+    plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"], packages=packages)
+    if not all(map(may_load, plan.graders)):
+        allow_graders(remembered_graders())
     offer_questions(cube.records, plan)
     moved = _moved(plan.files, notes.get("files"))
-    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved) if moved else plan
+    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved, packages) if moved else plan
 
 
 def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
     """Data files that the last run found elsewhere than the cube says, by digest."""
-    if not isinstance(noted, dict):
-        return {}
-    found = {digest: path for digest, path in noted.items() if isinstance(path, str)}
+    found = _texts(noted)
     return {
         digest: found[digest]
         for digest, path in named.items()
         if digest in found and Path(path).absolute() != Path(found[digest])
     }
+
+
+def _texts(noted: object) -> dict[str, str]:
+    """What of a note is text."""
+    if not isinstance(noted, dict):
+        return {}
+    return {name: text for name, text in noted.items() if isinstance(text, str)}

@@ -14,11 +14,12 @@ import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.blocks import Window, window_of
-from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import trial_variables
 from evalcube.flows.plan.recording import count_model, receipt_of
 from evalcube.flows.plan.row_ids import ROW_ID
 from evalcube.flows.publish.part import CopiedPart
+from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Coordinate, Cube
 from evalcube.storage.cube.integrity import recorded_part, stored_problems
@@ -118,7 +119,7 @@ def create_copy(
         The source cannot be read, or the copy not be written.
     """
     own = {name: value for name, value in source.attrs.items() if name != "published"}
-    coordinates = [*labels(part.plan), *_row_ids(source, part)]
+    coordinates = [*recorded_labels(source, part), *_row_ids(source, part)]
     named = any(coordinate.name == ROW_ID for coordinate in coordinates)
     sizes = {name: size for name, size in part.plan.sizes.items() if named or name != "dataset"}
 
@@ -135,6 +136,25 @@ def create_copy(
         layers=list(part.plan.layers),
         fill=fill,
     )
+
+
+def recorded_labels(source: Cube, part: CopiedPart) -> list[Coordinate]:
+    """The labels of a part; of tasks that are not at hand, what only their code tells is as the source has it."""
+    found = labels(part.plan)
+    absent = [row for row, task in enumerate(part.plan.tasks) if isinstance(task.task, AbsentTask)]
+    if not absent:
+        return found
+    tiers = [str(tier) for tier in source.read_label("tier")]
+    kept = [tiers.index(tier) for tier in part.plan.tiers]
+    for one in found:
+        if one.name not in OF_CODE:
+            continue
+        stored = source.read_label(one.name)
+        stored = stored[kept] if one.name == "in_tier" else stored
+        for row in absent:
+            slots = part.slots[row]
+            one.values[..., row, : len(slots)] = stored[..., part.tasks[row], list(slots)]
+    return found
 
 
 def _row_ids(source: Cube, part: CopiedPart) -> list[Coordinate]:

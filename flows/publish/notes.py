@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from evalcube.flows.plan.records import PACKAGES
 from evalcube.flows.publish.part import CopiedPart
 
 UNPUBLISHED = "https://unpublished.invalid/v1"
@@ -39,7 +40,9 @@ def shared_notes(notes: Mapping[str, Any], part: CopiedPart) -> dict[str, Any]:
     part
         What was copied. A config cannot say that some points of a task are left out: then there is none in the copy.
     """
-    found = {"name": notes["name"]} if isinstance(notes.get("name"), str) else {}
+    found: dict[str, Any] = {"name": notes["name"]} if isinstance(notes.get("name"), str) else {}
+    if isinstance(notes.get(PACKAGES), Mapping):
+        found[PACKAGES] = {str(task): str(package) for task, package in notes[PACKAGES].items()}
     config = notes.get("config")
     if not isinstance(config, Mapping) or not part.whole_tasks:
         return found

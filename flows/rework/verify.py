@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evalcube.flows.cubes.cache_at_hand import replies_at_hand
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import damaged_questions, keep_copy, key_of
@@ -31,6 +31,7 @@ from evalcube.flows.plan.store import CHANGING, cube_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.rework.damage import Damage, Verification
 from evalcube.flows.rework.remake import recorded_window, remake
+from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
@@ -167,6 +168,7 @@ class _Check:
         written = labels(described, sizes["counter"])
         made = {coordinate.name: coordinate.values for coordinate in written}
         made |= self._row_ids(problems)
+        self._leave_absent(described, made, problems)
         made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
         for name, values in made.items():
             here = name not in problems and name not in CHANGING and self._cube.has_label(name)
@@ -194,6 +196,16 @@ class _Check:
                 except TaskError as error:
                     text += f", and that is not at hand: {error}"
             self._damages.append(Damage(key_of(params.digest()), text, healed=healed))
+
+    def _leave_absent(self, described: Plan, made: dict[str, Array], problems: Mapping[str, str]) -> None:
+        """Take what only the code of tasks tells that are not at hand as it is stored."""
+        rows = [row for row, task in enumerate(described.tasks) if isinstance(task.task, AbsentTask)]
+        for name in OF_CODE if rows else ():
+            stored = None if name in problems else self._cube.read_label(name)
+            if stored is None or stored.shape != made[name].shape:
+                del made[name]
+            else:
+                made[name][..., rows, :] = stored[..., rows, :]
 
     def _row_ids(self, problems: dict[str, str]) -> dict[str, Array]:
         """Ids of rows as their files have them, if the cube has them, too; else a damage may not be healed."""

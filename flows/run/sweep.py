@@ -20,6 +20,7 @@ from evalcube.flows.plan.growing import extend
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import keep_questions
+from evalcube.flows.plan.records import PACKAGES
 from evalcube.flows.plan.rescoring import regrade_older
 from evalcube.flows.plan.sampling import Sampling, as_configured
 from evalcube.flows.plan.shared_arrays import mend_shared
@@ -227,6 +228,8 @@ def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
     files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
     found: dict[str, Any] = {"files": files} if files else {}
+    if packages := store.plan.packages:
+        found[PACKAGES] = packages
     if (kept := unnamed(store.plan, store.counters())) is not None:
         found[KEY] = kept.to_dict()
     return {"cache": config["cache"], "name": settings.name, "config": config, **found}

@@ -285,6 +285,14 @@ class Trials(Shown):
                 else "no cache is at hand; give this sweep's with `cache`"
             )
             found = [f"{lost:,} replies are not there, and what comes from them is absent: {why}.", *found]
+        if any(column.source in ("question", "reply") for column in self.columns):
+            not_run = dict.fromkeys(
+                reason
+                for one in self._opened
+                for task, meant in zip(one.plan.tasks, one.cells.any(axis=1), strict=True)
+                for reason in (task.not_run if meant else ())
+            )
+            found = [*(f"{reason}." for reason in not_run), *found]
         if cells := _cells_of_several(self._opened):
             several = (
                 f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each"

@@ -24,6 +24,7 @@ from evalcube.flows.trials.opened import OpenCube
 from evalcube.flows.trials.rows import Rows
 from evalcube.flows.trials.values import Plain, Values
 from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.generate.absent import AbsentTask
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.regions import Region
 
@@ -43,7 +44,8 @@ class _Row:
     place: tuple[int, int, int, int, int]
     """Indices of model, task, slot, trial and repeat."""
     cell: Cell
-    truth: Trial
+    truth: Trial | None
+    """None where the code that makes it is not at hand."""
     messages: Sequence[Message] = ()
     digest: str = ""
     answered: Answered | None = None
@@ -91,7 +93,10 @@ class Texts:
             self._look_up(found, parse="answer" in names)
         if "opinions" in names and self._opened.plan.judges:
             self._ask_judges(found)
-        return {column.name: Plain([_READ[column.name](row) for row in found]) for column in columns}
+        return {
+            column.name: Plain([None if row.truth is None else _READ[column.name](row) for row in found])
+            for column in columns
+        }
 
     def _rows(self, rows: Rows, *, asked: bool) -> list[_Row]:
         plan = self._opened.plan
@@ -101,13 +106,15 @@ class Texts:
             model, task, slot, trial, repeat = place
             cell = plan.tasks[task].cells[slot].cell
             row = _Row(place, cell, self._question(cell, task, slot, trial))
-            if asked:
+            if asked and row.truth is not None:
                 _ask(row, plan.evaluations[model], repeat)
             found.append(row)
         return found
 
-    def _question(self, cell: Cell, task: int, slot: int, trial: int) -> Trial:
-        """A question; those that other models or repeats were asked, too, are kept as long as there is room."""
+    def _question(self, cell: Cell, task: int, slot: int, trial: int) -> Trial | None:
+        """A question, None of a task that is not at hand; what others were asked, too, is kept while there is room."""
+        if isinstance(cell.task, AbsentTask):
+            return None
         place = (task, slot, trial)
         truth = self._questions.get(place)
         if truth is None:
@@ -117,14 +124,15 @@ class Texts:
                 self._room -= len(truth.prompt) + _OVERHEAD
         return truth
 
-    def _look_up(self, found: Sequence[_Row], *, parse: bool) -> None:
+    def _look_up(self, rows: Sequence[_Row], *, parse: bool) -> None:
+        found = [row for row in rows if row.truth is not None]
         if self.cache is None:
             self.missing += len(found)
             return
         asked = [Asked(row.place, partial(self._key, row)) for row in found]
         for row, own in zip(found, self._opened.reader.replies().get_many(asked), strict=True):
             row.digest = own.key
-            row.answered = read_answer(own.reply, row.cell, row.truth, parse=parse)
+            row.answered = read_answer(own.reply, row.cell, _known(row), parse=parse)
             self.missing += row.answered is None
             said = None if row.answered is None else row.answered.reading.imported
             if said is not None and said.prompt is not None:
@@ -135,7 +143,7 @@ class Texts:
         if repeat == row.place[-1]:
             return row.digest
         evaluation = self._opened.plan.evaluations[row.place[0]]
-        return messages_request(evaluation, row.cell, row.truth, row.messages, repeat).digest
+        return messages_request(evaluation, row.cell, _known(row), row.messages, repeat).digest
 
     @cached_property
     def _book(self) -> CriteriaBook:
@@ -146,7 +154,7 @@ class Texts:
         keys: list[tuple[_Row, str, int, str]] = []
         for row in found:
             row.opinions = []
-            if row.answered is None or self.cache is None:
+            if row.answered is None or row.truth is None or self.cache is None:
                 row.opinions = self._readings(row.place)
                 continue
             rubric = self._book.of(row.place[1], row.truth).rubric
@@ -188,9 +196,14 @@ def whole(text: str) -> str:
     return text if text.isascii() else _HALVES.sub("\ufffd", text)
 
 
+def _known(row: _Row) -> Trial:
+    """The question of a row that has one."""
+    return Trial("", "") if row.truth is None else row.truth
+
+
 def _ask(row: _Row, evaluation: Evaluation, repeat: int) -> None:
-    row.messages = trial_messages(evaluation, row.cell, row.truth)
-    row.digest = messages_request(evaluation, row.cell, row.truth, row.messages, repeat).digest
+    row.messages = trial_messages(evaluation, row.cell, _known(row))
+    row.digest = messages_request(evaluation, row.cell, _known(row), row.messages, repeat).digest
 
 
 def _opinion(judge: str, repeat: int, data: bytes) -> dict[str, Any]:
@@ -219,12 +232,12 @@ def _of_reply(read: Callable[[Answered], Any]) -> Callable[[_Row], Any]:
 
 
 _READ: Mapping[str, Callable[[_Row], Any]] = {
-    "row": lambda row: row_of(row.truth)[0],
-    "row_id": lambda row: row_of(row.truth)[1] or None,
-    "prompt": lambda row: whole(row.truth.prompt),
+    "row": lambda row: row_of(_known(row))[0],
+    "row_id": lambda row: row_of(_known(row))[1] or None,
+    "prompt": lambda row: whole(_known(row).prompt),
     "messages": lambda row: [{"role": one["role"], "content": whole(one["content"])} for one in row.messages],
-    "options": lambda row: [whole(option) for option in row.truth.options],
-    "reference": lambda row: whole(row.truth.answer),
+    "options": lambda row: [whole(option) for option in _known(row).options],
+    "reference": lambda row: whole(_known(row).answer),
     "digest": lambda row: row.digest,
     "answer": _of_reply(lambda answered: _text(answered.parsed)),
     "response": _of_reply(lambda answered: whole(answered.reading.answer)),

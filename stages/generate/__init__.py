@@ -7,7 +7,7 @@ from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.dataset import Dataset
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.manifold import Entry, Point, expand, find_problems
-from evalcube.stages.generate.plugins import installed, with_plugins
+from evalcube.stages.generate.plugins import KnownTasks, installed
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
 from evalcube.stages.generate.tasks.boolean import Boolean
 from evalcube.stages.generate.tasks.brackets import Brackets
@@ -63,6 +63,6 @@ TASKS: dict[str, Task] = {
 """The bundled tasks by name."""
 
 
-def all_tasks() -> dict[str, Task]:
-    """The bundled tasks and those of installed plugins, by name; `TaskError` names a broken plugin."""
-    return with_plugins(TASKS, installed())
+def all_tasks() -> KnownTasks:
+    """The bundled tasks and those of installed plugins, by name; asking for a broken one raises a `TaskError`."""
+    return KnownTasks(TASKS, installed())

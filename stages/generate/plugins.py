@@ -1,9 +1,9 @@
-"""Add the tasks of installed packages to the bundled ones."""
+"""The tasks that a process knows: the bundled ones, and those of installed packages, loaded by their names."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
@@ -12,7 +12,7 @@ from evalcube.stages.generate.base import Task, TaskParams
 from evalcube.stages.generate.errors import TaskError
 
 GROUP = "evalcube.tasks"
-"""Entry point group; a plugin's object is a `Task` subclass or an instance of one."""
+"""Entry point group; a plugin's object is a `Task` subclass or an instance of one, and has the entry point's name."""
 
 _DECLARED = ("name", "version", "summary", "guess_rule", "Params")
 
@@ -39,36 +39,65 @@ def _changed(path: str) -> int:
         return 0
 
 
-def with_plugins(builtin: Mapping[str, Task], points: Iterable[EntryPoint]) -> dict[str, Task]:
-    """The built-in tasks and those of `points`, by name.
+class KnownTasks(Mapping[str, Task]):
+    """Tasks by name. A plugin is loaded when its own name is asked for: a broken one is in nobody else's way.
 
     Parameters
     ----------
     builtin
-        By name.
+        By name; no plugin replaces one of them, as a name is part of the identity of cells in users' cubes.
     points
         Of the group `GROUP`.
-
-    Raises
-    ------
-    TaskError
-        A plugin cannot be loaded, is not a complete task, or takes a name that is in use.
     """
-    tasks = dict(builtin)
-    # Sorted: which of two plugins with one name is refused must not depend on the order in which they were installed.
-    for point in sorted(points, key=lambda point: (point.name, point.value)):
-        task = _load(point)
-        if task.name in tasks:
-            # Never replaced: a name is part of a cell's identity, and the bundled task's cells are in users' cubes.
-            taken = type(tasks[task.name])
+
+    def __init__(self, builtin: Mapping[str, Task], points: Iterable[EntryPoint]) -> None:
+        self._builtin = builtin
+        # Sorted: what is said of two plugins with one name must not depend on which was installed first.
+        self._points = sorted(points, key=lambda point: (point.name, point.value))
+
+    def __getitem__(self, name: str) -> Task:
+        """A task; `KeyError` if there is none of the name, `TaskError` if its plugin is broken."""
+        if name in self._builtin:
+            return self._builtin[name]
+        named = [point for point in self._points if point.name == name]
+        if not named:
+            raise KeyError(name)
+        if len(named) > 1:
             raise TaskError(
-                f"{_label(point)} declares the name '{task.name}', which "
-                f"{taken.__module__}.{taken.__qualname__} already has; "
-                "rename the task or uninstall one of the two",
-                value=task.name,
+                f"{_label(named[0])} and {_label(named[1])} have one name; uninstall one of the two",
+                value=name,
             )
-        tasks[task.name] = task
-    return tasks
+        return _load(named[0])
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._builtin or any(point.name == name for point in self._points)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys([*self._builtin, *(point.name for point in self._points)]))
+
+    def __len__(self) -> int:
+        return len(list(iter(self)))
+
+    def sound(self) -> tuple[list[Task], list[str]]:
+        """All tasks that can be loaded, and what is wrong with the others: for lists, which go on without these."""
+        tasks, problems = [], []
+        for name in self:
+            try:
+                tasks.append(self[name])
+            except TaskError as error:
+                problems.append(error.message)
+        problems += [
+            f"{_label(point)} has the name of a bundled task, which stays; rename it"
+            for point in self._points
+            if point.name in self._builtin
+        ]
+        return tasks, problems
+
+
+def package_of(name: str) -> str:
+    """The package that a task is from, with its version, as text; empty for a bundled task."""
+    found = next((point.dist for point in installed() if point.name == name and point.dist is not None), None)
+    return "" if found is None else f"{found.name} {found.version}"
 
 
 def _load(point: EntryPoint) -> Task:
@@ -81,17 +110,23 @@ def _load(point: EntryPoint) -> Task:
             value=point.value,
         ) from error
     if not isinstance(task, Task):
+        what = f"the class {loaded.__name__}" if isinstance(loaded, type) else f"a {type(task).__name__}"
         raise TaskError(
-            f"{_label(point)} gives a {type(task).__name__}, not a Task; point it at a subclass of Task",
+            f"{_label(point)} gives {what}, which is no Task of evalcube; point it at a subclass of evalcube.Task",
             value=point.value,
         )
     missing = [name for name in _DECLARED if not hasattr(task, name)]
     if missing or not issubclass(task.Params, TaskParams):
         lack = f"does not declare {', '.join(missing)}" if missing else "has Params that are no TaskParams"
         raise TaskError(f"{_label(point)} {lack}; complete its class", value=point.value)
+    if task.name != point.name:
+        raise TaskError(
+            f"{_label(point)} gives a task that calls itself '{task.name}'; give both one name",
+            value=point.value,
+        )
     return task
 
 
 def _label(point: EntryPoint) -> str:
-    package = point.dist.name if point.dist is not None else None
-    return f"task plugin '{point.name}' ({point.value}{f', package {package}' if package else ''})"
+    package = f", package {point.dist.name}" if point.dist is not None else ""
+    return f"task plugin '{point.name}' ({point.value} of group {point.group}{package})"

@@ -33,16 +33,15 @@ class CheckedTasks:
         labels = listed(lambda: keys(config.tasks))
         if not labels:
             return
-        try:
-            generators = all_tasks()
-        except TaskError as error:
-            self.findings.append(Finding(("tasks",), _rule(error)))
-            return
+        generators = all_tasks()
         for label, name in each(config.tasks, lambda task: task.task):
+            path: Path = ("tasks", label) if name is None else ("tasks", label, "task")
             if (name or label) in generators:
-                self.tasks[label] = generators[name or label]
+                try:
+                    self.tasks[label] = generators[name or label]
+                except TaskError as error:
+                    self.findings.append(Finding(path, _rule(error), at_key=name is None))
             else:
-                path: Path = ("tasks", label) if name is None else ("tasks", label, "task")
                 names = sorted(generators)
                 self.findings.append(
                     unknown_name(path, "task", name or label, names, "Tasks", at_key=name is None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -20,7 +20,7 @@ from evalcube.stages.generate.dataset.kinds import (
     lines_after_marks,
     read_text,
 )
-from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.errors import CodeError, TaskError
 
 GRADERS = "evalcube.graders"
 """Entry point group of graders."""
@@ -50,10 +50,31 @@ class GradingContext:
 Grader = Callable[[str, GradingContext], bool | None]
 """Whether a reply is right; None if it has no answer, which makes it invalid."""
 
+_NAMED: set[str] = set()
+"""Each ``module:function`` that a config of this user's names."""
+
+
+def allow_graders(names: Iterable[str]) -> None:
+    """Let functions be imported that the user's own config names; nobody else's word has anything imported."""
+    _NAMED.update(names)
+
+
+def may_load(name: str) -> bool:
+    """Whether a grader is an installed entry point's, or named by the user's own config."""
+    return ":" not in name or name in _NAMED
+
+
+def withheld(name: str) -> str:
+    """Why a grader that only a cube names is not run."""
+    return (
+        f"grader '{name}' is not run: only the cube names it, and no config of yours. Run a sweep whose config "
+        f"names it, or install it as an entry point of group {GRADERS}"
+    )
+
 
 @lru_cache(maxsize=64)
 def load_grader(name: str) -> Grader:
-    """The grader of an entry point's name, or of ``module:function``.
+    """The grader of an entry point's name, or of ``module:function``: the one place where either is imported.
 
     Parameters
     ----------
@@ -62,10 +83,14 @@ def load_grader(name: str) -> Grader:
 
     Raises
     ------
+    CodeError
+        There is none, or it is one that only a cube names.
     TaskError
-        There is none, or its parameters are not called ``reply`` and ``context``. The names are asked for so that a
-        config from elsewhere cannot have any function of any module called.
+        Its parameters are not called ``reply`` and ``context``. The names are asked for so that a config from elsewhere
+        cannot have any function of any module called.
     """
+    if not may_load(name):
+        raise CodeError(withheld(name), field="grader", value=name)
     module, colon, attribute = name.partition(":")
     try:
         if colon:
@@ -73,7 +98,7 @@ def load_grader(name: str) -> Grader:
         else:
             found = next(point for point in entry_points(group=GRADERS) if point.name == name).load()
     except (ImportError, AttributeError, StopIteration) as error:
-        raise TaskError(
+        raise CodeError(
             f"grader '{name}' is not found: give an entry point of group {GRADERS}, or module:function",
             field="grader",
             value=name,

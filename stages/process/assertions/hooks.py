@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
@@ -31,38 +31,71 @@ class Hooks:
     """By type of assertion, such as ``semantic_similarity``."""
 
     # The default, a mapping proxy, cannot be pickled, and whoever grades in other processes sends hooks along.
-    def __reduce__(self) -> tuple[type[Hooks], tuple[dict[str, Check], dict[str, Scorer]]]:
-        return Hooks, (dict(self.checks), dict(self.scorers))
+    def __reduce__(self) -> tuple[type[Hooks], tuple[Mapping[str, Check], Mapping[str, Scorer]]]:
+        return Hooks, (_sendable(self.checks), _sendable(self.scorers))
+
+
+def _sendable(named: Mapping[str, Callable[..., Any]]) -> Mapping[str, Callable[..., Any]]:
+    return named if isinstance(named, Installed) else dict(named)
 
 
 def installed_hooks() -> Hooks:
-    """The hooks that installed packages declare as entry points.
+    """The hooks that installed packages declare as entry points; each is loaded when it is named.
 
-    Raises
-    ------
-    DeclarationError
-        One cannot be loaded or is not callable, or two have the same name.
+    A lookup raises `DeclarationError` if the hook cannot be loaded or is not callable, or two have its name.
     """
-    return Hooks(_loaded(entry_points(group=CHECKS)), _loaded(entry_points(group=SCORERS)))
+    return Hooks(Installed(CHECKS), Installed(SCORERS))
 
 
-def _loaded(points: Iterable[EntryPoint]) -> dict[str, Callable[..., Any]]:
-    found: dict[str, Callable[..., Any]] = {}
-    # Sorted, so that every worker refuses the same pair, whatever order its packages stand in.
-    for point in sorted(points, key=lambda point: (point.name, point.value)):
-        where = f"entry point '{point.name}' of group {point.group}"
-        try:
-            function = point.load()
-        except Exception as error:
-            raise DeclarationError(
-                where,
-                "",
-                point.value,
-                f"'{point.value}' cannot be loaded ({type(error).__name__}: {error})",
-                "repair or uninstall its package",
-            ) from error
-        if not callable(function) or point.name in found:
-            rule = f"'{point.value}' is not callable" if not callable(function) else "the name is taken twice"
-            raise DeclarationError(where, "", point.value, rule, "repair or uninstall its package")
-        found[point.name] = function
+class Installed(Mapping[str, Callable[..., Any]]):
+    """The functions of an entry point group by name: a broken one is in the way of nobody who does not name it.
+
+    Parameters
+    ----------
+    group
+        Of entry points.
+    points
+        In it; default: those of installed packages.
+    """
+
+    def __init__(self, group: str, points: Iterable[EntryPoint] | None = None) -> None:
+        self._points: dict[str, list[EntryPoint]] = {}
+        for point in entry_points(group=group) if points is None else points:
+            self._points.setdefault(point.name, []).append(point)
+        self._loaded: dict[str, Callable[..., Any]] = {}
+
+    def __getitem__(self, name: str) -> Callable[..., Any]:
+        if name not in self._loaded:
+            self._loaded[name] = _load(self._points[name])
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._points
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._points)
+
+    def __len__(self) -> int:
+        return len(self._points)
+
+    def __reduce__(self) -> tuple[type[Installed], tuple[str, list[EntryPoint]]]:
+        # Whoever gets it loads what he needs.
+        points = [point for named in self._points.values() for point in named]
+        return Installed, (points[0].group if points else "", points)
+
+
+def _load(points: Sequence[EntryPoint]) -> Callable[..., Any]:
+    point = points[0]
+    where = f"entry point '{point.name}' of group {point.group}"
+    remedy = "repair or uninstall its package"
+    if len(points) > 1:
+        raise DeclarationError(where, "", point.value, "the name is taken twice", remedy)
+    try:
+        function = point.load()
+    except Exception as error:
+        rule = f"'{point.value}' cannot be loaded ({type(error).__name__}: {error})"
+        raise DeclarationError(where, "", point.value, rule, remedy) from error
+    if not callable(function):
+        raise DeclarationError(where, "", point.value, f"'{point.value}' is not callable", remedy)
+    found: Callable[..., Any] = function
     return found

@@ -136,6 +136,7 @@ class _Reader:
 
     def _hook(self, declared: _Row, field: str, name: str, known: Mapping[str, Any], group: str) -> str:
         if name in known:
+            known[name]  # loaded here, where what is wrong with it can still be said
             return name
         what = "check" if group == CHECKS else "scorer"
         raise declared.error(

@@ -28,12 +28,15 @@ import evalcube.flows.errors
 said.append(evalcube.flows.errors.__file__)
 said.append(use('b', 'second', 'bob', archive, {folder!r}))
 said.append(use('c', 'first', 'cid', archive, {folder!r}))
+sys.path.append({plugins!r})
+import games, standing
 leave('a')
 said.append('evalcube.flows' in sys.modules)
 leave('c')
 left = [name for name in sys.modules if name.split('.')[0] == 'evalcube']
 said += [left, os.listdir({folder!r}), use('b', 'second', 'bob', archive, {folder!r})]
-print(json.dumps(said))
+left = [name for name in ('games', 'games.base', 'standing', 'json') if name in sys.modules]
+print(json.dumps([*said, left]))
 """
 
 
@@ -42,11 +45,17 @@ def test_use_code__one_version_at_a_time_and_nothing_afterwards(tmp_path):
     digest, data = packed_source()
     (tmp_path / "archive.zip").write_bytes(data)
     (tmp_path / "folder").mkdir()
+    plugins = tmp_path / "plugins"
+    (plugins / "games").mkdir(parents=True)
+    (plugins / "games" / "base.py").write_text("from evalcube.flows.errors import SweepError as Base\n")
+    (plugins / "games" / "__init__.py").write_text("from games.base import Base\nclass Word(Base): ...\n")
+    (plugins / "standing.py").write_text("import json\n")
     names = {
         "root": str(Path(evalcube.__file__).parents[1]),
         "source": carrier.__file__,
         "archive": str(tmp_path / "archive.zip"),
         "folder": str(tmp_path / "folder"),
+        "plugins": str(plugins),
     }
 
     done = subprocess.run(
@@ -57,13 +66,14 @@ def test_use_code__one_version_at_a_time_and_nothing_afterwards(tmp_path):
         cwd=tmp_path,
     )
 
-    first, place, refused, again, kept, left, files, second = json.loads(done.stdout)
+    first, place, refused, again, kept, left, files, second, others = json.loads(done.stdout)
     assert digest
     assert (first, again, second) == ("", "", "")
     assert place.startswith(str(tmp_path / "folder"))
     assert refused.startswith("runs another version of evalcube at the moment, for ann.")
     assert kept is True  # another run still uses it
     assert (left, files) == ([], [])
+    assert others == ["standing", "json"]  # a plugin is made of our classes, and goes with them
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from evalcube.stages.generate import TASKS, Task, TaskError, all_tasks
-from evalcube.stages.generate.plugins import GROUP, with_plugins
+from evalcube.stages.generate.plugins import GROUP, KnownTasks, package_of
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
 
 
@@ -18,6 +18,10 @@ class Echo(Arithmetic):
 
 
 class Clash(Arithmetic):
+    pass
+
+
+class Foreign:
     pass
 
 
@@ -41,36 +45,60 @@ def point(attribute: str, name: str = "mine") -> EntryPoint:
 
 
 @pytest.mark.parametrize("attribute", ["Echo", "echo"])
-def test_with_plugins__adds_classes_and_instances(attribute: str) -> None:
-    tasks = with_plugins(TASKS, [point(attribute)])
+def test_known_tasks__adds_classes_and_instances(attribute: str) -> None:
+    tasks = KnownTasks(TASKS, [point(attribute, "echo")])
 
     assert list(tasks) == [*TASKS, "echo"]
     assert isinstance(tasks["echo"], Task)
 
 
 @pytest.mark.parametrize(
-    ("entry_point", "message"),
+    ("attribute", "message"),
     [
-        (point("absent"), "cannot be loaded .AttributeError.* repair or uninstall"),
-        (EntryPoint("mine", "no_such_module_here:Task", GROUP), "cannot be loaded .ModuleNotFoundError"),
-        (point("number"), "gives a int, not a Task"),
-        (point("Nameless"), "does not declare name, version, summary, guess_rule, Params"),
-        (
-            point("Clash"),
-            "declares the name 'arithmetic', which evalcube.stages.generate.tasks.arithmetic.Arithmetic already has",
-        ),
+        ("absent", "cannot be loaded .AttributeError.* repair or uninstall"),
+        ("number", "gives a int, which is no Task of evalcube"),
+        ("Foreign", "gives the class Foreign, which is no Task of evalcube"),
+        ("Nameless", "does not declare name, version, summary, guess_rule, Params"),
+        ("Echo", "gives a task that calls itself 'echo'; give both one name"),
     ],
 )
-def test_with_plugins__names_a_broken_plugin(entry_point: EntryPoint, message: str) -> None:
+def test_known_tasks__names_a_broken_plugin(attribute: str, message: str) -> None:
+    tasks = KnownTasks(TASKS, [point(attribute)])
+
     with pytest.raises(TaskError, match=message) as caught:
-        with_plugins(TASKS, [entry_point])
+        tasks["mine"]
 
-    assert f"task plugin 'mine' ({entry_point.value})" in str(caught.value)
+    assert f"task plugin 'mine' ({__name__}:{attribute} of group evalcube.tasks)" in str(caught.value)
 
 
-def test_with_plugins__two_plugins_of_one_name_are_refused() -> None:
-    with pytest.raises(TaskError, match=r"'echo', which .*Echo already has"):
-        with_plugins(TASKS, [point("Echo", "one"), point("echo", "two")])
+def test_known_tasks__a_broken_plugin_is_in_nobodys_way() -> None:
+    broken = EntryPoint("mine", "no_such_module_here:Task", GROUP)
+    tasks = KnownTasks(TASKS, [broken, point("Echo", "echo")])
+
+    assert tasks["arithmetic"] is TASKS["arithmetic"]
+    assert tasks["echo"].name == "echo"
+    assert "mine" in tasks
+    assert tasks.get("nowhere") is None
+
+
+def test_known_tasks__bundled_tasks_stay_and_lists_say_so() -> None:
+    tasks = KnownTasks(
+        TASKS, [point("Clash", "arithmetic"), EntryPoint("mine", "no_such_module:Task", GROUP)]
+    )
+
+    sound, problems = tasks.sound()
+
+    assert tasks["arithmetic"] is TASKS["arithmetic"]
+    assert [task.name for task in sound] == list(TASKS)
+    assert "'mine'" in problems[0]
+    assert "has the name of a bundled task, which stays" in problems[1]
+
+
+def test_known_tasks__two_plugins_of_one_name_are_refused_where_they_are_named() -> None:
+    tasks = KnownTasks(TASKS, [point("Echo", "echo"), point("echo", "echo")])
+
+    with pytest.raises(TaskError, match="have one name; uninstall one of the two"):
+        tasks["echo"]
 
 
 def test_all_tasks__holds_the_bundled_ones() -> None:
@@ -80,11 +108,14 @@ def test_all_tasks__holds_the_bundled_ones() -> None:
 def test_all_tasks__sees_what_is_installed_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(tmp_path)
     os.utime(tmp_path, (1, 1))
-    assert all_tasks().items() >= TASKS.items()
+    assert "echo" not in all_tasks()
     package = tmp_path / "echo-1.0.dist-info"
     package.mkdir()
-    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: echo\nVersion: 1.0\n")
+    (package / "METADATA").write_text("Metadata-Version: 2.1\nName: echo-games\nVersion: 1.0\n")
     (package / "entry_points.txt").write_text("[evalcube.tasks]\necho = no_such_module:Echo\n")
 
-    with pytest.raises(TaskError, match=r"'echo' .*cannot be loaded"):
-        all_tasks()
+    with pytest.raises(TaskError, match=r"'echo' .*package echo-games.*cannot be loaded"):
+        all_tasks()["echo"]
+
+    assert package_of("echo") == "echo-games 1.0"
+    assert package_of("arithmetic") == ""

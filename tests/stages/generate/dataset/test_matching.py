@@ -11,8 +11,8 @@ from pydantic import ValidationError
 
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.dataset.matching import GradingContext, judged, load_grader
-from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.dataset.matching import GradingContext, allow_graders, judged, load_grader
+from evalcube.stages.generate.errors import CodeError, TaskError
 
 DATASET = TASKS["dataset"]
 
@@ -116,6 +116,7 @@ def nothing_of_the_kind(words: str) -> bool:
 
 
 def test_grader__decides(tmp_path: Path) -> None:
+    allow_graders([f"{__name__}:by_length"])
     cell, trial = asked(tmp_path, grader=f"{__name__}:by_length")
 
     assert [outcome(cell, trial, reply) for reply in ("abcdefg", "abc", "")] == [True, False, None]
@@ -138,8 +139,23 @@ def test_judged__refuses_what_is_no_truth(said: object) -> None:
     "name", ["nowhere", "nowhere:at_all", "os:nothing", "os:system", f"{__name__}:nothing_of_the_kind"]
 )
 def test_grader__refuses_other_functions(name: str) -> None:
+    allow_graders([name])
+
     with pytest.raises(TaskError, match="grader"):
         load_grader(name)
+
+
+def test_load_grader__imports_nothing_that_only_a_cube_names(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ran = tmp_path / "ran"
+    (tmp_path / "hostile_module.py").write_text(f"open({str(ran)!r}, 'w')\n")
+    monkeypatch.syspath_prepend(tmp_path)
+
+    with pytest.raises(CodeError, match=r"'hostile_module:grade' is not run: only the cube names it"):
+        load_grader("hostile_module:grade")
+
+    assert not ran.exists()
 
 
 def test_grader__a_row_has_its_number_and_name(tmp_path: Path) -> None:

@@ -1,0 +1,133 @@
+"""A cube with the task of a package that is not installed: all is read but what only the package's code makes."""
+
+from __future__ import annotations
+
+import json
+from importlib.metadata import EntryPoint
+
+import pytest
+
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.report import report
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.merge.write import merge_cubes
+from evalcube.flows.plan.records import NOTES, read_notes
+from evalcube.flows.plan.store import cube_plan, sweep_cube
+from evalcube.flows.publish.publish import publish_cube
+from evalcube.flows.publish.pull import pull_cube
+from evalcube.flows.rework.rescore import rescore_cube
+from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.run.sweep import run
+from evalcube.flows.trials.read import trials
+from evalcube.stages.generate import TaskError, plugins
+from evalcube.stages.generate.tasks.arithmetic import Arithmetic
+from evalcube.storage.cube.cube import Cube
+from tests.flows.support import sweep_config
+
+REMEDY = "It is of package sum-games 1.2: pip install sum-games==1.2"
+
+
+class Sums(Arithmetic):
+    name = "sums"
+
+
+def installed(monkeypatch, *points):
+    found = tuple(EntryPoint(name, value, plugins.GROUP) for name, value in points)
+    monkeypatch.setattr("evalcube.stages.generate.installed", lambda: found)
+
+
+@pytest.fixture
+def cube(tmp_path, simulator, monkeypatch):
+    """Address of a cube with a bundled task and one of a package that is gone."""
+    installed(monkeypatch, ("sums", f"{__name__}:Sums"))
+    config = sweep_config(tmp_path, simulator.base_url, cells=1)
+    config["tasks"]["sums"] = {"params": {"length": 3}}
+    run(config)
+    opened = Cube.open(config["cube"])
+    noted = {**read_notes(opened.records), "packages": {"sums": "sum-games 1.2"}}
+    opened.records.put(NOTES, json.dumps(noted).encode())
+    installed(monkeypatch)
+    return config["cube"]
+
+
+def plan_of(address):
+    opened = Cube.open(address)
+    return cube_plan(opened, read_notes(opened.records))
+
+
+def test_cube_plan__names_the_package_of_an_absent_task(cube):
+    plan = plan_of(cube)
+
+    assert plan.task_names == ("arithmetic", "boolean", "sums")
+    assert [reason.partition(". ")[2] for reason in plan.absent] == [REMEDY]
+
+
+@pytest.mark.parametrize("package", ["x; rm -rf ~", "a b c", "-r evil.txt 1", ""])
+def test_cube_plan__shows_no_package_that_is_no_name(cube, package):
+    opened = Cube.open(cube)
+    plan = cube_plan(opened, {**read_notes(opened.records), "packages": {"sums": package}})
+
+    assert plan.absent[0].endswith("(pip install PACKAGE), an entry point of group evalcube.tasks")
+
+
+def test_cube_plan__a_broken_plugin_is_absent_too(cube, monkeypatch):
+    installed(monkeypatch, ("sums", "no_such_module_here:Sums"))
+
+    (reason,) = plan_of(cube).absent
+
+    assert "cannot be loaded (ModuleNotFoundError" in reason
+
+
+def test_all_that_needs_no_code__works_without_the_package(cube, tmp_path):
+    copy, part, merged = (str(tmp_path / name) for name in ("copy.zarr", "part.zarr", "merged.zarr"))
+
+    publish_cube(cube, str(tmp_path / "published"))
+    pull_cube(str(tmp_path / "published"), copy)
+    pull_cube(str(tmp_path / "published"), part, models=["alpha"])
+    merge_cubes(merged, [cube, copy])
+    page = report(cube, tmp_path / "report.html")
+
+    for address in (cube, copy, part, merged):
+        assert not verify_cube(address).damages
+        for name in ("difficulty", "in_tier"):
+            assert Cube.open(address).read_label(name).tolist() == Cube.open(cube).read_label(name).tolist()
+    assert REMEDY in plan_of(copy).absent[0]
+    assert "sums" in page.read_text()
+    assert leaderboard([cube, copy]).dataset is not None
+
+
+def test_trials__tell_of_an_absent_task_what_was_recorded(cube):
+    table = trials(cube, where=["task=sums"], columns=["task", "status", "prompt", "answer"])
+
+    rows = list(table.rows())
+
+    assert len(rows) == 8
+    assert {row["prompt"] for row in rows} == {row["answer"] for row in rows} == {None}
+    assert {row["status"] for row in rows} <= {"correct", "incorrect"}
+    assert any(REMEDY in note for note in table.notes)
+    others = trials(cube, where=["task=boolean"], columns=["prompt"])
+    assert all(row["prompt"] for row in others.rows())
+    assert not any(REMEDY in note for note in others.notes)
+
+
+def test_view__has_the_reason_in_the_place_of_the_question(cube):
+    view = Reader(cube).view(0, 2, 0, 0)
+
+    assert REMEDY in view.messages[0]["content"]
+    assert view.status in ("correct", "incorrect")
+
+
+def test_rescore__needs_the_package_and_says_so(cube):
+    with pytest.raises(TaskError, match="pip install sum-games"):
+        rescore_cube(cube)
+
+
+def test_sweep_cube__of_an_absent_task_is_not_written_by_another_sweep(cube, tmp_path, simulator):
+    from evalcube.flows.config.load import as_config
+    from evalcube.flows.plan.build import build_plan
+    from evalcube.flows.plan.store import OtherSweepError
+
+    config = as_config(sweep_config(tmp_path, simulator.base_url, cells=1))
+
+    with pytest.raises(OtherSweepError, match="sum-games"):
+        sweep_cube(build_plan(config), cube)
