@@ -110,8 +110,9 @@ def translated(address: str, doing: str, thing: str = "cube") -> Iterator[None]:
 
 def first_bytes(found: GetResult, most: int | None) -> bytes:
     """Content of an object, or its first `most` bytes: no more than these come into memory, whatever the object has."""
-    if most is None or found.meta["size"] <= most:
-        return bytes(found.bytes())[:most]
+    if most is None:
+        most = found.meta["size"]
+    # In parts: a length that is only claimed takes no memory.
     data = bytearray()
     for part in found.stream(min_chunk_size=_PART_BYTES):
         data += part

@@ -6,11 +6,11 @@ import hashlib
 import json
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from evalcube.flows.cubes.cache_at_hand import replies_name
 from evalcube.flows.cubes.ticker import Ticker, silent
@@ -25,6 +25,7 @@ from evalcube.flows.publish.part import copied_part
 from evalcube.flows.publish.replies import put_replies
 from evalcube.flows.rework.verify import verify_unseen
 from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.ledger import NAME as LEDGER
@@ -35,8 +36,11 @@ from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFo
 from evalcube.storage.files import make_directory
 from evalcube.storage.urls import directory_of, redacted, scheme_of
 
+T = TypeVar("T")
+
 MOST_BYTES = 64 * 2**30
 _THREADS = 16
+_TOGETHER = 8 * _THREADS
 _METADATA = "zarr.json"
 _FOLDER = f"{SIDE}/zarr.json"
 
@@ -207,8 +211,9 @@ class _Pulling:
         ledgers = sorted(key for key in keys if key.startswith(f"{SIDE}/ledger"))
         draft.put(_FOLDER, self._object(_FOLDER), durable=False)
         with ThreadPoolExecutor(_THREADS) as pool:
-            lines = [line for data in pool.map(self._object, ledgers) for line in data.splitlines(True)]
-            for _ in pool.map(lambda key: self._put(draft, key, cache), set(keys) - {*ledgers, _FOLDER}):
+            lines = [line for data in _few(pool, self._object, ledgers) for line in data.splitlines(True)]
+            others = sorted(set(keys) - {*ledgers, _FOLDER})
+            for _ in _few(pool, lambda key: self._put(draft, key, cache), others):
                 pass
         log = draft.at(SIDE).log(LEDGER)
         for line in lines:
@@ -250,6 +255,7 @@ class _Pulling:
             raise CubeDamagedError(
                 f"{key} is not in its record", redacted(self._source), "Find out who made it."
             )
+        refuse_larger(said.size, MOST_OBJECT, f"{redacted(self._source)}/{key}")
         found = self._space.get(key, said.size + 1)
         if found is None:
             raise CubeDamagedError(f"{key} is gone", redacted(self._source), "Get it from another place.")
@@ -288,7 +294,7 @@ class _Pulling:
             part = copied_part(source, (), models)
             keys = [key for key in self._publication.objects if _row_of(key) in part.models]
             with ThreadPoolExecutor(_THREADS) as pool:
-                for _ in pool.map(lambda key: beside.put(key, self._object(key), durable=False), keys):
+                for _ in _few(pool, lambda key: beside.put(key, self._object(key), durable=False), keys):
                     pass
 
             def more(draft: Cube, receipts: list[Receipt]) -> None:  # noqa: ARG001
@@ -313,6 +319,12 @@ class _Pulling:
         parent = directory_of(self._target).parent
         make_directory(parent, durable=False)
         return str(parent)
+
+
+def _few(pool: ThreadPoolExecutor, function: Callable[[str], T], keys: Sequence[str]) -> Iterator[T]:
+    """What a function makes of keys, of a few at a time: after the first failure, no more is asked for."""
+    for begin in range(0, len(keys), _TOGETHER):
+        yield from pool.map(function, keys[begin : begin + _TOGETHER])
 
 
 def _row_of(key: str) -> int | None:

@@ -289,7 +289,7 @@ class Trials(Shown):
             not_run = dict.fromkeys(
                 reason
                 for one in self._opened
-                for task, meant in zip(one.plan.tasks, one.cells.any(axis=1), strict=True)
+                for task, meant in zip(one.plan.tasks, list(map(any, one.cells.tolist())), strict=True)
                 for reason in (task.not_run if meant else ())
             )
             found = [*(f"{reason}." for reason in not_run), *found]

@@ -47,7 +47,6 @@ def space_of(url: Address) -> Space:
         return Bucket(address)
     if scheme in HTTP_SCHEMES:
         address = http_address(str(url))
-        need_package("obstore", "objects", "a cube", address)
         if (file := _remote_zip(address)) is not None:
             return file
         from evalcube.storage.cube.served import ServedFiles

@@ -18,6 +18,7 @@ import zarr
 from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, Crc32cCodec
 
+from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
 from evalcube.storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SHAPES, consolidate, expected_warnings
 from evalcube.storage.cube.metadata import (
     LONGEST,
@@ -41,13 +42,14 @@ from evalcube.storage.errors import (
 T = TypeVar("T")
 
 _THREADS = 16
-_CODECS = frozenset(("bytes", "vlen-utf8", "blosc", "zstd", "gzip", "crc32c", "transpose"))
-"""How arrays may be stored: by the standard's own codecs, which give values and nothing else."""
+_CODECS = (("bytes", "vlen-utf8"), ("blosc", "zstd"), ("crc32c",))
+"""How arrays may be stored, a name of each in turn, the last one if at all: as evalcube stores them. Others run what
+they read, or say in no header what they decode to."""
 _BLOSC_HEADER = struct.Struct("<BBBBIII")
 """Two versions, flags, size of an item; bytes before compression, of a block, and as stored."""
 _CHECKSUM_BYTES = 4
 _GONE = "is gone"
-UNREADABLE = (RuntimeError, ValueError, TypeError, KeyError)
+UNREADABLE = (RuntimeError, ValueError, TypeError, KeyError, MemoryError, OverflowError)
 """What zarr and its codecs raise at chunks that are cut off or changed."""
 
 
@@ -342,9 +344,18 @@ class CubeGroup:
                 array.metadata, "codecs", None
             )  # none in another format than 3, whose filters are any
             found = [] if codecs is None else [str(codec.to_dict().get("name")) for codec in codecs]
-            if codecs is None or not _CODECS.issuperset(found):
+            wanted = _CODECS[: max(2, len(found))]
+            if len(found) != len(wanted) or any(map(lambda a, b: a not in b, found, wanted)):
                 how = "in another format" if codecs is None else f"with {', '.join(found)}"
                 raise ValueError(f"array {name!r} is stored {how}, which no cube is")
+
+    def _refuse_bombs(self, name: str, array: zarr.Array[Any]) -> None:
+        """Raise for an array that would take more memory than any does, of whatever its chunks are."""
+        item = 8 if array.dtype.kind in "OUT" else array.dtype.itemsize
+        chunk = math.prod(array.chunks) * item
+        whole = 0 if name in VARIABLES or name in LAYERS else math.prod(array.shape) * item
+        if chunk > MOST_DECODED or whole > MOST_ARRAY or 0 in array.chunks:
+            raise ValueError(f"array {name!r} has {array.shape} cells in chunks of {array.chunks}")
 
     def _checked_sizes(self) -> dict[str, int]:
         sizes: dict[str, int] = {}
@@ -354,6 +365,7 @@ class CubeGroup:
             if _dims(array) != variable.dims or array.dtype != np.dtype(variable.dtype):
                 raise ValueError(f"array {variable.name!r} is {array.dtype} {_dims(array)}")
         for name, array in self._arrays().items():
+            self._refuse_bombs(name, array)
             for dim, size in zip(_dims(array), array.shape, strict=True):
                 if sizes.setdefault(dim, size) != size:
                     raise ValueError(f"array {name!r} has {size} along {dim}, others {sizes[dim]}")

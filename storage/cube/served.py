@@ -11,18 +11,15 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-import obstore
-from obstore import exceptions
-
+from evalcube.storage import web
+from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket.lease import BucketLease
 from evalcube.storage.cube.bucket.log import BucketLog
 from evalcube.storage.cube.read_only import FinishedLog, ReadOnly
 from evalcube.storage.cube.space import Found, HeldRecord, Renewed, Version
 from evalcube.storage.errors import NotWritableError
-from evalcube.storage.object_stores import connected, first_bytes, translated
 
 if TYPE_CHECKING:
-    from obstore import ObjectMeta
     from zarr.abc.store import Store
 
 _RANGE_BYTES = 65536
@@ -52,38 +49,26 @@ class ServedFiles(ReadOnly):
 
     def get(self, key: str, most: int | None = None) -> Found | None:
         """A file's content, or its first `most` bytes; None if there is none."""
-        ranged: obstore.GetOptions | None = None
-        if most is not None and most <= _RANGE_BYTES:
-            ranged = {"range": (0, max(most, 1))}
-        with translated(self.address, "read from the server"):
-            try:
-                try:
-                    found = obstore.get(connected(self.cube), self.prefix + key, options=ranged)
-                except (exceptions.NotSupportedError, exceptions.GenericError):
-                    # Simple servers send the whole file whatever part is asked for, and refuse one of an empty file.
-                    if ranged is None:
-                        raise
-                    found = obstore.get(connected(self.cube), self.prefix + key)
-                return Found(first_bytes(found, most), _version(found.meta), found.meta["size"])
-            except FileNotFoundError:
-                return None
+        part = (0, max(most, 1)) if most is not None and most <= _RANGE_BYTES else None
+        answer = web.read(self._url(key), MOST_OBJECT if most is None else most, part)
+        if answer is None:
+            return None
+        if most is None:
+            refuse_larger(answer.size, MOST_OBJECT, f"{self.address}/{key}")
+        return Found(answer.data, _version(answer), answer.size)
 
     def version(self, key: str) -> Version | None:
         """What the server says of a file that changes with its content; None if there is none."""
-        meta = self._meta(key)
-        return None if meta is None else _version(meta)
+        answer = web.look(self._url(key))
+        return None if answer is None else _version(answer)
 
     def stamped(self, key: str) -> float | None:
         """When a file was written, by the server's clock; None if there is none."""
-        meta = self._meta(key)
-        return None if meta is None else meta["last_modified"].timestamp()
+        answer = web.look(self._url(key))
+        return None if answer is None else answer.modified
 
-    def _meta(self, key: str) -> ObjectMeta | None:
-        with translated(self.address, "read from the server"):
-            try:
-                return obstore.head(connected(self.cube), self.prefix + key)
-            except FileNotFoundError:
-                return None
+    def _url(self, key: str) -> str:
+        return web.file_url(self.cube, self.prefix + key)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Nothing: a server of files does not list them."""
@@ -91,11 +76,11 @@ class ServedFiles(ReadOnly):
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of the files."""
-        from evalcube.storage.cube.bucket.zarr_store import (
-            BucketStore,  # takes a while, and ledgers and leases need none
+        from evalcube.storage.cube.read_store import (
+            ReadStore,  # takes a while, and ledgers and leases need none
         )
 
-        return BucketStore(self.cube, read_only=True)
+        return ReadStore(self)
 
     def log(self, key: str) -> FinishedLog:
         """A log that somebody else writes, into one file or into numbered ones."""
@@ -136,5 +121,5 @@ class ServedLease:
         raise self._space.refusal()
 
 
-def _version(meta: ObjectMeta) -> Version:
-    return Version(meta["e_tag"] or f"{meta['last_modified'].timestamp()} {meta['size']}")
+def _version(answer: web.Answer) -> Version:
+    return Version(answer.tag or f"{answer.modified} {answer.size}")

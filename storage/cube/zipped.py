@@ -14,6 +14,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from evalcube.storage.cube.bounds import MOST_OBJECT
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.directory.creation import sweep_creations, temporary_beside
 from evalcube.storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly, copied_lines
@@ -23,9 +24,6 @@ from evalcube.storage.files import link_new, make_directory, sync_path
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
-
-MOST_BYTES = 2**31
-"""Of one member: no chunk of a cube comes near."""
 
 _METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 _ENCRYPTED = 0x1
@@ -182,7 +180,7 @@ def members_of(file: zipfile.ZipFile) -> Members:
     for info in file.infolist():
         if info.is_dir():
             continue
-        if info.flag_bits & _ENCRYPTED or info.compress_type not in _METHODS or info.file_size > MOST_BYTES:
+        if info.flag_bits & _ENCRYPTED or info.compress_type not in _METHODS or info.file_size > MOST_OBJECT:
             raise ValueError(f"{info.filename!r} is encrypted, too large, or packed as no cube is")
         if info.filename in infos:
             raise ValueError(f"{info.filename!r} is in it twice")
@@ -206,9 +204,9 @@ def _version(info: zipfile.ZipInfo) -> Version:
 
 
 def _store(space: ZippedFiles) -> Store:
-    from evalcube.storage.cube.zipped_store import ZippedStore  # with zarr, which takes a while
+    from evalcube.storage.cube.read_store import ReadStore  # with zarr, which takes a while
 
-    return ZippedStore(space)
+    return ReadStore(space)
 
 
 def _pack(source: Space, path: Path) -> None:

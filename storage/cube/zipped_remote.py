@@ -17,6 +17,7 @@ from functools import lru_cache
 import obstore
 from obstore import exceptions
 
+from evalcube.storage import web
 from evalcube.storage.cube.space import Space
 from evalcube.storage.cube.zipped import Members, ZippedFiles, members_of
 from evalcube.storage.errors import NotWritableError, StorageError
@@ -81,8 +82,8 @@ def _is_there(address: str) -> bool:
 @lru_cache(maxsize=16)
 def _need(address: str, _process: int) -> None:
     """Raise if there is no file; that it is there is asked once, as each read wants to know."""
-    place, name = _split(address)
-    obstore.head(connected(place), name)
+    if _looked(address) is None:
+        raise FileNotFoundError(address)
 
 
 @lru_cache(maxsize=16)
@@ -97,9 +98,10 @@ class _Blocks:
 
     def __init__(self, address: str) -> None:
         self._address = address
-        self._place, self._name = _split(address)
-        meta = obstore.head(connected(self._place), self._name)
-        self._size, self._tag = meta["size"], meta["e_tag"]
+        found = _looked(address)
+        if found is None:
+            raise FileNotFoundError(address)
+        self._size, self._tag = found
         self._position = 0
         self._blocks: OrderedDict[int, bytes] = OrderedDict()
         self._whole: bytes | None = None
@@ -147,29 +149,55 @@ class _Blocks:
 
     def _fetched(self, begin: int, end: int) -> bytes:
         """A part of the file as it was when it was opened."""
-        options: obstore.GetOptions = {"range": (begin, end)}
-        if self._tag:
-            options["if_match"] = self._tag
-        store = connected(self._place)
-        with translated(self._address, _doing(self._address)):
+        if self._whole is None:
             try:
-                if self._whole is None:
-                    return bytes(obstore.get(store, self._name, options=options).bytes())
-            except exceptions.PreconditionError:
+                data, partial = _part_of(self._address, begin, end, self._tag, self._size)
+            except web.ChangedError:
                 _opened.cache_clear()
                 text = "the file was replaced while it was read"
                 raise StorageError(text, self._address, "Run this again.") from None
-            except exceptions.NotSupportedError:
-                # Simple servers send the whole file whatever part is asked for.
-                if self._size > MOST_WHOLE_BYTES:
-                    raise StorageError(
-                        f"the server gives out no parts of files, and this one has {self._size:,} bytes",
-                        self._address,
-                        "Download it, and give the path of the file.",
-                    ) from None
-            if self._whole is None:
-                self._whole = first_bytes(obstore.get(store, self._name), MOST_WHOLE_BYTES)
+            if partial:
+                return data
+            self._whole = data
         return self._whole[begin:end]
+
+
+def _looked(address: str) -> tuple[int, str] | None:
+    """Size and tag of a file; None if there is none."""
+    if scheme_of(address) in HTTP_SCHEMES:
+        answer = web.look(address)
+        return None if answer is None else (answer.size, answer.tag)
+    place, name = _split(address)
+    try:
+        meta = obstore.head(connected(place), name)
+    except FileNotFoundError:
+        return None
+    return meta["size"], meta["e_tag"] or ""
+
+
+def _part_of(address: str, begin: int, end: int, tag: str, size: int) -> tuple[bytes, bool]:
+    """A part of a file; or, with False, all of it from a server that gives out no parts."""
+    if scheme_of(address) in HTTP_SCHEMES:
+        # A server that heeds no range sends the whole file.
+        answer = web.read(address, min(max(size, end - begin), MOST_WHOLE_BYTES), (begin, end), tag)
+        if answer is None:
+            raise web.ChangedError
+        if not answer.partial and size > MOST_WHOLE_BYTES:
+            raise StorageError(
+                f"the server gives out no parts of files, and this one has {size:,} bytes",
+                address,
+                "Download it, and give the path of the file.",
+            )
+        return answer.data, answer.partial
+    place, name = _split(address)
+    options: obstore.GetOptions = {"range": (begin, end)}
+    if tag:
+        options["if_match"] = tag
+    with translated(address, _doing(address)):
+        try:
+            return first_bytes(obstore.get(connected(place), name, options=options), end - begin), True
+        except exceptions.PreconditionError:
+            raise web.ChangedError from None
 
 
 def _split(address: str) -> tuple[str, str]:

@@ -11,9 +11,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 from evalcube.storage.clocks import elapsed
 from evalcube.storage.cube.space import Found, LogConflictError, Space, When
+from evalcube.storage.errors import CubeDamagedError
 
 LINES_OF_OBJECT = 64
 """As many lines make an object at most."""
+MOST_OBJECTS = 200_000
+"""Some servers have something under every name."""
 WAITING_SECONDS = 2.0
 """As long waits a line at most, if others come; a put costs as much as a dozen gets."""
 _THREADS = 32
@@ -41,6 +44,11 @@ class BucketLog:
         with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-log") as pool:
             # A short log costs two requests, a long one is soon asked for in full breadth.
             for wave in itertools.chain((1, 4, 16), itertools.repeat(_THREADS)):
+                if number > MOST_OBJECTS:
+                    what = f"its ledger has more than {MOST_OBJECTS:,} objects"
+                    raise CubeDamagedError(
+                        what, self._space.address, "Find out who answers under this address."
+                    )
                 for found in pool.map(self._object, range(number, number + wave)):
                     if found is None:
                         if self._next is None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import obstore
 from obstore import exceptions
 
+from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket import creation
 from evalcube.storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
 from evalcube.storage.cube.bucket.lease import BucketLease
@@ -98,6 +99,8 @@ class Bucket:
                 if options is None:
                     raise
                 found = obstore.get(store, path)
+            if most is None:
+                refuse_larger(found.meta["size"], MOST_OBJECT, f"{self.cube}/{path}")
             data = first_bytes(found, most)
             answered(self.cube)
             return Found(data, version_of(self.cube, found.meta), found.meta["size"])

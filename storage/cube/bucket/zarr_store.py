@@ -6,9 +6,11 @@ import asyncio
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Self
 
+import obstore
 from obstore.store import ObjectStore as Connection
 from zarr.storage import ObjectStore
 
+from evalcube.storage.cube.bounds import most_of, refuse_bomb, refuse_larger
 from evalcube.storage.cube.bucket.conditions import put_if
 from evalcube.storage.cube.space import Version, When
 from evalcube.storage.errors import LeaseLostError
@@ -17,6 +19,9 @@ from evalcube.storage.object_stores import connected, translated
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest
     from zarr.core.buffer import Buffer, BufferPrototype
+
+
+_PART_BYTES = 2**20
 
 
 class BucketStore(ObjectStore[Connection]):
@@ -53,7 +58,19 @@ class BucketStore(ObjectStore[Connection]):
     ) -> Buffer | None:
         """A value, as `ObjectStore.get` gives it."""
         with translated(self._address, "read from the store"):
-            return await super().get(key, prototype, byte_range)
+            if byte_range is not None:
+                return await super().get(key, prototype, byte_range)
+            try:
+                found = await obstore.get_async(self.store, key)
+            except FileNotFoundError:
+                return None
+            refuse_larger(found.meta["size"], most_of(key), f"{self._address}/{key}")
+            data = bytearray()
+            # In parts: a length that is only claimed takes no memory.
+            async for part in found.stream(min_chunk_size=_PART_BYTES):
+                data += part
+        refuse_bomb(key, data, self._address)
+        return prototype.buffer.from_bytes(bytes(data))
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from evalcube.storage.clocks import aged
+from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory.creation import create_directory, remove_directory
 from evalcube.storage.cube.directory.inside import inside
 from evalcube.storage.cube.directory.lease import DirectoryLease
@@ -78,7 +79,11 @@ class Directory:
                     status.st_mode
                 ):  # it has come into the place of a file since it was looked at
                     raise CubeDamagedError("a record of the cube is no file", path, "Remove it.")
-                return Found(file.read(-1 if most is None else most), _version(status), status.st_size)
+                if most is None:
+                    refuse_larger(status.st_size, MOST_OBJECT, path)
+                return Found(
+                    file.read(MOST_OBJECT if most is None else most), _version(status), status.st_size
+                )
         except (FileNotFoundError, NotADirectoryError):
             return None
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from typing import TYPE_CHECKING
 
 from zarr.storage import LocalStore
 
+from evalcube.storage.cube.bounds import most_of, refuse_bomb, refuse_larger
 from evalcube.storage.cube.directory.inside import inside
 from evalcube.storage.files import make_directory, share
 
@@ -26,11 +28,24 @@ class InsideStore(LocalStore):
         """Make a key's folder, which zarr would make without a look at whose it is."""
         make_directory((self.root / self._checked(key)).parent, durable=False)
 
+    def _read(self, key: str) -> str:
+        """`_checked`, for a file that is no longer than any may be."""
+        with suppress(FileNotFoundError, NotADirectoryError):
+            refuse_larger((self.root / self._checked(key)).stat().st_size, most_of(key), self.root / key)
+        return key
+
+    def _bounded(self, key: str, value: Buffer | None) -> Buffer | None:
+        if value is not None:
+            refuse_bomb(key, value.as_numpy_array()[:32].tobytes(), str(self.root))
+        return value
+
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """A value, as `LocalStore.get_sync` gives it."""
-        return super().get_sync(self._checked(key), prototype=prototype, byte_range=byte_range)
+        return self._bounded(
+            key, super().get_sync(self._read(key), prototype=prototype, byte_range=byte_range)
+        )
 
     def set_sync(self, key: str, value: Buffer) -> None:
         """Store a value, as `LocalStore.set_sync` does."""
@@ -46,7 +61,7 @@ class InsideStore(LocalStore):
         self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
     ) -> Buffer | None:
         """A value, as `LocalStore.get` gives it."""
-        return await super().get(self._checked(key), prototype, byte_range)
+        return self._bounded(key, await super().get(self._read(key), prototype, byte_range))
 
     async def get_partial_values(
         self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]

@@ -93,7 +93,7 @@ def test_all_that_needs_no_code__works_without_the_package(cube, tmp_path):
             assert Cube.open(address).read_label(name).tolist() == Cube.open(cube).read_label(name).tolist()
     assert REMEDY in plan_of(copy).absent[0]
     assert "sums" in page.read_text()
-    assert leaderboard([cube, copy]).dataset is not None
+    assert leaderboard([cube, copy]) is not None
 
 
 def test_trials__tell_of_an_absent_task_what_was_recorded(cube):

@@ -109,7 +109,7 @@ def test_zip__that_holds_a_name_twice_is_refused(tmp_path):
 
 
 def test_zip__whose_member_is_a_bomb_is_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(zipped, "MOST_BYTES", 1000)
+    monkeypatch.setattr(zipped, "MOST_OBJECT", 1000)
     with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_DEFLATED) as file:
         file.writestr("zarr.json", bytes(1001))
 

@@ -1,0 +1,74 @@
+"""Bounds of what is read of a cube, whoever made it: of objects as they are stored, and of what they decode to."""
+
+from __future__ import annotations
+
+import struct
+from pathlib import Path
+
+import zstandard
+
+from evalcube.storage.errors import CubeDamagedError
+
+MOST_OBJECT = 2**30
+"""Bytes of any object: chunks, records and archives of replies are far smaller."""
+MOST_METADATA = 100_000_000
+MOST_DECODED = 2**29
+"""Bytes of a chunk in memory."""
+MOST_ARRAY = 2**33
+"""Bytes of an array that is read as a whole."""
+
+_ZSTD = b"\x28\xb5\x2f\xfd"
+_BLOSC_HEADER = struct.Struct("<4xI")
+_REMEDY = "No cube of evalcube has such an object: find out who made it."
+
+
+def refuse_larger(size: int, most: int, where: str | Path) -> None:
+    """Raise for an object of more bytes than any may have, before it is read.
+
+    Raises
+    ------
+    CubeDamagedError
+        It has more, or says so.
+    """
+    if size > most:
+        raise CubeDamagedError(f"an object has {size:,} bytes, and {most:,} are the most", where, _REMEDY)
+
+
+def most_of(key: str) -> int:
+    """How many bytes the object under a key of a zarr store may have."""
+    return MOST_METADATA if key.endswith("zarr.json") else MOST_OBJECT
+
+
+def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:
+    """Raise for a chunk that would decode to more bytes than any has, by what its compressor's header says.
+
+    Parameters
+    ----------
+    key
+        Under which zarr reads it; metadata are no chunk.
+    data
+        As stored, by Zstandard or Blosc.
+    where
+        Of the cube.
+
+    Raises
+    ------
+    CubeDamagedError
+        It would, or does not say.
+    """
+    if key.endswith("zarr.json"):
+        return
+    head = bytes(data[:32])
+    declared = 0
+    if head.startswith(_ZSTD):
+        try:
+            declared = zstandard.frame_content_size(head)
+        except zstandard.ZstdError:
+            return  # cut off: it will not be decoded
+    elif len(head) >= _BLOSC_HEADER.size:
+        (declared,) = _BLOSC_HEADER.unpack_from(head)
+    if not 0 <= declared <= MOST_DECODED:
+        what = f"{declared:,} bytes" if declared >= 0 else "a length that is not told"
+        raise CubeDamagedError(
+            f"{key} would decode to {what}, and {MOST_DECODED:,} bytes are the most", where, _REMEDY
+        )

@@ -1,0 +1,203 @@
+"""Files of a web server: no redirect leads to another origin, and no more is read of an answer than was asked for."""
+
+from __future__ import annotations
+
+import http.client
+import time
+from contextlib import suppress
+from dataclasses import dataclass
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import IO
+from urllib import error as failures
+from urllib import request
+from urllib.parse import quote, urlsplit
+
+from evalcube.storage.errors import NotWritableError, StorageError
+from evalcube.storage.urls import redacted
+
+RETRIES = 8
+"""How often a request is repeated that the server refuses for the moment, or does not take."""
+_PATIENT = 40
+"""The same for a server that has answered before: it is waited for while it restarts."""
+_SECONDS = 60.0
+"""Without a byte."""
+_PAUSES = (0.1, 5.0)
+"""The first one doubles up to the second one, seconds."""
+_PART_BYTES = 2**20
+_GONE = (404, 410)
+_REFUSED = (401, 403)
+_EMPTY_RANGE, _CHANGED, _TOO_MANY, _SERVERS_FAULT = 416, 412, 429, 500
+_ANSWERED: set[str] = set()
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server says of a file."""
+
+    data: bytes
+    """As much as was asked for."""
+    size: int
+    """Bytes of the whole file."""
+    tag: str
+    """What the server calls this content of the file; empty where it does not."""
+    modified: float
+    """When it was written, seconds since the epoch by the server's clock; 0 where it does not say."""
+    partial: bool
+    """Whether the server gave the part alone that was asked for."""
+
+
+class ChangedError(Exception):
+    """The file is not the one any more that was asked for."""
+
+
+class _SameOrigin(request.HTTPRedirectHandler):
+    """Follows redirects within one origin: another one is nobody that the user named, and may be inside his network."""
+
+    max_redirections = 5
+
+    def redirect_request(
+        self,
+        req: request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> request.Request | None:
+        if _origin(newurl) != _origin(req.full_url):
+            fp.close()
+            raise StorageError(
+                f"the server leads to another one, {redacted(newurl)[:200]}, where nobody said to look",
+                redacted(req.full_url),
+                "Give the address that it leads to, if you trust it.",
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme.lower(), (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return "", url, 0
+
+
+@cache
+def _opener() -> request.OpenerDirector:
+    opener = request.OpenerDirector()
+    for handler in (  # of HTTP alone: a redirect leads to no file
+        request.ProxyHandler(),
+        request.HTTPHandler(),
+        request.HTTPSHandler(),
+        request.HTTPDefaultErrorHandler(),
+        _SameOrigin(),
+        request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def file_url(address: str, key: str) -> str:
+    """The URL of a file below an address."""
+    return f"{address}/{quote(key, safe='/')}"
+
+
+def look(url: str) -> Answer | None:
+    """What the server says of a file, without its content; None if there is none. Raises as `read`."""
+    return _asked(url, "HEAD", None, 0, "")
+
+
+def read(url: str, most: int, part: tuple[int, int] | None = None, tag: str = "") -> Answer | None:
+    """A file, or its first bytes; None if there is none.
+
+    Parameters
+    ----------
+    url
+        As `file_url` gives it.
+    most
+        Bytes that are read of it, whatever the server sends.
+    part
+        First byte, and the one after the last, that are asked for; a server may not heed it.
+    tag
+        Of the content that is meant, if any.
+
+    Raises
+    ------
+    ChangedError
+        The server has another content than that of the tag.
+    NotWritableError
+        The server does not give the file to everybody.
+    StorageError
+        It fails, or leads to another server.
+    """
+    return _asked(url, "GET", part, most, tag)
+
+
+def _asked(url: str, method: str, part: tuple[int, int] | None, most: int, tag: str) -> Answer | None:
+    headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
+    if part is not None:
+        headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
+    if tag:
+        headers["If-Match"] = tag
+    place, attempt = "/".join(url.split("/", 3)[:3]), 0
+    while True:
+        try:
+            answer = _once(url, method, headers, most)
+            _ANSWERED.add(place)
+            return answer
+        except failures.HTTPError as error:
+            error.close()
+            _ANSWERED.add(place)
+            if error.code in _GONE:
+                return None
+            if error.code == _EMPTY_RANGE:
+                return Answer(b"", 0, "", 0.0, partial=True)
+            _refuse(error.code, url)
+            said = f"it answers {error.code}"
+        except (OSError, http.client.HTTPException) as error:
+            said = str(getattr(error, "reason", error))[:200] or type(error).__name__
+        if attempt >= (_PATIENT if place in _ANSWERED else RETRIES):
+            raise _failed(url, said)
+        time.sleep(min(_PAUSES[0] * 2**attempt, _PAUSES[1]))
+        attempt += 1
+
+
+def _refuse(code: int, url: str) -> None:
+    """Raise for an answer that another attempt would not change."""
+    if code == _CHANGED:
+        raise ChangedError
+    if code in _REFUSED:
+        text = "cannot read from the server: it does not give it to everybody"
+        raise NotWritableError(text, redacted(url), "Ask whoever runs the server, or copy the cube.")
+    if code < _SERVERS_FAULT and code != _TOO_MANY:
+        raise _failed(url, f"it answers {code}")
+
+
+def _failed(url: str, said: str) -> StorageError:
+    text = f"cannot read from the server: {said}"
+    return StorageError(text, redacted(url), "Check the network and the address, then run again.")
+
+
+def _once(url: str, method: str, headers: dict[str, str], most: int) -> Answer:
+    asked = request.Request(url, headers=headers, method=method)  # noqa: S310 - http: or https:, see the opener
+    with _opener().open(asked, timeout=_SECONDS) as said:
+        length = _number(said.headers.get("Content-Length"))
+        partial = said.status == http.HTTPStatus.PARTIAL_CONTENT
+        whole = _number((said.headers.get("Content-Range") or "").rpartition("/")[2]) if partial else length
+        data = bytearray()
+        # In parts: a length that is only claimed takes no memory.
+        while len(data) < most and (part := said.read(min(_PART_BYTES, most - len(data)))):
+            data += part
+        if method == "GET" and length is not None and len(data) < min(length, most):
+            raise http.client.IncompleteRead(b"", length - len(data))
+        modified = 0.0
+        with suppress(TypeError, ValueError, OverflowError):
+            modified = parsedate_to_datetime(said.headers.get("Last-Modified", "")).timestamp()
+        size = whole if whole is not None else len(data)
+        return Answer(bytes(data), size, said.headers.get("ETag") or "", modified, partial)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None
