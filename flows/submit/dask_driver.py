@@ -8,13 +8,14 @@ import signal
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
 from evalcube import EvalcubeError
 from evalcube.deploy.clusters import Certificates, ExistingScheduler
+from evalcube.deploy.clusters.code import Choice
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.records import DRIVER, read_driver
 from evalcube.flows.run.events import BlockDone, Controlled, Event, Finished, Noted, Traffic
@@ -41,6 +42,8 @@ class DriverOrder:
     """Address by which the submitter reached it, for people."""
     minimum: int
     patience: float
+    choice: Sequence[Any]
+    """Fields of the `Choice` of workers."""
     address: str = ""
     """Of the scheduler, as the worker reaches it."""
     worker: str = ""
@@ -113,7 +116,14 @@ def drive(order: DriverOrder, tell: Tell = lambda _: None) -> dict[str, str]:
     before = _said_before(order)
     book = DriverBook(order, before or [], tell)
     tls = None if order.tls is None else Certificates(**order.tls)
-    cluster = ExistingScheduler(order.address, patience=order.patience, minimum=order.minimum, tls=tls)
+    names, resource, priority = order.choice
+    cluster = ExistingScheduler(
+        order.address,
+        patience=order.patience,
+        minimum=order.minimum,
+        tls=tls,
+        choice=Choice(tuple(names), resource, priority),
+    )
     try:
         if before is not None:
             book.say("the driver goes on here, as the one before was lost")

@@ -13,14 +13,15 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Future, fire_and_forget
+from distributed import Future, fire_and_forget
 
-from evalcube.deploy.clusters import ExistingScheduler
-from evalcube.deploy.clusters.asking import Question, ask_each, serving
+from evalcube.deploy.clusters import Connection, ExistingScheduler
+from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.store import existing_store
+from evalcube.flows.run.workers import present
 from evalcube.flows.submit import dask_task
 from evalcube.flows.submit.dask_driver import DriverOrder
 from evalcube.storage.urls import absolute
@@ -67,16 +68,28 @@ def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> s
         cluster.address,
         cluster.minimum,
         cluster.patience,
+        cluster.choice,
     )
     with ExitStack() as stack:
-        client = stack.enter_context(cluster.connect()).client
-        _check_workers(client)
+        connection = stack.enter_context(cluster.connect())
+        client = connection.client
+        _check_workers(connection)
         heard = _Heard(say)
         client.subscribe_topic(order.name, heard)
         stack.callback(client.unsubscribe_topic, order.name)
         # Under a key of its own: the same config may be submitted again, to go on with what is left.
         what = {"source": inspect.getsource(dask_task), "order": asdict(order)}
-        future = client.submit(eval, _DRIVE, what, key=order.name, pure=False, retries=_RETRIES)
+        future = client.submit(
+            eval,
+            _DRIVE,
+            what,
+            key=order.name,
+            pure=False,
+            retries=_RETRIES,
+            priority=cluster.choice.priority,
+            workers=list(cluster.choice.names) or None,
+            resources={cluster.choice.resource: 0} if cluster.choice.resource else None,
+        )
         # From now on the scheduler keeps the task though nobody waits for it; it runs again if its worker is lost.
         fire_and_forget(future)
         return _first_answer(future, heard)
@@ -115,13 +128,15 @@ def _first_answer(future: Future[Any], heard: _Heard) -> str:
     return str(answer["done"])
 
 
-def _check_workers(client: Client) -> None:
+def _check_workers(connection: Connection) -> None:
     """Refuse a cluster where a worker could not be the driver: it may be begun again on any of them."""
     ours = version("evalcube")
-    there = Question(client, serving(client)).answer()
+    there = present(connection)
     if not there:
-        raise SweepError("the cluster has no worker", "Start some, then submit again")
-    found = Question(client, ask_each(client, eval, _VERSION, workers=list(there))).answer()
+        raise SweepError("the cluster has no worker for the sweep", "Start some, then submit again")
+    found = Question(
+        connection.client, ask_each(connection.client, eval, _VERSION, workers=list(there))
+    ).answer()
     for address in there:
         if (theirs := found.get(address)) != ours:
             has = f"has evalcube {theirs}" if theirs else "has no evalcube, or does not answer"
