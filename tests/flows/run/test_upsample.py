@@ -12,8 +12,8 @@ from evalcube.deploy.clusters import ClusterError, ExistingScheduler
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.flows.plan.store import open_store
-from evalcube.flows.plan.trust import STATE_VARIABLE
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.storage.cube.cube import Cube
