@@ -14,6 +14,7 @@ from evalcube.flows.plan.unnamed import unnamed
 from evalcube.flows.run.batch_notes import requests_in_batches
 from evalcube.flows.run.control import Control
 from evalcube.flows.run.limit_use import found_limits, limit_use
+from evalcube.flows.run.not_found import CAUSE, not_found_lines
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.summary import ModelSummary, RunSummary, Tracker
 from evalcube.stages.infer.endpoint import Endpoint
@@ -61,6 +62,8 @@ def summarized(
         reason, bound = "complete", ""
     elif reason == "complete":
         reason = "incomplete" if _undropped(store, control, models, unrated) else "stopped"
+    causes = _causes(store)
+    lost = {store.plan.evaluations[place].model for place, named in causes.items() if CAUSE in named}
     return RunSummary(
         reason=reason,
         cube=settings.cube,
@@ -85,7 +88,12 @@ def summarized(
         asking_seconds=tracker.asking_seconds,
         limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
-        refused=tuple(refusal_lines(store.plan.evaluations, _causes(store))),
+        refused=(
+            *refusal_lines(store.plan.evaluations, causes),
+            *not_found_lines(
+                (one for one in settings.models if one.name in lost and CAUSE in tracker.causes), endpoints
+            ),
+        ),
         models=tuple(models),
         in_batches=requests_in_batches(
             store.cube.records,
