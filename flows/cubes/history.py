@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from evalcube.flows.merge.inputs import refuse_odd_receipts
 from evalcube.flows.merge.provenance import Source, sources_of
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.storage.cube.address import Address
@@ -73,7 +72,7 @@ def cube_history(url: Address) -> History:
     Raises
     ------
     StorageError
-        If there is no cube, or its ledger is not by a run.
+        If there is no cube.
     SweepError
         If it is not a sweep's, or its description is damaged.
     """
@@ -82,7 +81,6 @@ def cube_history(url: Address) -> History:
     labels = [row.label for row in spec.evaluations]
     with Ledger(cube.records) as ledger:
         receipts = list(ledger.receipts())
-        refuse_odd_receipts(str(url), receipts)
         newest = set(map(id, newest_of(receipts).values()))
         damaged = ledger.damaged
     writings = [_writing(some, newest, labels) for some in _stretches(receipts)]

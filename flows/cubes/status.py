@@ -9,6 +9,7 @@ from typing import Any
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.records import read_driver, read_live, read_notes, read_spent
 from evalcube.flows.plan.refused import refusal_lines
+from evalcube.flows.plan.shared_arrays import refuse_unrecorded
 from evalcube.flows.plan.store import cube_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.plan.unnamed import KEY, noted_unnamed
@@ -39,14 +40,16 @@ def cube_status(url: Address) -> dict[str, Any]:
     Raises
     ------
     StorageError
-        If there is no cube.
+        If there is no cube, or its ledger is gone.
     SweepError
         If it is not a sweep's, or its description is damaged.
     """
     cube = Cube.open(url)
     notes = read_notes(cube.records)
     plan = cube_plan(cube, notes)
-    receipts = Ledger(cube.records).newest()
+    receipts, running = Ledger(cube.records).newest(), _running(cube)
+    if not running:  # a store gets the first receipts of a run a moment after the counters
+        refuse_unrecorded(cube, receipts)
     # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
     damaged = {
         region
@@ -91,7 +94,7 @@ def cube_status(url: Address) -> dict[str, Any]:
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
     kept = noted_unnamed(notes)
-    running, spent = _running(cube), read_spent(cube.records)
+    spent = read_spent(cube.records)
     return {
         "cube": str(url),
         "sizes": cube.sizes,

@@ -13,10 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.merge.union import Place, Rename, renamed
+from evalcube.flows.plan.blocks import window_of
 from evalcube.flows.plan.records import read_notes, read_spent
 from evalcube.flows.plan.shared_arrays import planned_of
-from evalcube.flows.plan.spec import Spec, damaged_at, parse_spec
+from evalcube.flows.plan.spec import REMEDY, Spec, damaged_at, description_problem, parse_spec
+from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.integrity import recorded_part, stored_problems
 from evalcube.storage.cube.ledger import Ledger, Receipt, to_line
@@ -25,7 +28,6 @@ from evalcube.storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
 
-_MOST = 2**53
 _ATTEMPTS, _PAUSE = 40, 0.25
 """A run may write a region again while it is read, and appends the receipt a moment later: seconds between attempts."""
 
@@ -54,11 +56,13 @@ class Input:
         self.sizes, self.chunks = self.cube.sizes, self.cube.chunks
         self.described = parse_spec(self.cube.attrs.get("spec"), self.sizes)
         self.spec = renamed(self.described, url, renames)
+        problem = description_problem(self.cube.attrs, self.described)
+        if problem is not None:
+            raise CubeDamagedError(f"its description was changed: {problem}", self.cube.url, REMEDY)
         _refuse_twins(self.spec)
         with Ledger(self.cube.records) as ledger:
             self.receipts = ledger.newest()
             self.damaged_lines = ledger.damaged
-        refuse_odd_receipts(self.cube.url, self.receipts.values())
         self.planned = planned_of(self.cube, self.receipts)
 
     @cached_property
@@ -132,6 +136,12 @@ class Input:
         CubeDamagedError
             What is stored is not what was recorded, and nobody is writing it anew.
         """
+        found = self._read(region)
+        if found is not None:
+            self._refuse_unplanned(region, found[1]["status"])
+        return found
+
+    def _read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
         receipt = self.receipts.get(region)
         if receipt is None:
             return None
@@ -153,9 +163,23 @@ class Input:
         raise CubeDamagedError(
             f"region {region.model}/{region.trial}/{region.repeat}: {name or 'one of its arrays'} {problem}",
             self.url,
-            f"Heal it with `evalcube cube verify --heal {self.url}`, or leave such regions out: "
-            "`evalcube merge --skip-damaged`",
+            f"{heal(self.url)} Or leave such regions out: `evalcube merge --skip-damaged`.",
         )
+
+    def _refuse_unplanned(self, region: Region, status: Array) -> None:
+        """Refuse a plan that lacks trials which were measured: they would be left out without a word."""
+        window = window_of(self.sizes, region, self.chunks)
+        there = status != Status.MISSING
+        part = np.s_[:, :, : status.shape[2], : status.shape[3]]
+        if not (there & ~self.planned.mask(window)[part]).any():
+            return
+        self.planned = planned_of(self.cube, self.receipts)  # a run may have grown it meanwhile
+        if (there & ~self.planned.mask(window)[part]).any():
+            raise CubeDamagedError(
+                "`planned_trials` or `planned_repeats` lacks trials that were measured",
+                self.url,
+                heal(self.url),
+            )
 
     def peek(self, region: Region, name: str) -> tuple[Receipt, dict[str, Array]] | None:
         """One array of a recorded region, not compared with what was recorded; otherwise as `read`."""
@@ -213,27 +237,6 @@ def ledger_digest(receipts: Iterable[Receipt]) -> str:
     for receipt in sorted(receipts, key=lambda one: one.region):
         digest.update(to_line(receipt))
     return digest.hexdigest()
-
-
-def refuse_odd_receipts(url: str, receipts: Iterable[Receipt]) -> None:
-    """Refuse a ledger with other things than numbers in it: anyone may have written it.
-
-    Raises
-    ------
-    CubeDamagedError
-        If a receipt is one that no run writes.
-    """
-    for one in receipts:
-        region = one.region
-        numbers = [region.model, region.trial, region.repeat, one.generation, one.trials, one.repeats]
-        numbers += [one.planned, one.shape, one.transport, one.missing, *one.causes.values()]
-        texts = [one.digest, one.grader]
-        if not all(type(n) is int and 0 <= n < _MOST for n in numbers) or not all(
-            type(t) is str for t in texts
-        ):
-            raise CubeDamagedError(
-                "its ledger has a receipt that no run writes", url, "Find out who made the cube."
-            )
 
 
 def _refuse_twins(spec: Spec) -> None:

@@ -23,14 +23,15 @@ from evalcube.flows.plan.forgotten import write_forgotten
 from evalcube.flows.plan.questions import copy_questions
 from evalcube.flows.plan.records import NOTES
 from evalcube.flows.plan.repeat_origins import write_origins
-from evalcube.flows.plan.shared_arrays import unrecorded_trials
+from evalcube.flows.plan.shared_arrays import refuse_unrecorded
+from evalcube.flows.plan.spec import description
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.layout import MODELS_PER_COUNTER_CHUNK
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
-from evalcube.storage.errors import CubeDamagedError, CubeExistsError
+from evalcube.storage.errors import CubeExistsError
 
 PREFERENCES = ("fail", "newer", "first")
 _KEPT = ("name", "cache", IMPORTED)
@@ -138,13 +139,8 @@ def merge_cubes(
         )
     renames = read_renames(rename, cubes)
     inputs = [Input(url, renames) for url in cubes]
-    lost = [] if skip_damaged else [one for one in inputs if unrecorded_trials(one.cube, one.receipts)]
-    if lost:
-        raise CubeDamagedError(
-            "its counters count trials of which its ledger has no receipt, and none of them would be taken",
-            lost[0].url,
-            "Run its sweep, which does them again from the cache; or go without them with `skip_damaged`.",
-        )
+    for one in () if skip_damaged else inputs:
+        refuse_unrecorded(one.cube, one.receipts)
     joined = Joined(inputs, as_repeats=as_repeats, skip_damaged=skip_damaged)
     return _Writer(joined, prefer).into(output)
 
@@ -173,7 +169,7 @@ class _Writer:
             counters=(*COUNTERS, *QUESTION_COUNTERS),
             attrs={
                 "title": "evalcube sweep",
-                "spec": self._joined.plan.spec(),
+                **description(self._joined.plan.spec()),
                 ATTRIBUTE: provenance(self._joined.inputs),
             },
             layers=list(self._joined.plan.layers),

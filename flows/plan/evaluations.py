@@ -56,13 +56,8 @@ class Evaluation(IdentityRecord):
         revision: str = "",
     ) -> Evaluation:
         """The evaluation with its id."""
-        sent: list[Any] = [request_model, template.source, sampler.params]
-        # Chat was the only API once, and there were no revisions: evaluations without either keep their ids.
-        sent += [] if api == "chat" else [api]
-        sent += [{"revision": revision}] if revision else []
-        text = json.dumps(sent, sort_keys=True)
-        return cls(
-            eval_id=hashlib.sha256(text.encode()).hexdigest()[:32],
+        nameless = cls(
+            eval_id="",
             model=model,
             request_model=request_model,
             template=template,
@@ -70,6 +65,17 @@ class Evaluation(IdentityRecord):
             api=api,
             revision=revision,
         )
+        return nameless.model_copy(update={"eval_id": nameless.own_id})
+
+    @property
+    def own_id(self) -> str:
+        """The id that follows from the other fields."""
+        sent: list[Any] = [self.request_model, self.template.source, self.sampler.params]
+        # Chat was the only API once, and there were no revisions: evaluations without either keep their ids.
+        sent += [] if self.api == "chat" else [self.api]
+        sent += [{"revision": self.revision}] if self.revision else []
+        text = json.dumps(sent, sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @cached_property
     def prompt_template(self) -> Template:

@@ -15,6 +15,7 @@ from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.growth import Growth, Recorded, grown
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.row_ids import grown_row_ids
+from evalcube.flows.plan.spec import description
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
@@ -81,7 +82,7 @@ def extend(cube: Cube, plan: Plan) -> None:
     cube.extend(
         sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
         coordinates=coordinates if ids is None else [*coordinates, ids],
-        attrs={"spec": spec},
+        attrs=description(spec),
         layers=list(made.layers),
         shared=_emptied(cube, before, spec, made),
     )

@@ -100,6 +100,22 @@ def write_planned(cube: Cube, planned: SampleTargets) -> None:
     cube.write_planned("repeat", planned.repeats)
 
 
+def refuse_unrecorded(cube: Cube, recorded: Collection[Region]) -> None:
+    """Refuse a cube of which only the counters are left; see `unrecorded_trials`.
+
+    Raises
+    ------
+    CubeDamagedError
+        Its counters count trials of which its ledger has no receipt, or they cannot be decoded.
+    """
+    if counted := unrecorded_trials(cube, recorded):
+        raise CubeDamagedError(
+            f"its counters count {counted:,} trials of which its ledger has no receipt",
+            cube.url,
+            "Take the ledger from a copy, or run its sweep, which does them again from the cache.",
+        )
+
+
 def unrecorded_trials(cube: Cube, recorded: Collection[Region]) -> int:
     """How many trials the counters of a cube count whose ledger has no receipt at all; 0 where it has some.
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping
 from typing import Any, Literal
 
@@ -13,8 +15,10 @@ from evalcube.flows.plan.identity import IdentityRecord, Values
 from evalcube.flows.plan.judges import Judge
 
 SPEC_FORMAT = 1
+DIGEST = "spec_digest"
+"""Attribute of a cube: what its description was when it was written. Cubes of earlier versions have none."""
 
-_REMEDY = (
+REMEDY = (
     "Take the cube from a copy, or run its sweep again: with the cache, nothing that it holds is asked again"
 )
 
@@ -98,6 +102,35 @@ def parse_spec(spec: object, sizes: Mapping[str, int] | None = None) -> Spec:
     return parsed
 
 
+def description(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The attributes of a cube that describe its sweep: its spec, and the digest of that."""
+    return {"spec": spec, DIGEST: _digest(spec)}
+
+
+def description_problem(attrs: Mapping[str, Any], parsed: Spec) -> str | None:
+    """Why a cube's description is not what a run wrote; None if it may be.
+
+    Parameters
+    ----------
+    attrs
+        The cube's attributes.
+    parsed
+        Their spec.
+    """
+    for place, row in enumerate(parsed.evaluations):
+        if row.eval_id != row.own_id:
+            return (
+                f"spec.evaluations[{place}].eval_id is '{row.eval_id:.40}', and not the digest of its fields"
+            )
+    if DIGEST in attrs and attrs[DIGEST] != _digest(attrs["spec"]):
+        return "spec has been changed since it was written: it does not have the digest that is beside it"
+    return None
+
+
+def _digest(spec: object) -> str:
+    return hashlib.sha256(json.dumps(spec, sort_keys=True).encode()).hexdigest()[:32]
+
+
 def damaged(error: ValidationError, *where: str | int) -> SweepError:
     """The error for what pydantic found below the place `where`."""
     first = error.errors(include_url=False, include_context=False, include_input=False)[0]
@@ -110,4 +143,4 @@ def damaged(error: ValidationError, *where: str | int) -> SweepError:
 def damaged_at(where: str, what: str) -> SweepError:
     """The error for a description that no sweep wrote."""
     text = f"the cube's description is damaged or not by evalcube: {where}: {what}"
-    return SweepError(" ".join(text.split()), _REMEDY)
+    return SweepError(" ".join(text.split()), REMEDY)

@@ -25,7 +25,7 @@ from evalcube.flows.plan.recording import count_model
 from evalcube.flows.plan.records import NOTES, PACKAGES, SPENT, read_notes
 from evalcube.flows.plan.row_ids import label_rows
 from evalcube.flows.plan.shared_arrays import planned_of
-from evalcube.flows.plan.spec import parse_spec
+from evalcube.flows.plan.spec import description, parse_spec
 from evalcube.flows.plan.targets import BoolArray, SampleTargets
 from evalcube.flows.plan.trust import remembered_graders
 from evalcube.stages.generate.dataset.matching import allow_graders, may_load
@@ -318,7 +318,7 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
                 chunks=plan.chunks,
                 coordinates=coordinates(plan),
                 counters=(*COUNTERS, *QUESTION_COUNTERS),
-                attrs={"title": "evalcube sweep", "spec": plan.spec()},
+                attrs={"title": "evalcube sweep", **description(plan.spec())},
                 layers=list(plan.layers),
             )
             return cube, plan

@@ -18,6 +18,7 @@ from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import trial_variables
 from evalcube.flows.plan.recording import count_model, receipt_of
 from evalcube.flows.plan.row_ids import ROW_ID
+from evalcube.flows.plan.spec import description
 from evalcube.flows.publish.part import CopiedPart
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
@@ -132,7 +133,7 @@ def create_copy(
         chunks=chunks,
         coordinates=[one for one in coordinates if named or "dataset" not in one.dims],
         counters=(*COUNTERS, *QUESTION_COUNTERS),
-        attrs={**own, "spec": dict(part.spec), **attrs},
+        attrs={**own, **description(dict(part.spec)), **attrs},
         layers=list(part.plan.layers),
         fill=fill,
     )

@@ -27,6 +27,7 @@ from evalcube.flows.plan.shared_arrays import (
     unrecorded_trials,
     write_planned,
 )
+from evalcube.flows.plan.spec import description_problem, parse_spec
 from evalcube.flows.plan.store import CHANGING, cube_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.rework.damage import Damage, Verification
@@ -163,8 +164,15 @@ class _Check:
 
     def _check_labels(self, problems: dict[str, str]) -> None:
         # From the description alone: a data file that lies elsewhere now has its old path there and in the labels.
-        sizes = self._cube.sizes
-        described = Plan.from_spec(self._cube.attrs["spec"], sizes["trial"], sizes["repeat"])
+        sizes, attrs = self._cube.sizes, self._cube.attrs
+        described = Plan.from_spec(attrs["spec"], sizes["trial"], sizes["repeat"])
+        forged = description_problem(attrs, parse_spec(attrs["spec"])) or _wrong_cell(
+            described, attrs["spec"]
+        )
+        if forged is not None:
+            self._damages.append(
+                Damage("zarr.json", f"has another description than it was written with: {forged}")
+            )
         written = labels(described, sizes["counter"])
         made = {coordinate.name: coordinate.values for coordinate in written}
         made |= self._row_ids(problems)
@@ -361,6 +369,17 @@ class _Check:
         except CubeDamagedError:
             return [(0.0, 0.0)] * len(self._plan.labels)
         return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+
+
+def _wrong_cell(plan: Plan, spec: Mapping[str, Any]) -> str | None:
+    """The point of a description whose id is not that of its task and params; None if there is none."""
+    for task, described in zip(plan.tasks, spec["tasks"], strict=True):
+        for planned, point in zip(task.cells, described["points"], strict=True):
+            if planned.cell.id != point["cell_id"]:
+                return (
+                    f"cell_id '{point['cell_id']:.40}' of task '{task.label}' is not the digest of its params"
+                )
+    return None
 
 
 def _columns(stored: Array, counted: Array) -> set[str]:

@@ -364,8 +364,12 @@ class CubeGroup:
             array = self._array(variable.name)
             if _dims(array) != variable.dims or array.dtype != np.dtype(variable.dtype):
                 raise ValueError(f"array {variable.name!r} is {array.dtype} {_dims(array)}")
+        region = self.chunks("status")[-2:]
         for name, array in self._arrays().items():
             self._refuse_bombs(name, array)
+            # A region is one chunk of each, which is written and read as a whole.
+            if name in self.trial_arrays and (array.chunks[0], *array.chunks[3:5]) != (1, *region):
+                raise ValueError(f"array {name!r} has chunks of {array.chunks} cells, `status` others")
             for dim, size in zip(_dims(array), array.shape, strict=True):
                 if sizes.setdefault(dim, size) != size:
                     raise ValueError(f"array {name!r} has {size} along {dim}, others {sizes[dim]}")

@@ -29,6 +29,7 @@ HELD_HERE: set[str] = set()
 """Tokens of the leases that this process holds."""
 
 _UNREADABLE_TTL = 60.0
+_GREATEST_PID = 2**31 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +63,13 @@ def holder_of(record: Renewed) -> Holder:
     try:
         fields = json.loads(record.data)
         process = ProcessIdentity(**fields["process"])
+        names, numbers = (process.host, process.boot), (process.pid, process.start)
         machine = str(fields.get("machine", ""))
         holder = Holder(str(fields["token"]), process, float(fields["since"]), float(fields["ttl"]), machine)
-        if 0 < holder.ttl <= LONGEST_TTL and isinstance(process.pid, int):
+        known = all(type(name) is str for name in names) and all(type(n) is int for n in numbers)
+        if known and 0 < holder.ttl <= LONGEST_TTL and 0 < process.pid <= _GREATEST_PID:
             return holder
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         pass
     # Not ours, or damaged: it holds for as long as a default lease without renewal.
     return Holder("", ProcessIdentity("unknown", "", 0, 0), record.at, _UNREADABLE_TTL)

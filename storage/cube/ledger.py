@@ -31,6 +31,9 @@ _FINGERPRINTS = "fp"
 MOST_FINGERPRINTS = 4
 """Kept of one region: a line has its limit."""
 
+_MOST = 2**53
+"""Greater than any number of a receipt."""
+
 MAX_LINE = 1024
 """Greatest length of a line in bytes: a receipt also travels through the scheduler."""
 
@@ -139,7 +142,7 @@ def _line(fields: Mapping[str, Any]) -> bytes:
 
 
 def from_line(line: bytes) -> Receipt | None:
-    """Receipt of one line; None unless every byte is as `to_line` made it."""
+    """Receipt of one line; None unless every byte is as `to_line` makes it of what a run writes."""
     try:
         text = line.decode("ascii")
         head, _, tail = text.partition(',"receipt":')
@@ -157,9 +160,21 @@ def from_line(line: bytes) -> Receipt | None:
             }
         causes = causes if counts is None else counts
         fields["causes"] = {cause: int(count) for cause, count in causes.items()}
-        return Receipt(**{**fields, "region": Region(**fields["region"])})
-    except (ValueError, TypeError, KeyError, AttributeError):
+        receipt = Receipt(**{**fields, "region": Region(**fields["region"])})
+    except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
         return None
+    return receipt if _can_be_written(receipt) else None
+
+
+def _can_be_written(receipt: Receipt) -> bool:
+    """Whether a receipt has values of the kinds that runs write: anyone may have made the ledger."""
+    region, others = receipt.region, (receipt.complete, receipt.digest, receipt.grader)
+    numbers = [region.model, region.trial, region.repeat, receipt.generation, receipt.trials, receipt.repeats]
+    numbers += [receipt.planned, receipt.shape, receipt.unrated, receipt.transport, receipt.missing]
+    numbers += [0 if receipt.at is None else receipt.at]
+    numbers += [*receipt.causes.values(), *receipt.fingerprints.values()]
+    whole = all(type(number) is int and 0 <= number < _MOST for number in numbers)
+    return whole and tuple(map(type, others)) == (bool, str, str)
 
 
 def _check(text: str) -> str:
