@@ -96,8 +96,12 @@ def telling(params: Mapping[str, object], names: set[str] | None) -> Mapping[str
     {'length': 3}
     >>> telling({"file": "data/a.jsonl", "kind": "text", "sha256": "0f3e"}, set())
     {'file': 'a.jsonl'}
+    >>> telling({"file": "data/a.jsonl", "kind": "text", "sha256": "0f3e5a2015fe"}, {"sha256"})
+    {'file_version': '0f3e5a20'}
     """
     found = {name: value for name, value in params.items() if names and name in names}
+    if "sha256" in found:  # by the name and at the length that conditions take
+        found["file_version"] = str(found.pop("sha256"))[:8]
     if found:
         return found
     if "file" in params and "sha256" in params:  # how it is read is the same for all of its questions
