@@ -7,6 +7,7 @@ from contextlib import suppress
 
 import pytest
 
+from evalcube.flows.run import health
 from evalcube.flows.run.events import BlockDone, Noted
 from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import assert_nothing_is_left, bare_cluster
@@ -84,6 +85,32 @@ def test_run__is_not_held_up_by_a_worker_that_hangs(tmp_path, simulator, cluster
 
     assert (summary.reason, summary.done) == ("complete", 80)
     assert any("do not answer" in note for note in notes)
+
+
+def test_run__goes_on_where_a_worker_hangs_in_mid_run(tmp_path, simulator, cluster, monkeypatch):
+    # Sooner than it is, so that nobody has to wait for it here.
+    monkeypatch.setattr(health, "MOVED_SECONDS", 15.0)
+    config = slow_config(tmp_path, simulator, trials=80)
+    victim = list(cluster.run(os.getpid).values())[-1]
+    notes = []
+
+    def follow(event):
+        if isinstance(event, BlockDone):
+            with suppress(ProcessLookupError):
+                os.kill(victim, signal.SIGSTOP)
+        if isinstance(event, Noted):
+            notes.append(event.message)
+
+    try:
+        summary = run(config, scheduler=cluster.address, subscribers=[follow])
+    finally:
+        os.kill(victim, signal.SIGCONT)
+
+    assert (summary.reason, summary.done, summary.transport) == ("complete", 400, 0)
+    assert any("has said nothing for 10 s" in note for note in notes), notes
+    assert any("its blocks go to others" in note for note in notes), notes
+    assert simulator_stats(simulator)["requests"] <= 400 + 8
+    assert_nothing_is_left(cluster)
 
 
 def test_run__two_drivers_at_once_share_the_limits_of_an_endpoint(tmp_path, simulator, cluster):

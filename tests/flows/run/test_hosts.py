@@ -25,6 +25,8 @@ NUMBER = os.getpid() % 10_000
 BRIDGE = f"evbr{NUMBER}"
 NET = f"10.78.{NUMBER % 250}"
 GATEWAY = f"{NET}.1"
+PORT = 8000
+"""Of the model; the network is this test's own."""
 
 
 def ip(*words, check=True):
@@ -130,7 +132,7 @@ def join(cluster, name, address, *, hidden=None):
 def model(two_hosts):
     """A model server that hosts reach, and that counts its requests."""
     assert two_hosts
-    with ThreadingHTTPServer((GATEWAY, 0), Answering) as server:
+    with ThreadingHTTPServer((GATEWAY, PORT), Answering) as server:
         server.daemon_threads, server.requests, server.gate = True, 0, threading.Event()
         server.gate.set()
         threading.Thread(target=server.serve_forever).start()
@@ -146,25 +148,86 @@ def config_of(tmp_path, model, **changes):
     return config
 
 
-def test_run__refuses_a_host_that_does_not_see_the_cube_before_anything_is_sent(
+def of_both(cluster):
+    """The section of a config that waits for both hosts."""
+    return {"kind": "scheduler", "address": cluster.address, "minimum": 2}
+
+
+def test_run__refuses_hosts_that_do_not_see_the_cube_before_anything_is_sent(
     tmp_path, cluster, two_hosts, model
 ):
-    (first, at), (second, there) = two_hosts.items()
-    join(cluster, first, at)
-    join(cluster, second, there, hidden=tmp_path / "shared")
+    for name, address in two_hosts.items():
+        join(cluster, name, address, hidden=tmp_path / "shared")
+    (first, at), _ = two_hosts.items()
 
     with pytest.raises(
-        SweepError, match=rf"worker tcp://{there}:\d+ \({second}\): does not see the sweep's cube at"
+        SweepError, match=rf"worker tcp://{at}:\d+ \({first}\): does not see the sweep's cube at"
     ) as caught:
-        run(
-            config_of(
-                tmp_path, model, cluster={"kind": "scheduler", "address": cluster.address, "minimum": 2}
-            )
-        )
+        run(config_of(tmp_path, model, cluster=of_both(cluster)))
 
     assert "Mount the same file system there" in str(caught.value)
     assert model.requests == 0
     assert_nothing_is_left(cluster)
+
+
+def reach(name, *, reached):
+    """Open or close the way of a host to the model's port, and to no other."""
+    change = "del" if reached else "add"
+    blackhole = ("ip", "route", change, "prohibit", GATEWAY + "/32", "table", "77")
+    rule = ("ip", "rule", change, "ipproto", "tcp", "dport", str(PORT), "lookup", "77")
+    for words in (blackhole, rule):
+        subprocess.run(in_host(name, *words), check=True, capture_output=True)
+
+
+def test_run__a_host_that_alone_cannot_reach_the_endpoint_is_named_and_others_ask(
+    tmp_path, cluster, two_hosts, model
+):
+    (first, at), (second, there) = two_hosts.items()
+    join(cluster, first, at)
+    join(cluster, second, there)
+    notes = []
+    reach(second, reached=False)
+
+    try:
+        config = config_of(tmp_path, model, trials=20, cluster=of_both(cluster))
+        summary = run(
+            config, subscribers=[lambda one: notes.append(one.message) if isinstance(one, Noted) else None]
+        )
+    finally:
+        reach(second, reached=True)
+
+    assert (summary.reason, summary.done, summary.transport) == ("complete", 100, 0), summary.details
+    (refused,) = [note for note in notes if "takes no part in the run" in note]
+    assert f"({second})" in refused
+    assert f"{GATEWAY}:{PORT} cannot be reached" in refused
+    assert model.requests == 100
+
+
+def test_run__a_host_whose_way_to_the_endpoint_is_cut_in_mid_run_is_set_aside_and_others_ask(
+    tmp_path, cluster, two_hosts, model
+):
+    (first, at), (second, there) = two_hosts.items()
+    join(cluster, first, at)
+    join(cluster, second, there)
+    notes, blocks = [], itertools.count()
+
+    def follow(event):
+        if isinstance(event, BlockDone) and next(blocks) == 0:
+            reach(second, reached=False)
+        if isinstance(event, Noted):
+            notes.append(event.message)
+
+    try:
+        config = config_of(tmp_path, model, trials=200, cluster=of_both(cluster))
+        config["models"][0]["limits"]["retries"] = 1
+        summary = run(config, subscribers=[follow])
+    finally:
+        reach(second, reached=True)
+
+    assert (summary.reason, summary.done, summary.transport) == ("complete", 1000, 0), summary.details
+    (aside,) = [note for note in notes if "takes no part in the run" in note]
+    assert f"({second})" in aside
+    assert "those of others do not. What failed there is asked by others" in aside
 
 
 def test_run__a_late_host_that_does_not_see_the_cube_is_named_and_gets_nothing(
