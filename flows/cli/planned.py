@@ -57,6 +57,8 @@ def _sums(result: SweepEstimate) -> list[str]:
     lines = [] if result.unnamed is None else [str(result.unnamed)]
     if result.pending:
         lines.append(f"beside this part, {result.pending:,} trials of the plan are pending")
+    if result.power is not None:
+        lines.append(result.power.text)
     basis = {row.completion_basis for row in result.rows if row.to_send}
     if basis:
         lines.append(f"tokens out: {'; '.join(sorted(basis))}")

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag
+from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
 
 from evalcube.flows.config import values
-from evalcube.flows.config.section import Flag, Json, Name, Section, Whole
+from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole
 
 LONGEST_RUBRIC = 20_000
 """Characters."""
@@ -32,6 +32,36 @@ def _rubric(text: str) -> str:
 
 Rubric = Annotated[str, AfterValidator(_rubric)]
 Assertions = tuple[dict[str, Json], ...]
+
+
+Weight = Annotated[Number, Field(ge=0, le=1e6)]
+
+
+class LayerWeights(Section):
+    """How much each layer of an output counts in its composite; one that is not named has no weight."""
+
+    fact: Weight = Field(0.0, description="Of the assertions about what was said.")
+    behavior: Weight = Field(0.0, description="Of the assertions about how it was said.")
+    judge: Weight = Field(0.0, description="Of the judges' readings.")
+
+    @model_validator(mode="after")
+    def _some(self) -> Self:
+        if not (self.fact or self.behavior or self.judge):
+            raise values.refusal("gives no layer any weight", "Write it like {fact: 2, judge: 1}")
+        return self
+
+
+class CompositeConfig(Section):
+    """How the layers of outputs make one score, and whom the others are compared with."""
+
+    weights: LayerWeights | None = Field(
+        None, description="Weights of the layers, such as {fact: 2, judge: 1}; default: all the same."
+    )
+    control: Name | None = Field(
+        None,
+        description="The variant in use, which `verdict`, report and explorer compare the others with: a model's name, "
+        "or model / template / sampler; default: of reports and the explorer, the first evaluation.",
+    )
 
 
 def _form(value: object) -> Literal["\0name", "\0params"]:

@@ -112,7 +112,19 @@ def parse_config(
         return _validate(raw, source, parsed)
     written = raw.get("models")
     judging = [model for model in written if _only_judges(model)] if isinstance(written, list) else []
+    raw = _without_control(raw, [str(model.get("name")) for model in models])
     return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODELS)
+
+
+def _without_control(raw: dict[str, object], names: Sequence[str]) -> dict[str, object]:
+    """The config without a variant in use that is none of these models: they took its place."""
+    composite = raw.get("composite")
+    named = composite.get("control") if isinstance(composite, dict) else None
+    if not isinstance(composite, dict) or not isinstance(named, str):
+        return raw
+    if named.replace(" · ", " / ").split(" / ")[0].strip() in names:
+        return raw
+    return {**raw, "composite": {key: value for key, value in composite.items() if key != "control"}}
 
 
 def _parsed(text: str, source: str, start: str) -> tuple[YamlText, dict[str, object]]:

@@ -19,7 +19,7 @@ from evalcube.deploy.simulator.profile import RANGES, Profile
 from evalcube.flows.config import values
 from evalcube.flows.config.batching import Batch
 from evalcube.flows.config.cluster import Cluster
-from evalcube.flows.config.judges import JudgeConfig, Sampler
+from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, Sampler
 from evalcube.flows.config.manifold import TaskConfig
 from evalcube.flows.config.on_end import OnEnd
 from evalcube.flows.config.policy import Policy
@@ -254,6 +254,9 @@ class SweepConfig(Section):
     )
     judges: tuple[JudgeConfig, ...] = Field(
         (), description="Models that grade outputs against the tasks' rubrics."
+    )
+    composite: CompositeConfig | None = Field(
+        None, description="Weights of the layers, and the variant in use; default: equal weights."
     )
     policy: Policy | None = Field(None, description="Largest drops that `evalcube verdict --policy` allows.")
     views: dict[Name, ViewConfig] = Field(

@@ -25,6 +25,7 @@ from evalcube.flows.cubes.selection import (
     open_part,
     refused,
 )
+from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import SweepError, need_addresses, need_number, told
@@ -143,6 +144,7 @@ def report(
     board = leaderboard_of(opened, version=version, mode=mode)
     pair = _first_two(addresses, part, opened, board)
     with refused():
+        standing, without = (None, "") if opened.selection or len(readers) > 1 else shown_standing(readers[0])
         models = [row for address in addresses for row in cube_status(address)["models"]]
         shown, lacking = _samples(readers, samples, opened.dataset, SAMPLED[outcomes])
         for line in lacking:
@@ -156,6 +158,8 @@ def report(
             samples=shown,
             pooling=pooling,
             failures=_failures(models),
+            verdict=standing,
+            no_verdict=without,
             pair=pair,
         )
     write_output(path, html.encode("utf-8", "replace"), "write the report")

@@ -13,6 +13,7 @@ import xarray as xr
 
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.cubes.design import tells_version, with_design, without_older
+from evalcube.flows.cubes.settings import composite_settings
 from evalcube.flows.errors import SweepError, need_addresses, no_bare_text, told
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.filters import Where, checked_where
@@ -65,6 +66,8 @@ class OpenPart:
     """What its reader should know, a sentence each."""
     whole: xr.Dataset | None = None
     """The dataset with what edited data files had in them before, which is left out unless somebody asks for it."""
+    weights: Mapping[str, float] | None = None
+    """Of the layers of outputs, as the config of the cube has them; None where all are the same."""
 
 
 CubeLike = str | Path | xr.Dataset | Sequence[str | Path]
@@ -162,7 +165,7 @@ def open_part(
     if part.where:
         words = _in_words(Part(part.where))
         dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
-    return OpenPart(dataset, _in_words(chosen), warnings, whole)
+    return OpenPart(dataset, _in_words(chosen), warnings, whole, composite_settings(notes)[0])
 
 
 def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
@@ -204,7 +207,14 @@ def _several(
         )
     joined = open_joined(cubes, trials=trials or part.recounts or bool(part.view))
     found = open_part(joined.dataset, part, notes=notes, trials=trials)
-    return replace(found, warnings=(*joined.warnings, *found.warnings))
+    settings = [composite_settings(read_notes(Cube.open(one).records))[0] for one in cubes]
+    alike = all(one == settings[0] for one in settings)
+    told = () if alike else ("The cubes weigh the layers of outputs differently; here all weigh the same.",)
+    return replace(
+        found,
+        warnings=(*joined.warnings, *found.warnings, *told),
+        weights=settings[0] if alike else None,
+    )
 
 
 _FEW = 20
@@ -260,7 +270,8 @@ def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     # Intervals go by question where questions were asked several times; only single trials tell how they went, where
     # the cube does not count it.
     counted = QUESTION_COUNTERS[-1] in opened.read_label("counter")
-    if trials or (opened.sizes["repeat"] > 1 and not counted):
+    layered = "fact" in opened.trial_arrays  # composites are means over single trials
+    if trials or layered or (opened.sizes["repeat"] > 1 and not counted):
         return labelled_dataset(opened)
     return with_design(with_question_moments(opened.summary()))
 

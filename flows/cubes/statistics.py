@@ -6,6 +6,7 @@ import json
 import math
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
@@ -21,6 +22,7 @@ from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.aggregate import Pooling
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
+from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.restriction import restrict
@@ -116,6 +118,7 @@ def leaderboard_of(
             confidence=confidence,
             selection=opened.selection,
         )
+        board = with_composites(board, opened.dataset, opened.weights)
         return LeaderboardResult.of(sorted_by(board, sort) if sort else board)
 
 
@@ -163,7 +166,9 @@ def boards(
         with refused():
             dataset = restrict(opened.dataset, {name: value})
         words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
-        found[str(value)] = leaderboard_of(OpenPart(dataset, words), version=version, mode=mode, sort=sort)
+        found[str(value)] = leaderboard_of(
+            replace(opened, dataset=dataset, selection=words), version=version, mode=mode, sort=sort
+        )
     return opened.warnings, found
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ import xarray as xr
 
 from evalcube.flows.cubes.gold import read_gold
 from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.settings import composite_settings
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.plan import Plan, carries
 from evalcube.stages.analyze.verdict import Verdict, verdict
@@ -23,6 +25,8 @@ from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.result import Engine
 from evalcube.stages.analyze.verdict.rules import Limits
 from evalcube.stages.reply.status import FINISHED
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import StorageError
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
@@ -88,14 +92,14 @@ def cube_verdict(
         The cube's address.
     control, treatments
         Evaluations, by the model's label, the full label or the number; without a treatment, the control's gate.
-        The control may be left out if there is one evaluation only.
+        The control may be left out if there is one evaluation only, or the config says which is in use.
     tasks
         Labels of tasks; default: all with assertions or a rubric.
     engine, threshold
         See `evalcube.stages.analyze.verdict.verdict`.
     weights
-        Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: all
-        weigh the same.
+        Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those
+        of the config, else all weigh the same.
     gold
         File of ratings by people, see `evalcube.flows.cubes.gold.read_gold`.
     gold_variant
@@ -127,6 +131,10 @@ def cube_verdict(
         raise SweepError("`weights` goes with the reference `engine` only", "Leave one of the two out")
     _check_numbers(engine, threshold, missing, holdout)
     reader = Reader(cube)
+    declared, in_use = composite_settings(reader.notes)
+    if engine == "reference":
+        weights = declared if weights is None else weights
+    control = in_use if control is None else control
     plan = reader.plan
     models = _chosen_models(reader, control, treatments)
     names = [plan.labels[model] for model in models]
@@ -340,14 +348,36 @@ def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str
     if control is None and len(reader.plan.labels) > 1:
         known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
-    models = [reader.evaluation_index("0" if control is None else control, "control")]
-    models += [reader.evaluation_index(name, "treatments") for name in treatments]
+    models = [_place(reader, "0" if control is None else control, "control")]
+    models += [_place(reader, name, "treatments") for name in treatments]
     if len(set(models)) < len(models):
         twice = next(model for model in models if models.count(model) > 1)
         raise SweepError(
             f"'{reader.plan.labels[twice]}' is given twice", "Compare a variant with another one"
         )
     return models
+
+
+def _place(reader: Reader, name: str, parameter: str) -> int:
+    """Index of an evaluation; where a cube is named instead, what compares two is said."""
+    try:
+        return reader.evaluation_index(name, parameter)
+    except SweepError:
+        if not _is_cube(name):
+            raise
+    both = f"{shlex.quote(reader.cube.url)} {shlex.quote(name)}"
+    raise SweepError(
+        f"`{parameter}`: '{name}' is a cube, and a verdict compares evaluations of one cube",
+        f"Rank those of both with `evalcube leaderboard {both} --sort composite`, or make one cube of them with "
+        f"`evalcube merge both.zarr {both}`",
+    )
+
+
+def _is_cube(name: str) -> bool:
+    try:
+        return Cube.exists(name)
+    except StorageError:
+        return False
 
 
 def _chosen_tasks(plan: Plan, wanted: Sequence[str]) -> list[int]:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
 import xarray as xr
 
+from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.selection import refused
+from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
@@ -67,8 +70,17 @@ def ranking(explored: Explored, query: Query) -> Json:
         "rows": rows,
         "notes": [*opened.warnings, *board.notes, *board.remarks, *uncounted(explored)],
         "meaning": _meaning(board),
+        **_standing(explored, opened.selection),
         "final": draws == DRAWS,
     }
+
+
+def _standing(explored: Explored, selection: str) -> Json:
+    """The verdict on the variants of a whole cube, where outputs have layers."""
+    if selection or len(explored.cubes) > 1:
+        return {"verdict": None, "no_verdict": ""}
+    made = explored.kept("verdict", lambda: shown_standing(Reader(explored.cubes[0])))
+    return {"verdict": None if made[0] is None else asdict(made[0]), "no_verdict": made[1]}
 
 
 def _meaning(board: Leaderboard) -> Json:

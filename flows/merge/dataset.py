@@ -74,7 +74,8 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
         },
     }
     # Without the counters of questions, only single trials say how those went that were asked several times.
-    if trials or (shape["repeat"] > 1 and width == len(COUNTERS)):
+    # Nor are there composites without the layers of single trials.
+    if trials or "fact" in joined.variables or (shape["repeat"] > 1 and width == len(COUNTERS)):
         variables |= {
             name: _variable(variable, _lazy(joined, name, variable, more))
             for name, (variable, more) in joined.variables.items()

@@ -26,6 +26,7 @@ from evalcube.flows.plan.requests import prepare_trials
 from evalcube.flows.plan.store import SweepStore, existing_store
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.plan.unnamed import Unnamed, unnamed
+from evalcube.stages.analyze.verdict.power import Power, power
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import COUNTERS
@@ -102,6 +103,8 @@ class SweepEstimate:
     """Trials of the plan that are not done, outside of the part that is asked."""
     unnamed: Unnamed | None = None
     """What the cube has and the config does not name."""
+    power: Power | None = None
+    """What the planned questions are enough for, where outputs are scored in layers and variants compared."""
 
     @property
     def rows(self) -> tuple[EvaluationEstimate, ...]:
@@ -223,7 +226,14 @@ def estimate(
         ),
         pending,
         None if store is None or counters is None else unnamed(store.plan, counters),
+        _power(plan),
     )
+
+
+def _power(plan: Plan) -> Power | None:
+    """What the planned questions are enough for; None where nothing is scored in layers, or nothing compared."""
+    units = sum(len(task.cells) for task in plan.tasks if task.graded) * plan.trials
+    return power(units) if units and len(plan.evaluations) > 1 else None
 
 
 @dataclass(frozen=True)

@@ -24,6 +24,7 @@ _KEPT = (
     "density",
     "tasks",
     "judges",
+    "composite",
     "views",
 )
 _OF_MODELS = ("name", "model", "revision", "api", "stream", "prices", "facets", "simulate", "measured")

@@ -40,6 +40,7 @@ def check(config: SweepConfig) -> list[Finding]:
         judges.references(config),
         judges.unique_names(config),
         judges.rubrics_are_used(config),
+        judges.control(config),
         models.some_measured(config),
         models.only_measured_are_evaluated(config),
         endpoints.batches(config),

@@ -70,6 +70,25 @@ def references(config: SweepConfig) -> Iterator[Finding]:
             yield unknown_name(path, "sampler", sampler, samplers, "Samplers")
 
 
+def control(config: SweepConfig) -> Iterator[Finding]:
+    """The variant in use is one of the evaluations."""
+    name = None if config.composite is None else config.composite.control
+    if name is None:
+        return
+    first, *others = (part.strip() for part in name.replace(" · ", " / ").split(" / "))
+    combinations = config.combinations()
+    found = [row for row in combinations if row[0].name == first and set(others) <= set(row[1:])]
+    if len(found) == 1:
+        return
+    path: Path = ("composite", "control")
+    if not found:
+        known = list(dict.fromkeys(model.name for model, _, _ in combinations))
+        yield unknown_name(path, "evaluation", name, known, "Evaluations")
+    else:
+        shown = " / ".join((found[0][0].name, *found[0][1:]))
+        yield Finding(path, f"several evaluations are called '{mask(name)}'", remedy=f"Write one as {shown}")
+
+
 def unique_names(config: SweepConfig) -> Iterator[Finding]:
     """No two judges have one name."""
     named = dict(each(config.judges, lambda judge: "name" in judge.model_fields_set))

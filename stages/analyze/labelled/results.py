@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled.axes import Facet, distinguishing
@@ -64,6 +64,22 @@ class TierEstimate:
 
 
 @dataclass(frozen=True)
+class Composite:
+    """What the layers of an evaluation's outputs come to, from 1 to 5."""
+
+    score: Estimate
+    """Weighted mean of the layers, mean over the questions."""
+    shown: str
+    """The score with the layers behind it, such as "4.33 (3/3)": others behind it are another measurement."""
+    layers: Mapping[str, float]
+    """Mean of each layer that was measured."""
+    gate_passed: bool
+    """Whether each of these reaches the gate of 3.5."""
+    units: int
+    """Questions with a composite."""
+
+
+@dataclass(frozen=True)
 class Row:
     """One evaluation (model × template × sampler) on the leaderboard."""
 
@@ -118,6 +134,8 @@ class Row:
     """How the points that it was asked differ from those that most evaluations were, in words; it has no rank then."""
     behind: bool = False
     """True if it is far behind the others, by `BEHIND`: it has no rank then, and what leads does not go by it."""
+    composite: Composite | None = None
+    """Of its outputs' layers; None where outputs have none."""
 
     @property
     def incomplete(self) -> bool:
@@ -185,6 +203,8 @@ class Leaderboard:
     """Score of a model that is always right, with as many trials as there are."""
     sort: str = ""
     """Column that the rows are in the order of; empty for what leads the board."""
+    layer_weights: Mapping[str, float] = field(default_factory=dict)
+    """Weights of the layers in the composites, as the config has them; empty where all are the same."""
 
     @property
     def worth(self) -> bool:
@@ -253,9 +273,9 @@ def _plain(value: object) -> object:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in sorted(value.items())}
-    if isinstance(value, Estimate | TierEstimate):
+    if isinstance(value, Estimate | TierEstimate | Composite):
         data = _plain_fields(value)
-        return data if isinstance(value, Estimate) else {**data, "incomplete": value.incomplete}
+        return {**data, "incomplete": value.incomplete} if isinstance(value, TierEstimate) else data
     return value
 
 
@@ -264,7 +284,7 @@ def _plain_row(row: Row) -> dict[str, object]:
     return {**_plain_fields(row), **own}
 
 
-def _plain_fields(value: Estimate | TierEstimate | Row) -> dict[str, object]:
+def _plain_fields(value: Estimate | TierEstimate | Composite | Row) -> dict[str, object]:
     return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
 
 
@@ -284,6 +304,13 @@ def _remarks(board: Leaderboard) -> list[str]:
         found.append(f"Sorted by {board.sort}; # is the place by {lead}.")
     if board.sort != by_token:
         found += _by_token(board)
+    if any(row.composite is not None for row in board.rows):
+        shares = ", ".join(f"{name} {weight:g}" for name, weight in board.layer_weights.items() if weight)
+        how = f"weighed {shares}" if shares else "all weighing the same"
+        found.append(
+            f"composite: mean of the layers in brackets, {how}, from 1 to 5. It compares answers to the same questions "
+            "and is no absolute level."
+        )
     if board.lead == "score" and board.ceiling_text and any(row.accuracy.value == 1 for row in board.rows):
         found.append(board.ceiling_text)
     return found

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from evalcube.stages.analyze.labelled.results import Leaderboard, Row
+from evalcube.stages.analyze.verdict.composite import LAYERS
 
 
 @dataclass(frozen=True)
@@ -23,6 +24,10 @@ def _share(part: float, whole: float) -> float:
     return part / whole if whole else math.nan
 
 
+def _layer(name: str) -> _By:
+    return _By(lambda row: math.nan if row.composite is None else row.composite.layers.get(name, math.nan))
+
+
 COLUMNS: Mapping[str, _By] = {
     "rank": _By(lambda row: math.nan if row.rank is None else row.rank, "#", falling=False),
     "score": _By(lambda row: row.score.value),
@@ -30,6 +35,8 @@ COLUMNS: Mapping[str, _By] = {
     "right/1k tok": _By(lambda row: row.correct_per_1000_tokens.value, "correct_per_1000_tokens"),
     "accuracy": _By(lambda row: row.accuracy.value),
     "v1": _By(lambda row: row.score_v1, "score_v1"),
+    "composite": _By(lambda row: math.nan if row.composite is None else row.composite.score.value),
+    **{name: _layer(name) for name in LAYERS},
     "guesser": _By(lambda row: row.guesser),
     "done": _By(lambda row: _share(row.trials, row.planned)),
     "tokens": _By(lambda row: row.tokens_per_trial, "tokens_per_trial", falling=False),

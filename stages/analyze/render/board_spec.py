@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -17,6 +18,7 @@ from evalcube.stages.analyze.labelled.results import (
 from evalcube.stages.analyze.render.table import Column, TableSpec
 from evalcube.stages.analyze.render.table_specs import INCOMPLETE, share_done, shares, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
+from evalcube.stages.analyze.verdict.composite import LAYERS
 
 
 def leaderboard_spec(board: Leaderboard) -> TableSpec:
@@ -31,6 +33,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
         *(_score_columns(board) if by_score else _rate_columns(board)),
+        *_composite_columns(board),
         *([Column("done", lambda row: share_done(row.trials, row.planned), 3)] if partial else []),
         Column("tokens", lambda row: number(row.tokens_per_trial), 6),
         Column("truncated", lambda row: percent(row.truncated), 0 if cut else 7),
@@ -78,6 +81,28 @@ def _rate_columns(board: Leaderboard) -> list[Column]:
         Column(level, lambda row: shares(row.rate.lower, row.rate.upper), 1, of=board.mode),
         Column("right/1k tok", lambda row: significant(row.correct_per_1000_tokens.value), 2),
         *_tier_columns(board, lambda tier: percent(tier.rate.value)),
+    ]
+
+
+def _composite_columns(board: Leaderboard) -> list[Column]:
+    """The composite with the layers behind it and its interval, and the layers, where outputs have some."""
+    if not any(row.composite is not None for row in board.rows):
+        return []
+
+    def mean(name: str) -> Callable[[Row], str]:
+        return lambda row: (
+            ABSENT if row.composite is None else number(row.composite.layers.get(name, math.nan), 2)
+        )
+
+    return [
+        Column("composite", lambda row: ABSENT if row.composite is None else row.composite.shown, 2),
+        Column(
+            _level(board),
+            lambda row: ABSENT if row.composite is None else span(row.composite.score, 2),
+            4,
+            of="composite",
+        ),
+        *(Column(name, mean(name), 6) for name in LAYERS),
     ]
 
 

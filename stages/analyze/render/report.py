@@ -25,8 +25,11 @@ from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
 from evalcube.stages.analyze.render.board_spec import leading_text
 from evalcube.stages.analyze.render.cover import cover, spans
+from evalcube.stages.analyze.render.ranking_figure import initials, tracks
 from evalcube.stages.analyze.render.table_specs import pair_in_words, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
+from evalcube.stages.analyze.render.verdicts import ShownVerdict
+from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.reply.status import QUESTION_MOMENTS
 
 MOST_LINES = 6
@@ -88,6 +91,8 @@ def render_report(
     samples: Sequence[SampleTrial] = (),
     pooling: Pooling = "pooled",
     failures: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
+    verdict: ShownVerdict | None = None,
+    no_verdict: str = "",
     pair: Pair | None = None,
 ) -> str:
     """The report as the text of one HTML file.
@@ -111,6 +116,8 @@ def render_report(
         `evalcube.stages.analyze.labelled.aggregate.aggregate`.
     failures
         Transport errors of the whole sweep: evaluation -> cause -> trials.
+    verdict, no_verdict
+        On the evaluations against the one in use, where outputs have layers; else why there is none.
     pair
         The first two of `close_rows` compared on the questions of both, if that was done.
 
@@ -162,8 +169,8 @@ def render_report(
         gaps=_gaps(board, labels),
         marks=_marks(board),
         labels=labels,
-        ranking=_ranking(board),
-        initials=_initials(board.tiers),
+        ranking=tracks(board),
+        initials=initials(board.tiers),
         tasks=tasks,
         pooling=pooling,
         mode_words=MODES_IN_WORDS[board.mode],
@@ -199,6 +206,10 @@ def render_report(
         script=Markup(script),  # noqa: S704 - our own file
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
         meaning=meaning,
+        composites=[place for place, row in enumerate(board.rows) if row.composite is not None],
+        verdict=verdict,
+        no_verdict=plain(no_verdict),
+        layer_names=LAYERS,
         absent=ABSENT,
     )
 
@@ -263,49 +274,6 @@ def _so_far(row: Row) -> str:
     return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
 
 
-@dataclass(frozen=True)
-class _Track:
-    """One row of the ranking figure; positions in per cent."""
-
-    dot: float | None
-    left: float
-    width: float
-    pins: tuple[figures.Pin, ...]
-
-
-def _ranking(board: Leaderboard) -> tuple[figures.Axis, list[_Track]]:
-    by_score = board.lead == "score"
-    found = [(board.leading(row), [t.score if by_score else t.rate for t in row.tiers]) for row in board.rows]
-    scaled = [(_scaled(lead, by_score), [_scaled(tier, by_score) for tier in tiers]) for lead, tiers in found]
-    every = [
-        value
-        for lead, tiers in scaled
-        for one in (lead, *tiers)
-        for value in (one.value, one.lower, one.upper)
-    ]
-    axis = figures.axis_around([0.0, *every])
-    return axis, [_track(lead, tiers, axis, _initials(board.tiers)) for lead, tiers in scaled]
-
-
-def _scaled(estimate: Estimate, by_score: bool) -> Estimate:
-    """A score as it is, a rate in per cent."""
-    if by_score:
-        return estimate
-    return Estimate(100 * estimate.value, 100 * estimate.lower, 100 * estimate.upper)
-
-
-def _track(lead: Estimate, tiers: Sequence[Estimate], axis: figures.Axis, initials: Sequence[str]) -> _Track:
-    if math.isnan(lead.value):
-        return _Track(None, 0.0, 0.0, ())
-    left, right = axis.at(lead.lower), axis.at(lead.upper)
-    marks = [
-        (axis.at(tier.value), initial)
-        for tier, initial in zip(tiers, initials, strict=True)
-        if not math.isnan(tier.value) and len(initials) > 1
-    ]
-    return _Track(axis.at(lead.value), left, round(right - left, 2), figures.pins(marks))
-
-
 def _marks(board: Leaderboard) -> list[str]:
     """What the star behind a name says on this board, a sentence for each reason that occurs."""
     found = []
@@ -339,12 +307,6 @@ def _gap(tier: TierEstimate) -> str:
     if tier.tasks_present == tier.tasks_expected:
         return points
     return f"{points} ({tier.tasks_present} of {tier.tasks_expected} tasks)"
-
-
-def _initials(tiers: Sequence[str]) -> list[str]:
-    """A letter per tier, or its number where first letters are not unique."""
-    letters = [plain(tier)[:1].upper() for tier in tiers]
-    return letters if len(set(letters)) == len(letters) else [str(place + 1) for place in range(len(tiers))]
 
 
 def _chart(view: report_data.CurveView, labels: Sequence[str]) -> figures.Chart:

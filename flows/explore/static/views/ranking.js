@@ -69,6 +69,40 @@
   /** A text that says more where one points at it. */
   const told = (text, more) => (more ? h("span", { title: more }, text) : text);
 
+  const LAYERS = ["fact", "behavior", "judge"];
+
+  /** A verdict as a pill, which says where one points at it what it means or rests on. */
+  const pill = (verdict, text) => h(`span.pill.is-${verdict.toLowerCase()}`, { title: text }, verdict);
+
+  const signed = value => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+
+  /** What outputs were scored in layers: the composite with those behind it, the gate, and the verdict against the variant in use. */
+  const compositeColumns = board => {
+    const of = (row, name) => row.composite?.layers[name] ?? null;
+    const pairs = board.verdict?.pairs || {};
+    const fixed = value => (format.isNumber(value) ? value.toFixed(2) : format.absent);
+    const difference = pair => `${signed(pair.difference.value)} (${signed(pair.difference.lower)} to ${signed(pair.difference.upper)}) against ${board.rows.find(row => row.eval_id === board.verdict.control)?.label}; ${pair.reasons.join("; ")}`;
+    return [
+      { key: "composite", title: "composite", hint: "Mean of the layers in brackets, from 1 to 5, with its interval. It compares answers to the same questions and is no absolute level.", value: row => row.composite?.score.value ?? null,
+        parts: row => ({ value: row.composite?.score.value ?? null, lower: row.composite?.score.lower ?? null, upper: row.composite?.score.upper ?? null, layers: row.composite?.shown ?? null }),
+        show: row => (row.composite ? h("span", {}, row.composite.shown, h("small.ends", {}, `${fixed(row.composite.score.lower)} – ${fixed(row.composite.score.upper)}`)) : format.absent) },
+      ...(Object.keys(pairs).length ? [{ key: "verdict", title: "verdict", left: true, hint: `Against ${board.rows.find(row => row.eval_id === board.verdict.control)?.label}, the variant in use.`, value: row => pairs[row.eval_id]?.verdict ?? (row.eval_id === board.verdict.control ? "in use" : null),
+        show: row => (pairs[row.eval_id] ? pill(pairs[row.eval_id].verdict, difference(pairs[row.eval_id])) : row.eval_id === board.verdict.control ? "in use" : format.absent) }] : []),
+      ...LAYERS.map(name => ({ key: name, title: name, hint: `Mean of the layer ${name}, from 1 to 5.`, extra: !board.rows.some(row => of(row, name) !== null), value: row => of(row, name), show: row => fixed(of(row, name)) })),
+      { key: "gate", title: "gate", left: true, hint: "Passed with a mean of at least 3.5 in each layer.", value: row => (row.composite ? (row.composite.gate_passed ? "passed" : "failed") : null) },
+    ];
+  };
+
+  /** The verdict on the cube's variants, with the four badges; null where outputs have no layers. */
+  const standing = board => {
+    if (!board.verdict) return board.no_verdict ? h("p.note", {}, board.no_verdict) : null;
+    const { verdict, words, meaning, badges, reasons, next_step: next, notes } = board.verdict;
+    return h("section.panel.verdict", { id: "verdict", "aria-label": "Verdict" },
+      h("p", {}, pill(verdict, meaning), ` ${words}: ${meaning}.`),
+      h("ul.badges", {}, badges.map(([name, value, told]) => h(`li.is-${value}`, { title: told }, `${name}: `, h("b", {}, value)))),
+      h("details", {}, h("summary", {}, "Why, and what next"), h("ul", {}, [...reasons, next, ...notes].map(text => h("li", {}, text)))));
+  };
+
   const columnsOf = (board, page) => {
     const { meaning } = board;
     const scoreHint = ["ReasonScore, 10 to 1000.", ...listed(meaning.score), meaning.always_right, meaning.why].filter(Boolean).join("\n");
@@ -93,6 +127,7 @@
       { key: "score_per_token", title: "score/token", hint: tokenHint, extra: !byScore, value: row => row.score_per_token.value, parts: parts("score_per_token"), show: row => told(shaded(row.score_per_token.value, perToken, format.number(row.score_per_token.value)), said(row.score_per_token.value, meaning.token)) },
       { key: "correct_per_1000_tokens", title: "right/1k tok", choice: "right by 1000 tokens", hint: "Correct answers that 1000 completion tokens bring: greener is better.", extra: byScore, value: row => row.correct_per_1000_tokens.value, parts: parts("correct_per_1000_tokens"), show: row => shaded(row.correct_per_1000_tokens.value, perThousand, format.number(row.correct_per_1000_tokens.value)) },
       { key: "rate", title: board.mode, hint: board.mode.startsWith("C") ? "Share of right answers, guesses taken out." : "Share of right answers.", value: row => row.rate.value, parts: parts("rate"), show: row => format.percent(row.rate.value) },
+      ...(rows.some(row => row.composite) ? compositeColumns(board) : []),
       { key: "interval", left: true, title: level, choice: `interval (${level})`, hint: `${level} interval of what the board is ordered by.`, value: row => lead(board, row).lower, parts: row => ({ lower: lead(board, row).lower, upper: lead(board, row).upper }),
         show: row => bar(lead(board, row), scale, `${leadName(board)} ${shown(board, lead(board, row).value)}, interval ${format.interval(lead(board, row), isShare(board))}`) },
       { key: "groups", title: "groups", hint: "Rows with a letter in common cannot be told apart.", left: true, value: row => row.groups, show: row => h("span.letters", {}, row.groups) },
@@ -160,7 +195,7 @@
     controls,
     async render(root, page) {
       const board = await boardOf(page);
-      root.append(controls(page),
+      root.append(controls(page), standing(board) || "",
         tied(explorer.table(page, { name: "ranking", caption: "Leaderboard", columns: columnsOf(board, page), rows: found(page, board.rows), sort: "rank", mark: row => (row.rank === null ? "faint" : "") })),
         notes(board) || "");
     },

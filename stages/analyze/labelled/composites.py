@@ -1,0 +1,113 @@
+"""The composite of every evaluation on a leaderboard, with its interval and the layers behind it."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+
+import numpy as np
+import xarray as xr
+
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.results import Composite, Estimate, Leaderboard
+from evalcube.stages.analyze.verdict.composite import (
+    HIGHEST,
+    LAYERS,
+    LOWEST,
+    checked_weights,
+    composite,
+    describe,
+    layer_bits,
+)
+from evalcube.stages.analyze.verdict.gates import THRESHOLD, layer_gate, layer_means
+from evalcube.stages.analyze.verdict.paired import paired_intervals
+from evalcube.stages.reply.status import FINISHED
+
+_TRIAL = ("task", "params", "trial", "repeat")
+_LEAST_DRAWS = 100
+
+
+def with_composites(
+    board: Leaderboard, ds: xr.Dataset, weights: Mapping[str, float] | None = None
+) -> Leaderboard:
+    """The board with the composite of each row whose outputs have layer scores; the same board without any.
+
+    A unit is a question, whose repeats are averaged first. The interval is that of the mean over units by sign flips,
+    at the board's level, within the scale from 1 to 5.
+
+    Parameters
+    ----------
+    board
+        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
+    ds
+        The dataset that it was made from, with ``fact``, ``behavior``, ``judge`` and ``status`` where its cube has any.
+        They are read one evaluation at a time.
+    weights
+        Of the layers, by name; one that is not named has none. Default: all the same.
+
+    Raises
+    ------
+    ValueError
+        If the weights are of no use, or the board was not made from this dataset.
+    """
+    names = [name for name in LAYERS if name in ds]
+    if not names or "status" not in ds:
+        return board
+    shares = checked_weights(
+        None if weights is None else [weights.get(name, 0.0) for name in LAYERS], len(LAYERS)
+    )
+    found = []
+    for row, place in zip(board.rows, row_order(ds, board), strict=True):
+        units = _units(ds[["status", *names]].reset_coords(drop=True).isel(model=place).compute())
+        found.append(replace(row, composite=_composite(units, shares, board)))
+    declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
+    return replace(board, rows=tuple(found), layer_weights=declared)
+
+
+def _units(one: xr.Dataset) -> Floats:
+    """Layers of each question with a finished answer, the mean over its repeats: shape (unit, layer)."""
+    finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
+    none = np.full(finished.shape, np.nan)
+    layers = np.stack(
+        [
+            np.where(finished, one[name].transpose(*_TRIAL).values, np.nan) if name in one else none
+            for name in LAYERS
+        ],
+        axis=-1,
+    ).astype(np.float64)
+    there = ~np.isnan(layers)
+    count = there.sum(axis=3)
+    means = np.where(count > 0, np.nan_to_num(layers).sum(axis=3) / np.maximum(count, 1), np.nan)
+    flat = means.reshape(-1, len(LAYERS))
+    return np.asarray(flat[(~np.isnan(flat)).any(axis=1)])
+
+
+def _composite(units: Floats, weights: Floats, board: Leaderboard) -> Composite | None:
+    if not len(units):
+        return None
+    if ((units < LOWEST) | (units > HIGHEST)).any():
+        raise ValueError(
+            f"the layers hold scores that are not from {LOWEST:g} to {HIGHEST:g}: the cube is damaged"
+        )
+    counted = np.where(weights > 0, units, np.nan)  # what has no weight is not behind the composite
+    totals = composite(counted, weights)
+    measured = totals[~np.isnan(totals)]
+    gate = layer_gate(layer_means(units), THRESHOLD)
+    if not len(measured):
+        return Composite(Estimate(math.nan, math.nan, math.nan), "missing", gate.means, gate.passed, 0)
+    (interval,) = paired_intervals(
+        measured[:, np.newaxis],
+        alpha=1.0 - board.confidence,
+        draws=max(board.draws, _LEAST_DRAWS),
+        seed=board.seed,
+    )
+    ends = (float(np.clip(end, LOWEST, HIGHEST)) for end in (interval.low, interval.high))
+    return Composite(
+        Estimate(interval.estimate, *ends),
+        describe(interval.estimate, layer_bits(counted)),
+        gate.means,
+        gate.passed,
+        len(measured),
+    )

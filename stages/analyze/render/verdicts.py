@@ -1,0 +1,122 @@
+"""What a report and the explorer show of a verdict: its pill, what it rests on, and the four badges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.analyze.render.text import ABSENT
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST
+from evalcube.stages.analyze.verdict.result import PairResult, Verdict
+from evalcube.stages.analyze.verdict.rounding import fixed
+
+MEANINGS: Mapping[str, str] = {
+    "PROGRESS": "the composite rose, every layer passes its gate, none fell",
+    "CAUTIOUS": "it rose with a reservation, or only a layer moved",
+    "REGRESS": "it fell, or a gate that the control passes is broken",
+    "NOISE": "no difference beyond chance",
+    "UNDERPOWERED": "too few answers to tell",
+    "SOLO": "nothing to compare with",
+}
+
+BADGES: Mapping[str, tuple[str, str]] = {
+    "judges_agree": (
+        "judges agree",
+        "Judges order answers alike, or rate them closely; unknown with fewer than two.",
+    ),
+    "significant": ("difference significant", "The interval of the composite's difference leaves 0 out."),
+    "saturated": ("saturated", "More repeats would not move the composite; unknown with fewer than five."),
+    "human_aligned": (
+        "human-aligned",
+        "Judges rate as people do; unknown without ratings by people (verdict --gold).",
+    ),
+}
+"""What each badge is called, and what it says."""
+
+_WIDEST = HIGHEST - LOWEST
+
+
+@dataclass(frozen=True)
+class ShownPair:
+    """One treatment beside the control."""
+
+    verdict: str
+    difference: Estimate
+    """Treatment − control of the composites, within what the scale allows."""
+    reasons: tuple[str, ...]
+
+    @property
+    def shown(self) -> tuple[str, str]:
+        """The difference and its interval, with signs."""
+        if math.isnan(self.difference.value):
+            return ABSENT, ""
+        parts = self.difference.value, self.difference.lower, self.difference.upper
+        value, low, high = (fixed(part, sign=True) for part in parts)
+        return value, f"{low} to {high}"
+
+
+@dataclass(frozen=True)
+class ShownVerdict:
+    """A verdict for people."""
+
+    verdict: str
+    words: str
+    """Who is compared with whom."""
+    meaning: str
+    reasons: tuple[str, ...]
+    next_step: str
+    badges: tuple[tuple[str, str, str], ...]
+    """Name, value and meaning of each."""
+    notes: tuple[str, ...]
+    control: str
+    """`eval_id` of the variant in use; empty where there is one only."""
+    pairs: Mapping[str, ShownPair]
+    """By the treatment's `eval_id`."""
+
+
+def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> ShownVerdict:
+    """A verdict as it is shown.
+
+    Parameters
+    ----------
+    found
+        The verdict.
+    ids
+        The `eval_id` of each variant, by its name there.
+    declared
+        Whether somebody said which variant is in use; else it is the first one.
+    """
+    control = found.arms[0].name
+    several = len(found.arms) > 1
+    who = (
+        "" if found.representative is None else f"{found.representative[1]} against {found.representative[0]}"
+    )
+    first = (
+        ""
+        if declared or not several
+        else f"No variant is declared to be in use: {control}, the first, is taken."
+    )
+    return ShownVerdict(
+        verdict=found.verdict,
+        words=who or control,
+        meaning=MEANINGS[found.verdict],
+        reasons=found.reasons,
+        next_step=found.next_step,
+        badges=tuple((name, getattr(found.badges, field), words) for field, (name, words) in BADGES.items()),
+        notes=tuple(filter(None, (first, *found.notes))),
+        control=ids[control] if several else "",
+        pairs={ids[pair.treatment]: _pair(pair) for pair in found.pairs},
+    )
+
+
+def _pair(pair: PairResult) -> ShownPair:
+    gap = pair.composite
+    nan = float("nan")
+    bounds = (
+        Estimate(nan, nan, nan)
+        if gap is None
+        else Estimate(gap.estimate, max(gap.low, -_WIDEST), min(gap.high, _WIDEST))
+    )
+    return ShownPair(pair.verdict, bounds, pair.decision.reasons)

@@ -1,0 +1,114 @@
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
+
+from evalcube.stages.analyze.labelled.composites import with_composites
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.render.board_spec import leaderboard_spec
+from evalcube.stages.analyze.verdict import verdict
+from evalcube.stages.reply.status import Status
+from tests.stages.analyze.synthetic import PROFILES, dataset
+
+TRIAL = ("model", "task", "params", "trial", "repeat")
+SCORES = st.one_of(st.just(math.nan), st.floats(1, 5))
+
+
+def layered(values, status=None):
+    """A dataset of two evaluations with layers (layer, model, trial, repeat) at one point."""
+    ds = dataset(PROFILES[:2], tasks=1, points=1)
+    values = np.asarray(values, dtype=float)
+    shape = (*(ds.sizes[dim] for dim in TRIAL[:3]), *values.shape[2:])
+    made = {}
+    for name, layer in zip(("fact", "behavior", "judge"), values, strict=True):
+        array = np.full(shape, math.nan)
+        array[:, 0, 0] = layer
+        made[name] = (TRIAL, array)
+    codes = np.full(shape, int(Status.MISSING), np.uint8)
+    codes[:, 0, 0] = int(Status.CORRECT) if status is None else status
+    dropped = [name for name in ds.variables if {"trial", "repeat"} & set(ds[name].dims)]
+    return ds.drop_vars(dropped).assign({**made, "status": (TRIAL, codes)})
+
+
+def board_of(ds):
+    arrays = [name for name in ds.data_vars if "trial" in ds[name].dims]
+    return leaderboard(ds.drop_vars(arrays), draws=200)
+
+
+@given(arrays(float, (3, 2, 6, 2), elements=SCORES))
+def test_with_composites__are_those_of_the_verdict(values):
+    ds = layered(values)
+
+    board = with_composites(board_of(ds), ds)
+
+    # the same answers as runs of a comparison
+    expected = verdict(
+        values.transpose(3, 1, 2, 0), ["a", "b"], [f"u{place}" for place in range(6)], draws=200
+    )
+    found = {row.model_name: row.composite for row in board.rows}
+    for profile, arm in zip(PROFILES[:2], expected.arms, strict=True):
+        one = found[profile.name]
+        assert (one is None) == (not arm.units)
+        if one is not None:
+            assert one.score.value == pytest.approx(arm.composite)
+            assert (one.shown, one.gate_passed, one.units) == (arm.shown, arm.gate_passed, arm.units)
+            assert dict(one.layers) == pytest.approx(dict(arm.layers))
+            assert 1 <= one.score.lower <= one.score.value + 1e-9
+            assert one.score.value <= one.score.upper + 1e-9
+            assert one.score.upper <= 5
+
+
+def test_with_composites__weights_are_declared_and_said():
+    ds = layered(np.stack([np.full((2, 8, 1), score) for score in (5.0, 1.0, 3.0)]))
+
+    board = with_composites(board_of(ds), ds, {"fact": 3.0, "judge": 1.0})
+
+    assert [row.composite.score.value for row in board.rows] == [4.5, 4.5]
+    # A layer without weight is not behind the composite; the gate sees it all the same.
+    assert board.rows[0].composite.shown == "4.50 (fact + judge)"
+    assert (board.rows[0].composite.layers["behavior"], board.rows[0].composite.gate_passed) == (1.0, False)
+    assert any("weighed fact 3, judge 1" in text for text in board.remarks)
+    assert {"composite", "fact", "behavior", "judge"} <= {
+        column.head for column in leaderboard_spec(board).columns
+    }
+
+
+def test_with_composites__only_finished_answers_count():
+    values = np.full((3, 2, 4, 1), 2.0)
+    values[:, :, 0] = 4.0
+    status = np.full((2, 4, 1), int(Status.TRANSPORT), np.uint8)
+    status[:, 0] = int(Status.TRUNCATED)
+    ds = layered(values, status)
+
+    board = with_composites(board_of(ds), ds)
+
+    assert [(row.composite.score.value, row.composite.units) for row in board.rows] == [(4.0, 1), (4.0, 1)]
+    assert (board.rows[0].composite.score.lower, board.rows[0].composite.score.upper) == (1.0, 5.0)
+
+
+def test_with_composites__without_layers_the_board_stays():
+    ds = dataset(PROFILES[:2], tasks=1)
+    board = leaderboard(ds, draws=5)
+
+    assert with_composites(board, ds) is board
+    assert not any("composite" in text for text in board.remarks)
+
+
+def test_with_composites__scores_off_the_scale_are_damage():
+    ds = layered(np.full((3, 2, 4, 1), 9.0))
+
+    with pytest.raises(ValueError, match=r"not from 1 to 5: the cube is damaged"):
+        with_composites(board_of(ds), ds)
+
+
+def test_to_dict__a_composite_is_plain():
+    ds = layered(np.full((3, 2, 4, 1), 4.0))
+    board = with_composites(board_of(ds), ds)
+
+    found = board.to_dict()["rows"][0]["composite"]
+
+    assert found["score"]["value"] == 4.0
+    assert (found["shown"], found["layers"]["judge"]) == ("4.00 (3/3)", 4.0)
