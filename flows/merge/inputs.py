@@ -182,11 +182,15 @@ class Input:
             )
 
     def peek(self, region: Region, name: str) -> tuple[Receipt, dict[str, Array]] | None:
-        """One array of a recorded region, not compared with what was recorded; otherwise as `read`."""
+        """One array of a recorded region, not compared with what was recorded; otherwise as `read`.
+
+        A cube that has no such array has nothing of it: outputs of another cube may be scored in layers.
+        """
         receipt = self.receipts.get(region)
         if receipt is None:
             return None
-        return receipt, self._vouched(self.cube.read_region(region, [name]), receipt)
+        names = [name] if name in self.cube.trial_arrays else []
+        return receipt, self._vouched(self.cube.read_region(region, names), receipt)
 
     def _matching(self, receipt: Receipt) -> dict[str, Array] | None:
         """The arrays of a region that is what its receipt says; None if it is not, or that takes a closer look."""

@@ -74,6 +74,8 @@ class ShownVerdict:
     """`eval_id` of the variant in use; empty where there is one only."""
     pairs: Mapping[str, ShownPair]
     """By the treatment's `eval_id`."""
+    level: str
+    """Of the differences' intervals, such as "97.5 %": several treatments share the error of one."""
 
 
 def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> ShownVerdict:
@@ -93,6 +95,10 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
     who = (
         "" if found.representative is None else f"{found.representative[1]} against {found.representative[0]}"
     )
+    worst = f", the worst of {len(found.pairs)} treatments" if len(found.pairs) > 1 else ""
+    levels = [
+        f"{100 * (1 - pair.composite.alpha):.4g} %" for pair in found.pairs if pair.composite is not None
+    ]
     first = (
         ""
         if declared or not several
@@ -100,7 +106,7 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
     )
     return ShownVerdict(
         verdict=found.verdict,
-        words=who or control,
+        words=f"{who}{worst}" if who else control,
         meaning=MEANINGS[found.verdict],
         reasons=found.reasons,
         next_step=found.next_step,
@@ -108,6 +114,7 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
         notes=tuple(filter(None, (first, *found.notes))),
         control=ids[control] if several else "",
         pairs={ids[pair.treatment]: _pair(pair) for pair in found.pairs},
+        level=levels[0] if levels else "",
     )
 
 

@@ -18,6 +18,7 @@ from evalcube.flows.explore.answers import ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
 from tests.flows.cubes.test_verdict import written_cube
+from tests.flows.merge.generated import Recipe, make_cube
 
 
 @pytest.fixture(scope="module")
@@ -144,3 +145,14 @@ def test_composite_settings__of_a_config(declared, found):
 def test_composite_settings__what_no_config_may_say_is_one_error(declared):
     with pytest.raises(SweepError, match="`composite`"):
         composite_settings({"config": {"composite": declared}})
+
+
+def test_leaderboard__of_a_cube_with_layers_and_one_without(written, tmp_path):
+    plain = str(tmp_path / "plain.zarr")
+    make_cube(plain, Recipe(trials=(0, 4)))
+
+    board = leaderboard([written, plain])
+
+    found = {row.model_name: row.composite for row in board.rows}
+    assert found["before"].shown.endswith("(3/3)")
+    assert any(one is None for one in found.values())

@@ -81,7 +81,7 @@
     const of = (row, name) => row.composite?.layers[name] ?? null;
     const pairs = board.verdict?.pairs || {};
     const fixed = value => (format.isNumber(value) ? value.toFixed(2) : format.absent);
-    const difference = pair => `${signed(pair.difference.value)} (${signed(pair.difference.lower)} to ${signed(pair.difference.upper)}) against ${board.rows.find(row => row.eval_id === board.verdict.control)?.label}; ${pair.reasons.join("; ")}`;
+    const difference = pair => `${signed(pair.difference.value)} (${signed(pair.difference.lower)} to ${signed(pair.difference.upper)}) at ${board.verdict.level}, against ${board.rows.find(row => row.eval_id === board.verdict.control)?.label}; ${pair.reasons.join("; ")}`;
     return [
       { key: "composite", title: "composite", hint: "Mean of the layers in brackets, from 1 to 5, with its interval. It compares answers to the same questions and is no absolute level.", value: row => row.composite?.score.value ?? null,
         parts: row => ({ value: row.composite?.score.value ?? null, lower: row.composite?.score.lower ?? null, upper: row.composite?.score.upper ?? null, layers: row.composite?.shown ?? null }),
