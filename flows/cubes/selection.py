@@ -207,13 +207,14 @@ def _several(
         )
     joined = open_joined(cubes, trials=trials or part.recounts or bool(part.view))
     found = open_part(joined.dataset, part, notes=notes, trials=trials)
-    settings = [composite_settings(read_notes(Cube.open(one).records))[0] for one in cubes]
+    layered = [one for one in map(Cube.open, cubes) if "fact" in one.trial_arrays]
+    settings = [composite_settings(read_notes(one.records))[0] for one in layered]
     alike = all(one == settings[0] for one in settings)
     told = () if alike else ("The cubes weigh the layers of outputs differently; here all weigh the same.",)
     return replace(
         found,
         warnings=(*joined.warnings, *found.warnings, *told),
-        weights=settings[0] if alike else None,
+        weights=settings[0] if settings and alike else None,
     )
 
 
