@@ -175,6 +175,8 @@ class BlockDone:
     with it by then, or by a worker of this one that died."""
     found_again: int = 0
     """Of the cached trials, those that this run itself had asked before a worker died; the driver counts them."""
+    saved: tuple[int, ...] = (0, 0)
+    """Tokens of prompts and of completions of the cached trials, as the endpoints counted them."""
     tally: tuple[tuple[int, ...], ...] = ()
     """Running counts of each point with a finished trial: its task, its slot, and the columns of `TALLY`."""
 

@@ -16,7 +16,7 @@ from evalcube.flows.run.control import Control
 from evalcube.flows.run.limit_use import found_limits, limit_use
 from evalcube.flows.run.not_found import CAUSE, not_found_lines
 from evalcube.flows.run.spending import Spending
-from evalcube.flows.run.summary import ModelSummary, RunSummary, Tracker
+from evalcube.flows.run.summary import ModelSummary, RunSummary, Saved, Tracker
 from evalcube.stages.infer.endpoint import Endpoint
 
 
@@ -88,6 +88,7 @@ def summarized(
         asking_seconds=tracker.asking_seconds,
         limits=limit_use(endpoints, traffic),
         found_limits=found_limits(endpoints, traffic),
+        saved=_saved(store, settings, tracker),
         refused=(
             *refusal_lines(store.plan.evaluations, causes),
             *not_found_lines(
@@ -104,6 +105,19 @@ def summarized(
         unnamed=unnamed(store.plan, store.counters()),
         pending=0 if only is None else _pending(store, settings, only) - (sum(counts) - done),
     )
+
+
+def _saved(store: SweepStore, settings: SweepConfig, tracker: Tracker) -> Saved | None:
+    """What the cache saved this run."""
+    if not tracker.cached:
+        return None
+    prices = {model.name: model.prices for model in settings.models if model.priced}
+    prompts = completions = dollars = 0.0
+    for place, (prompt, completion) in tracker.saved().items():
+        prompts, completions = prompts + prompt, completions + completion
+        if (price := prices.get(store.plan.evaluations[place].model)) is not None:
+            dollars += (prompt * price.prompt + completion * price.completion) / 1e6
+    return Saved(round(prompts), round(completions), dollars if prices else None)
 
 
 def _causes(store: SweepStore) -> dict[int, list[str]]:

@@ -49,6 +49,18 @@ class ModelSummary:
 
 
 @dataclass(frozen=True)
+class Saved:
+    """What the trials that the cache answered would have cost if they had been asked."""
+
+    prompt_tokens: int
+    """As the endpoints counted them."""
+    completion_tokens: int
+    """As the endpoints counted them."""
+    usd: float | None
+    """At the config's prices, of models that have some; None if none has."""
+
+
+@dataclass(frozen=True)
 class RunSummary(Shown):
     """What a run did, and what is left; printed, it says so in words."""
 
@@ -92,6 +104,8 @@ class RunSummary(Shown):
     """For each endpoint that was asked, the limit that was used most, and how far."""
     found_limits: tuple[FoundLimit, ...] = ()
     """For each endpoint that refused requests because of a limit that was found out, that limit."""
+    saved: Saved | None = None
+    """What the cache saved this run; None if it answered nothing."""
     refused: tuple[str, ...] = ()
     """What to write in the config, for each evaluation whose parameters its endpoint does not take."""
     models: tuple[ModelSummary, ...] = ()
@@ -156,6 +170,7 @@ class Tracker:
         self._done: Counter[int] = Counter()
         self._cached: Counter[int] = Counter()
         self._lost: Counter[int] = Counter()
+        self._saved: dict[int, FloatArray] = {}
         self.started: Started | None = None
         self.begun = self.now()
         self._seen: set[tuple[int, ...]] = set()
@@ -216,6 +231,11 @@ class Tracker:
             self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
         self._done[event.model] += event.trials
         self._cached[event.model] += hits
+        # Of what this run itself had paid before a worker died, the cache saved nothing.
+        share = hits / event.cached if event.cached else 0.0
+        self._saved[event.model] = self._saved.get(event.model, 0.0) + share * np.array(
+            event.saved, np.float64
+        )
         self._lost[event.model] += event.transport + event.missing
         counts = self._tallies.setdefault(event.model, Counter())
         for task, slot, *columns in event.tally:
@@ -303,6 +323,11 @@ class Tracker:
         """Trials that the cache answered in this run, of what other runs had asked, by evaluation."""
         with self._lock:
             return dict(self._cached)
+
+    def saved(self) -> dict[int, tuple[float, float]]:
+        """Tokens of prompts and of completions that the cache saved this run, by evaluation."""
+        with self._lock:
+            return {model: (float(tokens[0]), float(tokens[1])) for model, tokens in self._saved.items()}
 
     def lost(self) -> dict[int, int]:
         """Trials that this run leaves without a result, by evaluation."""

@@ -31,6 +31,11 @@ def lines_of(summary: RunSummary) -> list[str]:
         f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}"
         + (_RECKONED if summary.usd and not summary.prompt_tokens + summary.completion_tokens else ""),
     ]
+    if (saved := summary.saved) is not None:
+        lines.append(
+            f"saved by the cache: {saved.prompt_tokens} prompt tokens, {saved.completion_tokens} completion tokens"
+            + ("" if saved.usd is None else f", {usd(saved.usd)}")
+        )
     for what, causes in (("retried", summary.retries), ("failed", summary.causes)):
         if causes:
             named = ", ".join(f"{cause} ×{count}" for cause, count in sorted(causes.items()))

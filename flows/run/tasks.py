@@ -238,6 +238,7 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         origin=block.origin,
         shared=delivery.shared,
         late=delivery.late,
+        saved=_saved(block, delivery, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
     work.meter.graded(
@@ -247,6 +248,20 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         seconds=float(np.nansum(seconds)),
     )
     get_worker().log_event(topic(run), as_message(event))
+
+
+def _saved(block: Block, delivery: Delivery, result: BlockResult) -> tuple[int, int]:
+    """Tokens of prompts and of completions of the trials that were not asked, as the cache had them."""
+    if delivery.asked >= block.size:
+        return 0, 0
+    cached = np.ones(block.size, dtype=bool)
+    cached[[*delivery.answered, *delivery.failed, *delivery.skipped]] = False
+    # What an endpoint did not count is -1.
+    prompt, completion = (
+        int(np.maximum(result.arrays[name][cached], 0).sum(dtype=np.int64))
+        for name in ("prompt_tokens", "tokens")
+    )
+    return prompt, completion
 
 
 def _tally(block: Block, result: BlockResult) -> tuple[tuple[int, ...], ...]:

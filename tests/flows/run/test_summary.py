@@ -95,3 +95,13 @@ def test_accuracies__are_none_until_every_ranked_point_has_trials():
     nothing = Tracker()
     nothing(started(((32, 32), (32, 32)), ranked=((False, False), (False, False))))
     assert nothing.accuracies() == {}
+
+
+def test_tracker__counts_what_the_cache_saved_but_for_what_the_run_itself_had_paid():
+    tracker = Tracker()
+
+    tracker(block((0, 0, 0, 0), cached=4, found_again=1, saved=(400, 80)))
+    tracker(block((1, 0, 0, 0), cached=0, saved=(0, 0), model=1))
+
+    assert tracker.saved() == {0: (300.0, 60.0), 1: (0.0, 0.0)}
+    assert tracker.cached == 3
