@@ -6,9 +6,14 @@ Zstandard before Python 3.14 and has no bound on what a member unpacks to; `zipf
 
 from __future__ import annotations
 
+import errno
 import gzip
+import io
 import json
 import math
+import os
+import re
+import stat
 import struct
 import zipfile
 import zlib
@@ -30,6 +35,9 @@ _MOST_RATIO = 500
 _WINDOW = 2**27
 """Greatest memory that a Zstandard frame may ask for; our and Inspect's own frames need less."""
 
+_HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
+_HALVES = re.compile("[\ud800-\udfff]")
+
 _STORED, _DEFLATED, _ZSTANDARD = 0, 8, 93
 _LOCAL = struct.Struct("<4s5H3I2H")
 """The local header of a ZIP's member."""
@@ -47,9 +55,16 @@ def parse(data: bytes | str, where: str) -> Any:  # noqa: ANN401 - any JSON, in 
     ------
     SweepError
         If it is none, is nested too deep, or has a number of thousands of digits.
+
+    Halves of surrogate pairs in its texts become U+FFFD.
     """
     try:
-        return json.loads(data)
+        written = data if isinstance(data, str) else data.decode(json.detect_encoding(data), "surrogatepass")
+        document = json.loads(written)
+        if not _HALF.search(written):
+            return document
+        # Halves of surrogate pairs are no text: nothing could be written with them.
+        return json.loads(_HALVES.sub("\ufffd", json.dumps(document, ensure_ascii=False)))
     except RecursionError:
         raise refused(where, "the JSON is nested too deep", "Leave this log out") from None
     except ValueError as error:
@@ -63,7 +78,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, which may be packed with gzip, with their numbers from 1; empty ones are passed over."""
     number = 0
     try:
-        with _opened(path) as file:
+        with _unpacked_file(path) as file:
             while line := file.readline(MOST_DOCUMENT + 1):
                 number += 1
                 if len(line) > MOST_DOCUMENT:
@@ -77,7 +92,7 @@ def lines(path: Path) -> Iterator[tuple[int, bytes]]:
 def whole(path: Path, most: int = MOST_LOG) -> bytes:
     """All of a file."""
     try:
-        with _opened(path) as file:
+        with _unpacked_file(path) as file:
             data = file.read(most + 1)
     except (OSError, EOFError, zlib.error) as error:
         raise unreadable(path, error) from None
@@ -90,10 +105,28 @@ def whole(path: Path, most: int = MOST_LOG) -> bytes:
     return data
 
 
-def _opened(path: Path) -> BinaryIO:
-    if path.suffix == ".gz":
-        return gzip.open(path, "rb")  # type: ignore[return-value]  # it reads as a file does
-    return path.open("rb")
+def opened(path: Path) -> io.BufferedReader:
+    """A file of a stranger's, open for reading: the one way in which any is opened.
+
+    Raises
+    ------
+    OSError
+        There is none, or it is no regular file: a pipe, a device or a folder, whose reader might wait for ever.
+    """
+    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError(errno.EINVAL, "it is no regular file")
+    return file
+
+
+def _unpacked_file(path: Path) -> BinaryIO:
+    file = opened(path)
+    if path.suffix != ".gz":
+        return file
+    packed = gzip.GzipFile(fileobj=file)
+    packed.myfileobj = file  # type: ignore[assignment]  # closed with it
+    return packed  # type: ignore[return-value]  # it reads as a file does
 
 
 def unreadable(path: Path, error: Exception) -> SweepError:
@@ -112,7 +145,7 @@ class Archive:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            with zipfile.ZipFile(path) as archive:
+            with opened(path) as file, zipfile.ZipFile(file) as archive:
                 # Of members with equal names the last one counts, as for every reader of ZIPs.
                 self._members = {info.filename: info for info in archive.infolist()}
             size = path.stat().st_size
@@ -125,7 +158,7 @@ class Archive:
                 f"it would unpack from {size:,} to {total:,} bytes",
                 "Leave it out: no tool writes that",
             )
-        self._file = path.open("rb")
+        self._file = opened(path)
 
     def __enter__(self) -> Archive:
         return self

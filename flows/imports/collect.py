@@ -118,9 +118,9 @@ class Collection:
         self.labels: dict[str, str] = {}
         """Labels of the tasks of the cube that the samples come into, with the identities of imported ones."""
         self._known: dict[str, Iterable[Mapping[str, Any]]] = {}
-        self._setups: dict[tuple[Asked, TaskKey], list[str]] = {}
+        self._setups: dict[tuple[Asked, TaskKey], dict[str, int]] = {}
         self._slots: dict[tuple[int, int], dict[int, int]] = {}
-        self._occurrences: dict[tuple[int, int, bytes], list[str | None]] = {}
+        self._occurrences: dict[tuple[int, int, bytes], dict[str | None, int]] = {}
         self._next: dict[tuple[int, int, int], int] = {}
         self._entries = array("q")
         self._ordered: tuple[int, list[npt.NDArray[np.int64]]] | None = None
@@ -182,10 +182,8 @@ class Collection:
         """The place of the evaluation, another one for each way in which it was asked this task."""
         questions.setups.setdefault(run.setup, run.setup_name)
         base = Asked(run.tool, run.model, run.settings)
-        setups = self._setups.setdefault((base, key), [])
-        if run.setup not in setups:
-            setups.append(run.setup)
-        variant = setups.index(run.setup)
+        setups = self._setups.setdefault((base, key), {})
+        variant = setups.setdefault(run.setup, len(setups))
         asked = Asked(run.tool, run.model, run.settings, variant)
         place = self.asked.setdefault(asked, len(self.asked))
         if variant:
@@ -196,11 +194,9 @@ class Collection:
         """The row of a question, and the prompt that was sent if it is not the row's."""
         question = sample.question
         content = _digest(question.content)
-        seen = self._occurrences.setdefault((*who, content), [question.id])
-        if question.id not in seen:
-            seen.append(question.id)
+        seen = self._occurrences.setdefault((*who, content), {})
         # A data set may have a question twice: they are told apart by their order, as ids are not equal everywhere.
-        occurrence = seen.index(question.id)
+        occurrence = seen.setdefault(question.id, len(seen))
         digest = _digest(f"{content.hex()}/{occurrence}") if occurrence else content
         prompt = _whole(question.prompt) or f"{_NONE} {question.id or ''}".strip()
         if len(prompt) > MOST_TEXT:

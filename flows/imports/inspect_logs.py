@@ -20,9 +20,11 @@ from evalcube.flows.imports.bounded import (
     flattened,
     items,
     mapping,
+    opened,
     parse,
     refused,
     text,
+    unreadable,
     whole,
 )
 from evalcube.flows.imports.samples import (
@@ -55,8 +57,11 @@ def read_inspect(path: Path, wanted: Wanted) -> Iterator[Sample]:
     SweepError
         If it is no log of Inspect, is of a newer version, or a sample lacks what it must have.
     """
-    with path.open("rb") as file:
-        packed = file.read(2) == b"PK"
+    try:
+        with opened(path) as file:
+            packed = file.read(2) == b"PK"
+    except OSError as error:
+        raise unreadable(path, error) from None
     if not packed:
         document = mapping(parse(whole(path), str(path)))
         header = _Header(document, path, wanted)

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+from evalcube.flows.errors import SweepError
 from evalcube.flows.formats.lm_eval import OWN, UNREAD
 from evalcube.flows.imports.bounded import (
     finite,
@@ -218,8 +219,8 @@ def _prompt(context: object) -> str:
         context = next(iter(context), "")
     if isinstance(context, str) and context.startswith('[{"role"'):
         try:
-            return flattened(json.loads(context))
-        except (ValueError, RecursionError):
+            return flattened(parse(context, "prompt"))
+        except SweepError:
             return context
     return context if isinstance(context, str) else ""
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.imports.bounded import lines, mapping, parse, unreadable
+from evalcube.flows.imports.bounded import lines, mapping, opened, parse, unreadable
 from evalcube.flows.imports.inspect_logs import read_inspect
 from evalcube.flows.imports.lm_eval_logs import SAMPLES, read_lm_eval
 from evalcube.flows.imports.nemo_logs import read_nemo
@@ -85,7 +85,7 @@ def _files(logs: Sequence[str | Path]) -> Iterator[Path]:
 
 def _is_inspect(path: Path) -> bool:
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return _INSPECT.match(file.read(1000)) is not None
     except OSError as error:
         raise unreadable(path, error) from None
@@ -93,7 +93,7 @@ def _is_inspect(path: Path) -> bool:
 
 def _digest(path: Path) -> str:
     try:
-        with path.open("rb") as file:
+        with opened(path) as file:
             return hashlib.file_digest(file, "sha256").hexdigest()
     except OSError as error:
         raise unreadable(path, error) from None

@@ -30,6 +30,7 @@ from evalcube.stages.process.grading import IMPORTED
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
+_MANY_REPEATS = 512
 _UNLIMITED = 2**31 - 1
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99} [A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}")
 """A package with its version as a cube's notes may have them: shown, and never installed."""
@@ -266,7 +267,11 @@ class Plan:
         repeat = min(self.repeats, _REPEAT_CHUNK)
         trial = _TRIAL_CHUNK
         while len(self.tasks) * self.slots * repeat * trial < _REGION_CELLS:
-            trial *= 2
+            # Thousands of answers to few questions would be as many regions of a few answers each.
+            if self.repeats > _MANY_REPEATS and trial >= self.trials:
+                repeat *= 2
+            else:
+                trial *= 2
         return {"trial": trial, "repeat": repeat}
 
     @cached_property
