@@ -1,5 +1,6 @@
 """`evalcube status --watch` beside a run, through the command line, and the file that it reads."""
 
+import io
 import json
 import os
 import pty
@@ -13,8 +14,9 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
-from evalcube.flows.cli.watching import _line
+from evalcube.flows.cli.watching import _line, _render
 from evalcube.flows.config.load import as_config
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.plan.build import build_plan
@@ -228,3 +230,42 @@ def test_status__of_a_sweep_that_failed_before_its_first_request_is_not_complete
 
     assert not status["complete"]
     assert _line(status) == "not begun: no run has got to its first request"
+
+
+@pytest.mark.parametrize(
+    ("live", "heads", "line"),
+    [
+        (None, ("done", "missing"), "40 of 100 trials done"),
+        ({"done": 64}, ("recorded", "not recorded"), "64 of 100 trials done; 40 recorded; 8 in flight"),
+        ({"done": 40}, ("recorded", "not recorded"), "40 of 100 trials done; 40 recorded; 8 in flight"),
+    ],
+)
+def test_render__table_and_line_say_which_numbers_are_recorded(live, heads, line):
+    told = {
+        "trials": 100,
+        "in_flight": 8,
+        "sent": 70,
+        "cached": 0,
+        "retries": {},
+        "transport": 0,
+        "waiting": [],
+    }
+    row = {"model": "alpha", "trials": 100, "done": 40, "transport": 0, "missing": 60, "regions": 2}
+    row |= {"regions_complete": 0, "answered_by": "", "warning": "", "causes": {}}
+    document = {
+        "models": [row],
+        "unnamed": None,
+        "refused": [],
+        "driver": None,
+        "trials": 100,
+        "done": 40,
+        "complete": False,
+    }
+    document |= {"damaged": 0, "spent": None, "running": None, "live": None if live is None else told | live}
+
+    file = io.StringIO()
+    Console(file=file, width=120).print(_render(document))
+
+    head, text = file.getvalue().splitlines()[1], " ".join(file.getvalue().split())
+    assert [word.strip() for word in head.strip("┃").split("┃")][2::2] == list(heads)
+    assert line in text
