@@ -123,7 +123,7 @@ def description_problem(attrs: Mapping[str, Any], parsed: Spec) -> str | None:
                 f"spec.evaluations[{place}].eval_id is '{row.eval_id:.40}', and not the digest of its fields"
             )
     if DIGEST in attrs and attrs[DIGEST] != _digest(attrs["spec"]):
-        return "spec has been changed since it was written: it does not have the digest that is beside it"
+        return "spec does not have the digest that stands beside it"
     return None
 
 
