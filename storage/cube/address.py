@@ -70,6 +70,7 @@ def _remote_zip(address: str) -> Space | None:
     """The zip file at an address of a store or server; None if there is none."""
     if not address.endswith(ZIP):
         return None
+    need_package("obstore", "objects", "a zip file on a server", address)
     from evalcube.storage.cube.zipped_remote import RemoteZip, is_remote_zip
 
     return RemoteZip(address) if is_remote_zip(address) else None
