@@ -87,7 +87,8 @@ class ChosenWorkers(Section):
 
     names: tuple[Line, ...] = Field((), description="Their names or addresses.")
     resource: Line | None = Field(
-        None, description="Name of a Dask resource: of workers that were started with --resources NAME=1."
+        None,
+        description="Name of a Dask resource: of workers that were started with `dask worker --resources NAME=1`.",
     )
 
 

@@ -30,7 +30,7 @@ BADGES: Mapping[str, tuple[str, str]] = {
     "saturated": ("saturated", "More repeats would not move the composite; unknown with fewer than five."),
     "human_aligned": (
         "human-aligned",
-        "Judges rate as people do; unknown without ratings by people (verdict --gold).",
+        "Judges rate as people do; unknown without enough ratings by people (evalcube verdict --gold).",
     ),
 }
 """What each badge is called, and what it says."""
