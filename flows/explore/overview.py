@@ -84,8 +84,11 @@ def _condition(name: object, value: object) -> str:
     """A view's condition as it is typed, NAME=VALUE; empty where it cannot be."""
     limits = bounds(value)
     if limits is not None:
-        ends = ["" if one is None else f"{one:g}" if isinstance(one, int | float) else None for one in limits]
-        return "" if None in ends else f"{name}={ends[0]}..{ends[1]}"
+        ends: tuple[object, ...] = limits  # a stranger's cube may have anything there
+        if not all(one is None or isinstance(one, int | float) for one in ends):
+            return ""
+        low, high = ("" if one is None else f"{one:g}" for one in ends)
+        return f"{name}={low}..{high}"
     items = value if isinstance(value, list | tuple) else [value]
     if not all(isinstance(item, str | int | float) for item in items):
         return ""
