@@ -55,7 +55,8 @@ def _line(model: ModelConfig, endpoint: Endpoint, *, ask: bool) -> str:
         there = f"Did you mean `model: {near}`?" if near else f"It has: {', '.join(names[:_MOST_NAMED])}"
         return f"{model.name}: {shown} has no model '{name}'. {there}"
     if status in (200, 401, 403):
-        return f"{model.name}: {shown} is there, and knows no model '{name}', or has no {path}. Look at `model` and `api`"
+        what = f"{shown} is there, and knows no model '{name}', or has no {path}"
+        return f"{model.name}: {what}. Look at `model` and `api`"
     if ask and not base.endswith("/v1") and _listing(f"{base}/v1/models")[0] in (200, 401, 403):
         return f"{model.name}: nothing is at {shown}{path}, but an API at {shown}/v1. Write `endpoint: {shown}/v1`"
     ending = "" if base.endswith("/v1") else f", which mostly ends in /v1, as in `endpoint: {shown}/v1`"
