@@ -80,9 +80,5 @@ def _refuse_old_cube(settings: SweepConfig, began: float, name: str) -> None:
         used = read_notes(records).get("cache", settings.cache)
         raise SweepError(
             f"`{name}`: {settings.cube} has answers that are older, and no run asks for those again",
-<<<<<<< HEAD
             f"Give another `cube`; or go on with this one by `cache` {used} in place of `{name}`",
-=======
-            f"Give another `cube`; or go on with this one by `evalcube run --cache {used}` in place of `{name}`",
->>>>>>> e085966 (Advice of new messages names its command; pages of the reference as the program is now)
         )
