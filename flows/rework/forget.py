@@ -205,7 +205,8 @@ class _Forgetter:
                     left += cache.remove(batch)
                     deleted += len(batch)
             cache.close()
-        self._clear([*found.regions, *self._unrecorded(found.empty)], planned)
+        lowered = set(np.flatnonzero(found.cells.any(axis=(1, 2))).tolist()) if self._for_good else set()
+        self._clear([*found.regions, *self._unrecorded(found.empty)], planned, lowered)
         if self._for_good:
             forget_questions(self._cube.records, self._plan, np.asarray(planned.trials.any(axis=0)))
         return replace(shown, done=True, replies=deleted, kept_replies=left)
@@ -234,8 +235,8 @@ class _Forgetter:
                 window = window_of(self._cube.sizes, region, self._cube.chunks)
                 yield Chosen(region, window, np.zeros(window.shape, dtype=bool))
 
-    def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets) -> None:
-        """Write the regions without the results, record it, and count the models anew."""
+    def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets, lowered: set[int]) -> None:
+        """Write the regions without the results, record it, and count their models and those with less to do anew."""
         with Ledger(self._cube.records) as ledger:
             newest = ledger.newest()
             for one in chosen:
@@ -244,7 +245,7 @@ class _Forgetter:
                 ledger.append(receipt)
                 newest[receipt.region] = receipt
             prices = self._prices()
-            models = self._behind(newest) | {one.region.model for one in chosen}
+            models = self._behind(newest) | lowered | {one.region.model for one in chosen}
             counted = {
                 model: count_model(
                     self._cube, (region for region in newest if region.model == model), planned, prices[model]

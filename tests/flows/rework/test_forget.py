@@ -149,6 +149,13 @@ def test_forget__what_went_for_good_stays_away_from_a_config_that_grows(sweep, s
     assert_whole(sweep)
 
 
+def test_forget__for_good_what_was_forgotten_before_is_not_missing_any_more(sweep):
+    forget(sweep["cube"], BETA)
+    forget(sweep["cube"], BETA, for_good=True)
+
+    assert_whole(sweep)
+
+
 def test_forget__for_good_takes_whole_cells_only(sweep):
     for choice in (
         Choice(trials=(0, 2)),

@@ -267,7 +267,7 @@ class Frail(Server):
 
     def _reply(self, request):
         if b"poison" in request:
-            self.back_at = time.monotonic() + 0.15
+            self.back_at = time.monotonic() + 1.0  # longer than a busy machine takes to look
         return None if time.monotonic() < self.back_at else super()._reply(request)
 
 
