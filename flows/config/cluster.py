@@ -88,7 +88,7 @@ class ChosenWorkers(Section):
     names: tuple[Line, ...] = Field((), description="Their names or addresses.")
     resource: Line | None = Field(
         None,
-        description="Name of a Dask resource: of workers that were started with `dask worker --resources NAME=1`.",
+        description="Name of a Dask resource, which workers have that were started with NAME=1 among their resources.",
     )
 
 

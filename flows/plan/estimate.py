@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,12 +26,14 @@ from evalcube.flows.plan.requests import prepare_trials
 from evalcube.flows.plan.store import SweepStore, existing_store
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.plan.unnamed import Unnamed, unnamed
-from evalcube.stages.analyze.verdict.power import Power, power
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cache.cache import Cache, find_cache
 from evalcube.storage.cube.regions import Region
+
+if TYPE_CHECKING:
+    from evalcube.stages.analyze.verdict.power import Power
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -233,7 +235,11 @@ def estimate(
 def _power(plan: Plan) -> Power | None:
     """What the planned questions are enough for; None where nothing is scored in layers, or nothing compared."""
     units = sum(len(task.cells) for task in plan.tasks if task.graded) * plan.trials
-    return power(units) if units and len(plan.evaluations) > 1 else None
+    if not units or len(plan.evaluations) < 2:
+        return None
+    from evalcube.stages.analyze.verdict.power import power  # with scipy, which takes a while
+
+    return power(units)
 
 
 @dataclass(frozen=True)

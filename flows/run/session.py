@@ -189,7 +189,9 @@ class Session:
         plan = self._store.plan
         names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
         names |= {judge.model for judge in plan.judges}
-        asked = [model for model in self._settings.models if model.name in names] if work.asks else []
+        # Counters that are behind decide nothing yet: once they are added up, a budget may want more.
+        any_asked = work.asks or bool(work.stale)
+        asked = [model for model in self._settings.models if any_asked and model.name in names]
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
             stack.enter_context(self._control)

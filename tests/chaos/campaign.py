@@ -255,7 +255,7 @@ def run_calmly(campaign: Campaign, folder: Path) -> Path:
     command = (
         sys.executable,
         "-m",
-        "flows",
+        "evalcube",
         "run",
         str(config),
         "--workers",

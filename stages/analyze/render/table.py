@@ -159,7 +159,8 @@ def _fit(table: TableSpec, width: int) -> tuple[TableSpec, int]:
             break
         chosen = [column for column in chosen if column.keep != last]
     # Where not even these fit, the last ones go: a head or a number that is cut says something else.
-    while spare() < (NAME_LEAST if names else 0) and sum(not column.name for column in chosen) > 1:
+    least = min(NAME_LEAST, wanted) if names else 0
+    while spare() < least and sum(not column.name for column in chosen) > 1:
         chosen.remove(next(column for column in reversed(chosen) if not column.name))
     most = max((sizes[column] for column in names), default=NAME_LEAST)
     return replace(table, columns=tuple(chosen)), max(NAME_LEAST, min(most, spare()))

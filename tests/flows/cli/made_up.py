@@ -7,10 +7,13 @@ from typer.testing import CliRunner
 
 from evalcube.flows.cli.app import app
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.blocks import window_of
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.recording import receipt_of
 from evalcube.flows.plan.store import open_store
 from evalcube.stages.reply.status import Status
 from evalcube.stages.score.counters import count_questions, count_trials
+from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
 
 TRIALS, REPEATS, LIMIT = 12, 4, 500
@@ -82,8 +85,13 @@ def make_cube(folder):
     for model, rate in enumerate(RATES.values()):
         arrays = outcomes(shape, rate, np.random.default_rng(model))
         arrays["status"][~valid] = Status.MISSING
-        store.cube.write_region(Region(model, 0, 0), arrays)
-        planned = np.broadcast_to(valid[..., None, None], shape)
+        region, planned = Region(model, 0, 0), np.broadcast_to(valid[..., None, None], shape)
+        digest = store.cube.write_region(region, arrays)
+        window = window_of(store.cube.sizes, region, store.cube.chunks)
+        with Ledger(store.cube.records) as ledger:
+            ledger.append(
+                receipt_of(window, 1, planned, arrays["status"], digest, {}, store.cube.shape_number)
+            )
         duplicate = np.broadcast_to(flags[..., None], shape)
         counted = count_trials({**arrays, "planned": planned, "duplicate": duplicate})
         counters[model] = np.concatenate([counted, count_questions(arrays["status"])], axis=-1)

@@ -12,6 +12,7 @@ import subprocess
 import sys
 import time
 from contextlib import contextmanager
+from importlib.metadata import EntryPoint
 from pathlib import Path
 
 import pytest
@@ -152,10 +153,8 @@ def test_completion__help_of_a_name_is_plain(tmp_path):
 
 
 def test_completion__a_broken_plugin_leaves_the_bundled_tasks(monkeypatch):
-    def fail():
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("evalcube.stages.generate.all_tasks", fail)
+    broken = EntryPoint("broken", "nowhere:task", "evalcube.tasks")
+    monkeypatch.setattr("evalcube.stages.generate.installed", lambda: (broken,))
 
     assert "arithmetic" in dict(completion.tasks(""))
 

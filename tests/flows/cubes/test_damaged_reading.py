@@ -115,7 +115,10 @@ def test_open__a_folder_that_is_no_cube_is_not_to_be_made_one_by_a_run(sweep):
 
 @pytest.mark.parametrize("array", ["counters", "planned_trials", "planned_repeats"])
 def test_planning__counts_what_a_damaged_array_said_of_all_models(sweep, array):
-    plan, budget = ("plan", "sweep.yaml", "--json"), ("upsample", "sweep.yaml", "--budget", "100 tokens")
+    plan, budget = (
+        ("plan", "sweep.yaml", "--json"),
+        ("upsample", "sweep.yaml", "--budget", "2000 tokens", "--goal", "intervals"),
+    )
     whole = evalcube(*plan, cwd=sweep)
     for chunk in (sweep / "cube.zarr" / array / "c").rglob("*"):
         if chunk.is_file():

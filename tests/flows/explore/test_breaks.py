@@ -210,7 +210,8 @@ def test_progress__says_what_is_planned_and_the_limits(explored):
 
     assert [model["model"] for model in found["models"]] == list(NAMES)
     assert found["limits"]["weak"]["connections"] == 4
-    assert found["recorded"] == {"at": [], "trials": []}
+    assert found["recorded"]["trials"] == [240, 480, 720]
+    assert len(found["recorded"]["at"]) == 3
 
 
 def test_spectrum__needs_a_tokenizer(explored):

@@ -353,7 +353,7 @@ def test_export__is_whole_or_not_there(to, swept, tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("evalcube.flows.formats.source.described", fail)
-    monkeypatch.setattr(f"flows.formats.{FORMATS[to].__module__.rpartition('.')[2]}.described", fail)
+    monkeypatch.setattr(f"evalcube.flows.formats.{FORMATS[to].__module__.rpartition('.')[2]}.described", fail)
     result = evalcube("export", "cube.zarr", "--to", to, "-o", tmp_path / "out", cwd=swept)
 
     refused(result, "out")

@@ -174,7 +174,7 @@ def test_merge_cubes__refuses_a_cube_whose_ledger_is_lost(measured: Path, tmp_pa
     (tmp_path / "b.zarr" / "_evalcube" / "ledger.jsonl").unlink()
     cubes = [str(measured / "a.zarr"), str(tmp_path / "b.zarr")]
 
-    with pytest.raises(CubeDamagedError, match=r"b\.zarr: its counters count trials of which its ledger"):
+    with pytest.raises(CubeDamagedError, match=r"b\.zarr: its counters count \d+ trials of which its ledger"):
         merge_cubes(str(tmp_path / "m.zarr"), cubes)
 
     assert not (tmp_path / "m.zarr").exists()
