@@ -161,6 +161,7 @@ def report(
             verdict=standing,
             no_verdict=without,
             pair=pair,
+            warnings=opened.warnings,
         )
     write_output(path, html.encode("utf-8", "replace"), "write the report")
     return path
@@ -263,6 +264,7 @@ def _of_cube(
     """Trials of a cube to show, without evaluations and tasks that are shown already."""
     samples: list[SampleTrial] = []
     meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
+    points = set(np.ravel(dataset["cell_id"].values).tolist()) if "cell_id" in dataset.coords else set()
     for model, evaluation in enumerate(reader.plan.evaluations):
         if evaluation.eval_id not in meant:
             continue
@@ -271,7 +273,10 @@ def _of_cube(
             key = evaluation.eval_id, entry.label
             if entry.label not in tasks or key in shown or isinstance(entry.task, AbsentTask):
                 continue
-            places = _places(status[task], count, model + task, wanted)
+            inside = np.zeros((status.shape[1], 1, 1), dtype=bool)
+            inside[: len(entry.cells), 0, 0] = [one.cell.id in points for one in entry.cells]
+            shown_here = np.where(inside, status[task], Status.MISSING)
+            places = _places(shown_here, count, model + task, wanted)
             samples += [_sample(reader, model, task, place) for place in places]
             shown.update([key] if places else [])
     return samples

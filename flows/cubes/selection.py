@@ -136,6 +136,7 @@ def open_part(
         *_engines(opened, dataset, receipts),
         *_kept(notes),
         *_unanswered(dataset),
+        *_uncounted(dataset, receipts),
         *_warnings(dataset, chosen),
     )
     with refused():
@@ -380,6 +381,19 @@ def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
         for label, (invalid, completed) in zip(axes.evaluation_labels(dataset), counts, strict=True)
         if completed >= _FEW and invalid > completed / 2
     )
+
+
+def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    """That trials are on record which the counters lack: a run adds them up later, or the counters are lost."""
+    if "counters" not in dataset:
+        return ()
+    cells = dataset.variables["counters"].transpose("model", ..., "counter")
+    counted = cells.isel(counter=axes.names(dataset, "counter").index("trials")).data.sum()
+    late = sum(receipt.finished for receipt in receipts) - int(np.asarray(counted))
+    if late <= 0:
+        return ()
+    text = f"{late:,} trials are recorded and not counted yet: what is shown lacks them. A run counts them every few"
+    return (f"{text} minutes and when it ends; `evalcube cube verify --heal` does where none goes on.",)
 
 
 def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:

@@ -385,8 +385,12 @@ def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dic
     takes = {name: METRICS[name].settings for name in names}
     for setting in settings:
         if not any(setting in known for known in takes.values()):
-            there = ", ".join(sorted({one for known in takes.values() for one in known})) or "none"
-            raise SweepError(f"`settings`: no metric asked for takes '{setting}'", f"There are: {there}")
+            own = ", ".join(sorted({one for known in takes.values() for one in known}))
+            others = ", ".join(name for name, metric in METRICS.items() if setting in metric.settings)
+            raise SweepError(
+                f"`settings`: no metric asked for takes '{setting}'",
+                f"Those asked for take: {own or 'nothing'}" + (f"; {others} take it" if others else ""),
+            )
     options = {
         name: {setting: value for setting, value in settings.items() if setting in known}
         for name, known in takes.items()

@@ -134,8 +134,12 @@ def cube_verdict(
     declared, in_use = composite_settings(reader.notes)
     if engine == "reference":
         weights = declared if weights is None else weights
-    control = in_use if control is None else control
     plan = reader.plan
+    if control is None and in_use is not None and not treatments:
+        # The config says which is in use: all others may replace it, as in the report.
+        place = _place(reader, in_use, "control")
+        treatments = [label for other, label in enumerate(plan.labels) if other != place]
+    control = in_use if control is None else control
     models = _chosen_models(reader, control, treatments)
     names = [plan.labels[model] for model in models]
     rated = (

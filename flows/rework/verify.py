@@ -102,6 +102,11 @@ def verify_cube(
                 f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
             )
     holder = apparent_holder(cube.records)
+    if not heal and holder is not None and not holder.process.pid:
+        raise SweepError(
+            f"the lease of cube '{url}' cannot be read: a run may be at work on it",
+            "If none is, run its sweep, or verify it with `heal`, which take the lease over",
+        )
     if not heal and holder is not None:
         raise SweepError(
             f"process {holder.process.pid} on {holder.process.host} works on cube '{url}'",

@@ -20,7 +20,7 @@ from evalcube.storage.cube.read_only import ReadOnly
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
 from evalcube.storage.cube.schema import REGION_DIMS, SHARED, Variable
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import NotWritableError, guarded
+from evalcube.storage.errors import CubeDamagedError, NotWritableError, guarded
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -343,7 +343,7 @@ class Cube(GrowingCube):
         opened = self._open(chunks=None).drop_vars(trials, errors="ignore")
         # Labels of single trials can be many, and say nothing of cells.
         long = [name for name, array in opened.coords.items() if "trial" in array.dims and array.ndim > 1]
-        return in_memory(opened.drop_vars(long), self._space)
+        return self._with_labels(in_memory(opened.drop_vars(long), self._space))
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
@@ -356,7 +356,21 @@ class Cube(GrowingCube):
 
         dataset = self._open(chunks={})
         names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
-        return checked(dataset, self._space, names)
+        return self._with_labels(checked(dataset, self._space, names))
+
+    def _with_labels(self, dataset: xr.Dataset) -> xr.Dataset:
+        """The dataset; refused if a label is gone: it is written when the cube is made, and reads as its fill then."""
+        for name, label in dataset.coords.items():
+            values = label.values
+            # Only one that is all fill can be gone: so nothing is asked of a store for the others.
+            problem = None if values.astype(bool).any() else self.label_problem(str(name))
+            if problem is not None:
+                raise CubeDamagedError(
+                    f"its label `{name}` {problem}",
+                    self._where,
+                    "See what else is: evalcube cube verify; with --heal it is made again.",
+                )
+        return dataset
 
     def _open(self, chunks: dict[str, int] | None) -> xr.Dataset:
         import xarray as xr  # takes a while, and workers need none

@@ -29,7 +29,9 @@ class Cover:
     """Empty if nothing of what is looked for was found."""
 
 
-def cover(board: Leaderboard, labels: Sequence[str], standings: Ranking | None) -> Cover:
+def cover(
+    board: Leaderboard, labels: Sequence[str], standings: Ranking | None, warnings: Sequence[str] = ()
+) -> Cover:
     """What a report says first.
 
     Parameters
@@ -40,8 +42,11 @@ def cover(board: Leaderboard, labels: Sequence[str], standings: Ranking | None) 
         Of its rows.
     standings
         How its rows stand among each other; None if there are fewer than two.
+    warnings
+        Further things to distrust, a sentence each.
     """
-    return Cover(tuple(_measured(board)), tuple(_sure(board, standings)), tuple(_doubts(board, labels)))
+    doubts = (*_doubts(board, labels), *map(plain, warnings))
+    return Cover(tuple(_measured(board)), tuple(_sure(board, standings)), doubts)
 
 
 def spans(text: str, board: Leaderboard) -> list[tuple[str, bool]]:

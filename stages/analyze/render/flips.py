@@ -126,6 +126,11 @@ def said(reply: PlainRow) -> str:
     return f"{outcome}: …{tail}" if tail else outcome
 
 
+def _told(text: str | None) -> str:
+    """A text on a line; a mark where it cannot be made here, as of a task whose package is not installed."""
+    return ABSENT if text is None else plain(text)
+
+
 def flip_cells(row: PlainRow) -> dict[str, str]:
     """The cells of a changed question by head, as plain text."""
     shares = {
@@ -137,8 +142,8 @@ def flip_cells(row: PlainRow) -> dict[str, str]:
         "task": plain(row["task"]),
         "point": assigned(row["shown"]),
         "trial": str(row["trial"]) if not row["row_id"] else f"{row['trial']} ({plain(row['row_id'])})",
-        "question": plain(row["prompt"]),
-        "reference": plain(row["reference"]),
+        "question": _told(row["prompt"]),
+        "reference": _told(row["reference"]),
         "first": shares["first"] + said(row["first"]),
         "second": shares["second"] + said(row["second"]),
     }

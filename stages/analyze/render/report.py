@@ -94,6 +94,7 @@ def render_report(
     verdict: ShownVerdict | None = None,
     no_verdict: str = "",
     pair: Pair | None = None,
+    warnings: Sequence[str] = (),
 ) -> str:
     """The report as the text of one HTML file.
 
@@ -120,6 +121,8 @@ def render_report(
         On the evaluations against the one in use, where outputs have layers; else why there is none.
     pair
         The first two of `close_rows` compared on the questions of both, if that was done.
+    warnings
+        What a reader should know of the part that is shown, a sentence each.
 
     Raises
     ------
@@ -201,7 +204,7 @@ def render_report(
             for item, model, anchor in reversed(placed)
             if anchor and item.task in board.tasks
         },
-        cover=cover(board, labels, found),
+        cover=cover(board, labels, found, warnings),
         tips=[_tip(board, row, label) for row, label in zip(board.rows, labels, strict=True)],
         script=Markup(script),  # noqa: S704 - our own file
         script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),

@@ -128,3 +128,22 @@ def test_planning__counts_what_a_damaged_array_said_of_all_models(sweep, array):
     code, _, errors = evalcube(*budget, "--quiet", "--workers", 1, cwd=sweep)
     assert (code, errors) == (0, "")
     assert evalcube("cube", "verify", "cube.zarr", cwd=sweep)[0] == 0
+
+
+@pytest.mark.parametrize("label", ["counter", "task", "model_name", "cell_id", "in_tier"])
+def test_leaderboard__a_label_that_is_gone_is_no_empty_one(sweep, label):
+    shutil.rmtree(sweep / "cube.zarr" / label / "c")
+
+    code, _, errors = evalcube("leaderboard", "cube.zarr", cwd=sweep)
+
+    assert code == 2
+    assert f"its label `{label}` is gone" in one_line(errors)
+
+
+def test_leaderboard__counters_that_are_gone_are_said_to_lack_what_is_recorded(sweep):
+    shutil.rmtree(sweep / "cube.zarr" / "counters" / "c")
+
+    code, _, errors = evalcube("leaderboard", "cube.zarr", cwd=sweep)
+
+    assert code == 0
+    assert "trials are recorded and not counted yet" in errors
