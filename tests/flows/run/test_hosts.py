@@ -158,10 +158,11 @@ def test_run__refuses_hosts_that_do_not_see_the_cube_before_anything_is_sent(
 ):
     for name, address in two_hosts.items():
         join(cluster, name, address, hidden=tmp_path / "shared")
-    (first, at), _ = two_hosts.items()
+    # Both are unfit, and the one that says so first is named.
+    named = "|".join(rf"{address}:\d+ \({name}\)" for name, address in two_hosts.items())
 
     with pytest.raises(
-        SweepError, match=rf"worker tcp://{at}:\d+ \({first}\): does not see the sweep's cube at"
+        SweepError, match=f"worker tcp://({named}): does not see the sweep's cube at"
     ) as caught:
         run(config_of(tmp_path, model, cluster=of_both(cluster)))
 
