@@ -219,6 +219,8 @@ def _several(
     )
 
 
+_MOST_NAMED = 5
+"""Models that a warning names."""
 _FEW = 20
 """Replies of a model of which too many without an answer are no chance."""
 
@@ -388,12 +390,21 @@ def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, .
     if "counters" not in dataset:
         return ()
     cells = dataset.variables["counters"].transpose("model", ..., "counter")
-    counted = cells.isel(counter=axes.names(dataset, "counter").index("trials")).data.sum()
-    late = sum(receipt.finished for receipt in receipts) - int(np.asarray(counted))
-    if late <= 0:
+    trials = cells.isel(counter=axes.names(dataset, "counter").index("trials"))
+    counted = np.asarray(trials.data.sum(axis=tuple(range(1, trials.ndim))))
+    recorded = np.zeros(len(counted))
+    for receipt in receipts:
+        if receipt.region.model < len(recorded):
+            recorded[receipt.region.model] += receipt.finished
+    late = np.maximum(recorded - counted, 0).astype(int)
+    names = [label for label, count in zip(axes.evaluation_labels(dataset), late, strict=True) if count]
+    if not names:
         return ()
-    text = f"{late:,} trials are recorded and not counted yet: what is shown lacks them. A run counts them every few"
-    return (f"{text} minutes and when it ends; `evalcube cube verify --heal` does where none goes on.",)
+    few = f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''}"
+    text = f"{late.sum():,} trials are recorded and not counted yet, of {few}: what is shown lacks them. A run counts"
+    return (
+        f"{text} them every few minutes and when it ends; `evalcube cube verify --heal` does where none goes on.",
+    )
 
 
 def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:

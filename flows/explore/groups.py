@@ -14,7 +14,6 @@ from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import overview
 from evalcube.flows.explore.query import Query
 from evalcube.flows.explore.ranking import parts
-from evalcube.flows.explore.uncounted import uncounted
 from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.labelled import axes
@@ -61,7 +60,7 @@ def groups(explored: Explored, query: Query) -> Json:
         "cut": np.round(found["per_trial"].sel(counter="truncated").values.ravel(), _DIGITS),
         **{name: found[name].values.ravel() for name in ("points", "points_planned")},
         "selection": opened.selection,
-        "warnings": [*opened.warnings, *uncounted(explored)],
+        "warnings": list(opened.warnings),
     }
 
 

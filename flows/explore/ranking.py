@@ -16,7 +16,6 @@ from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
-from evalcube.flows.explore.uncounted import uncounted
 from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.formulas.forensics.cost import pareto_front
@@ -68,7 +67,7 @@ def ranking(explored: Explored, query: Query) -> Json:
         **head,
         "enough": board.enough,
         "rows": rows,
-        "notes": [*opened.warnings, *board.notes, *board.remarks, *uncounted(explored)],
+        "notes": [*opened.warnings, *board.notes, *board.remarks],
         "meaning": _meaning(board),
         **_standing(explored, opened.selection),
         "final": draws == DRAWS,

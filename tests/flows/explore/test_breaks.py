@@ -9,7 +9,7 @@ import pytest
 
 from evalcube import EvalcubeError
 from evalcube.flows.cubes.forensics import compression, hazard
-from evalcube.flows.cubes.selection import Part
+from evalcube.flows.cubes.selection import Part, open_part
 from evalcube.flows.cubes.statistics import aggregate
 from evalcube.flows.explore.answers import ENDPOINTS, ask
 from evalcube.flows.explore.endings import with_trials
@@ -18,7 +18,6 @@ from evalcube.flows.explore.groups import groups
 from evalcube.flows.explore.judges import agreement
 from evalcube.flows.explore.progress import limits
 from evalcube.flows.explore.query import Query
-from evalcube.flows.explore.uncounted import uncounted
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.verdict.agreement import gwet_ac2
 from evalcube.storage.cube.cube import Cube
@@ -261,13 +260,13 @@ def test_stamp__changes_with_the_counters(cube):
 def test_uncounted__tells_what_is_recorded_and_not_in_the_counters(explored_cube, tmp_path):
     copy = tmp_path / "cube.zarr"
     shutil.copytree(explored_cube, copy)
-    assert uncounted(Explored([str(copy)])) == []
+    assert open_part(copy).warnings == ()
     opened = Cube.open(copy, writable=True)
     counters = opened.read_counters()
     done = int(counters[1, ..., 0].sum())
 
     opened.write_counters({1: np.zeros_like(counters[1])})
 
-    (told,) = uncounted(Explored([str(copy)]))
+    (told,) = open_part(copy).warnings
     assert told.startswith(f"{done} trials are recorded and not counted yet, of beta:")
     assert told in ask(Explored([str(copy)]), "groups", Query.make(by="model"))["warnings"]
