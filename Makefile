@@ -12,7 +12,7 @@ TEST = $(BIN)/python -m pytest -n $(JOBS) --dist worksteal
 MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help demo quick test integration lowest localstack coverage check bench chaos docs lock clean
+.PHONY: help demo quick test integration lowest localstack coverage check weight bench chaos docs lock clean
 .NOTPARALLEL:
 
 quick integration lowest: JOBS ?= 2
@@ -58,6 +58,10 @@ check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.weight
+
+weight: $(VENV)/.installed ## count code lines, files, commands, options, config keys, names, beside their ceilings
+	$(BIN)/python -m tests.weight
 
 bench: $(VENV)/.model ## measure the seconds that people feel, CPU per trial, and how much of an endpoint a sweep uses
 	$(BIN)/python benchmarks/felt.py

@@ -1,0 +1,134 @@
+"""Counts what the product weighs, and says where it is above the ceilings of ``pyproject.toml``.
+
+``python -m tests.weight`` prints it and fails above a ceiling. Whoever raises one says in the same change what went
+for it.
+"""
+
+from __future__ import annotations
+
+import ast
+import sys
+import tokenize
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from rich.console import Console
+from rich.table import Table
+
+from tests.docs.pages import ROOT
+from tests.docs.surface import declared
+
+HOUSE = ("flows", "stages", "storage", "deploy")
+_SILENT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+class Room(NamedTuple):
+    """What the Python files of a folder weigh, those below it included."""
+
+    lines: int
+    files: int
+    names: int
+    """Functions, classes and values that a file has for others: at its top and without a leading underscore."""
+
+
+def weigh(file: Path) -> Room:
+    """A file by itself."""
+    tree = ast.parse(file.read_text())
+    docstrings = {
+        line
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef)
+        for child in node.body
+        if isinstance(child, ast.Expr)
+        and isinstance(child.value, ast.Constant)
+        and isinstance(child.value.value, str)
+        for line in range(child.lineno, (child.end_lineno or child.lineno) + 1)
+    }
+    with tokenize.open(file) as text:
+        code = {
+            line
+            for token in tokenize.generate_tokens(text.readline)
+            if token.type not in _SILENT
+            for line in range(token.start[0], token.end[0] + 1)
+        }
+    return Room(len(code - docstrings), 1, len(set(_public(tree))))
+
+
+def _public(tree: ast.Module) -> Iterator[str]:
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            names = [node.name]
+        elif isinstance(node, ast.Assign | ast.AnnAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+        else:
+            names = []
+        yield from (name for name in names if not name.startswith("_"))
+
+
+def rooms(root: Path = ROOT) -> dict[str, Room]:
+    """Each folder that has files of its own or rooms of its own, such as ``flows/run``."""
+    found: dict[str, Room] = {}
+    for file in sorted(file for top in HOUSE for file in (root / top).rglob("*.py")):
+        room = "/".join(file.relative_to(root).parent.parts[:2])
+        before = found.get(room, Room(0, 0, 0))
+        found[room] = Room(*(sum(pair) for pair in zip(before, weigh(file), strict=True)))
+    return found
+
+
+def totals(measured: dict[str, Room]) -> dict[str, int]:
+    """What has one figure for the whole house."""
+    surface = declared()
+    own = [weigh(file) for file in (ROOT / "evalcube").glob("*.py")]
+    return {
+        "lines": sum(room.lines for room in (*measured.values(), *own)),
+        "files": sum(room.files for room in (*measured.values(), *own)),
+        "commands": len(surface["commands"]),
+        "options": sum(len(options) for options in surface["commands"].values()),
+        "keys": len(surface["config"]),
+        "names": len(surface["names"]),
+    }
+
+
+def above(ceilings: dict[str, int], measured: dict[str, int]) -> list[str]:
+    """What weighs more than it may; what has no ceiling may weigh nothing."""
+    return [
+        f"{name}: {value} is above its ceiling of {ceilings.get(name, 0)}"
+        for name, value in measured.items()
+        if value > ceilings.get(name, 0)
+    ]
+
+
+def main() -> int:
+    """Print the table; 1 above a ceiling."""
+    ceilings = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["evalcube"]["weight"]
+    found = rooms()
+    whole = totals(found)
+    table = Table("room", "code lines", "ceiling", "files", "public names", box=None)
+    for name, room in found.items():
+        table.add_row(
+            name, str(room.lines), str(ceilings["rooms"].get(name, 0)), str(room.files), str(room.names)
+        )
+    summed = Table("the house", "", "ceiling", box=None)
+    for name, value in whole.items():
+        summed.add_row(name, str(value), str(ceilings.get(name, 0)))
+    console = Console(width=100)
+    console.print(table, "", summed)
+    raised = above(ceilings["rooms"], {name: room.lines for name, room in found.items()})
+    raised += above(ceilings, whole)
+    for line in raised:
+        console.print(f"{line}: say in pyproject.toml's change what went for it", style="red")
+    return bool(raised)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
