@@ -14,10 +14,8 @@ from evalcube.flows.cli.options import (
     ByTaskOption,
     CachesOption,
     ClipOption,
-    CsvOption,
     CubeArgument,
     JsonOption,
-    MarkdownOption,
     PlotOption,
     ScoreOption,
     TrialsOption,
@@ -27,7 +25,7 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.output import show
 from evalcube.flows.cli.selecting import names_of, part_of
-from evalcube.flows.cli.tables import emit, one_form, warn
+from evalcube.flows.cli.tables import emit, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.selection import OpenPart
@@ -58,8 +56,6 @@ def compression(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
     from evalcube.flows.cubes.forensics import compression as measure
@@ -74,8 +70,6 @@ def compression(
         "compression",
         plot,
         as_json,
-        markdown,
-        as_csv,
         lambda: measure(cube, part, by_task=by_task, plot=plot, traces=lengths),
     )
 
@@ -95,8 +89,6 @@ def hazard(
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
     from evalcube.flows.cubes.forensics import hazard as measure
@@ -106,8 +98,6 @@ def hazard(
         "hazard",
         plot,
         as_json,
-        markdown,
-        as_csv,
         lambda: measure(cube, part, width=width, cause=cause, by_task=by_task, plot=plot),
     )
 
@@ -133,8 +123,6 @@ def clip(
     trials: TrialsOption = None,
     unique_only: UniqueOption = False,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
     from evalcube.flows.cubes.forensics import clip as measure
@@ -144,8 +132,6 @@ def clip(
         "clip",
         plot,
         as_json,
-        markdown,
-        as_csv,
         lambda: measure(cube, part, limits=names_of(limits), version=version, plot=plot),
     )
 
@@ -167,8 +153,6 @@ def cost(
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from evalcube.flows.cubes.forensics import cost as measure
@@ -178,8 +162,6 @@ def cost(
         "cost",
         plot,
         as_json,
-        markdown,
-        as_csv,
         lambda: measure(cube, part, against=against, by_task=by_task, plot=plot),
     )
 
@@ -188,11 +170,8 @@ def _answer(
     name: str,
     plot: Path | None,
     as_json: bool,
-    markdown: bool,
-    as_csv: bool,
     measure: Callable[[], tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]]],
 ) -> None:
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     opened, table, rows = measure()
     warn(opened.warnings)
     document = {
@@ -201,6 +180,6 @@ def _answer(
         "selection": opened.selection,
         "rows": list(rows),
     }
-    emit(table, document, as_json=as_json, markdown=markdown, as_csv=as_csv)
-    if plot is not None and not as_json and not as_csv:
+    emit(table, document, as_json=as_json)
+    if plot is not None and not as_json:
         show(str(plot))

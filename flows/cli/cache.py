@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.completion import cubes as complete_cubes
 from evalcube.flows.cli.flags import Command
 from evalcube.flows.cli.options import CacheArgument, JsonOption, QuietOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
@@ -70,7 +69,6 @@ def gc(
             "--keep",
             metavar="CUBE",
             help="A cube whose replies stay; give it again for more.",
-            autocompletion=complete_cubes,
         ),
     ] = None,
     yes: Annotated[
@@ -103,9 +101,7 @@ def export_entries(
     file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
     cube: Annotated[
         str | None,
-        typer.Option(
-            "--cube", help="Export only the replies that this cube references.", autocompletion=complete_cubes
-        ),
+        typer.Option("--cube", help="Export only the replies that this cube references."),
     ] = None,
     quiet: QuietOption = False,
     as_json: JsonOption = False,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalcube.flows.cli.flags import Command
-from evalcube.flows.cli.options import ClusterOption, ConfigArgument, CsvOption, JsonOption, SchedulerOption
+from evalcube.flows.cli.options import ClusterOption, ConfigArgument, JsonOption, SchedulerOption
 
 if TYPE_CHECKING:
     from evalcube.flows.run.cluster_check import WorkerCheck
@@ -76,23 +76,18 @@ def check(
     cluster: ClusterOption = None,
     scheduler: SchedulerOption = None,
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Ask each worker whether it could take part in a sweep, and send no question.
 
     Asked are versions, storage, conditional writes, keys, and whether the models' addresses can be connected to.
     """
     from evalcube.flows.cli.output import Code, complain, show_json
-    from evalcube.flows.cli.tables import one_form, show_csv
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.run.cluster_check import check_cluster
 
-    one_form(as_json=as_json, as_csv=as_csv)
     found = check_cluster(load_sweep(config), cluster=cluster, scheduler=scheduler, note=complain)
     if as_json:
         show_json([one.to_dict() for one in found])
-    elif as_csv:
-        show_csv([one.to_dict() for one in found], ("address",))
     else:
         _print_checks(found)
     if not all(one.well for one in found):

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.completion import models_of_cube, tasks_of_cube
 from evalcube.flows.cli.options import (
     CacheOption,
     CachesOption,
@@ -45,24 +44,20 @@ def status(
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
     ssh: SshOption = None,
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
-    one_form(as_json=as_json, as_csv=as_csv)
     cubes = list(dict.fromkeys(cube))
     if ssh is not None:
         from evalcube.flows.cli.jobs import show_status_there
 
-        show_status_there(ssh, cubes, watch=watch, as_json=as_json, as_csv=as_csv)
+        show_status_there(ssh, cubes, watch=watch, as_json=as_json)
         return
-    if watch and (len(cubes) > 1 or as_csv):
+    if watch and len(cubes) > 1:
         from evalcube.flows.errors import SweepError
 
-        raise SweepError(
-            "--watch follows one cube, and has no CSV", "Give one cube; --json has a line each time"
-        )
-    if len(cubes) > 1 or as_csv:
-        _several_statuses(cubes, as_json=as_json, as_csv=as_csv)
+        raise SweepError("--watch follows one cube", "Give one cube")
+    if len(cubes) > 1:
+        _several_statuses(cubes, as_json=as_json)
     else:
         _one_status(cubes[0], interval if watch else None, as_json=as_json)
 
@@ -91,21 +86,13 @@ def _one_status(cube: str, interval: float | None, *, as_json: bool) -> None:
         watching.print_status(document)
 
 
-def _several_statuses(cubes: Sequence[str], *, as_json: bool, as_csv: bool) -> None:
+def _several_statuses(cubes: Sequence[str], *, as_json: bool) -> None:
     from evalcube.flows.cli import watching
     from evalcube.flows.cubes.status import cube_status
 
     documents = {address: cube_status(address) for address in cubes}
     if as_json:
         show_json({"cubes": documents})
-    elif as_csv:
-        named = len(cubes) > 1
-        rows = (
-            ({"cube": address} if named else {}) | row
-            for address, one in documents.items()
-            for row in one["models"]
-        )
-        show_csv(list(rows))
     else:
         show_table(watching.several(documents))
 
@@ -258,10 +245,8 @@ def _first_and_outcomes(texts: Sequence[str]) -> tuple[int | None, str]:
 
 def show_trial(
     cube: CubeArgument,
-    task: Annotated[str, typer.Option(help="Name of the task.", autocompletion=tasks_of_cube)],
-    model: Annotated[
-        str, typer.Option(help="Label or number of the evaluation.", autocompletion=models_of_cube)
-    ] = "0",
+    task: Annotated[str, typer.Option(help="Name of the task.")],
+    model: Annotated[str, typer.Option(help="Label or number of the evaluation.")] = "0",
     params: Annotated[
         str | None,
         typer.Option(

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import CsvOption, CubeArgument, JsonOption, WhereOption
+from evalcube.flows.cli.options import CubeArgument, JsonOption, WhereOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
-from evalcube.flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from evalcube.flows.rework.forget import Forgetting
@@ -60,18 +59,16 @@ def forget(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")] = False,
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Take results away, so that they are asked again or are gone for good; shows first what goes, and asks."""
     from evalcube.flows.rework.forget import forget as take_away
     from evalcube.flows.rework.to_forget import Choice
 
-    one_form(as_json=as_json, as_csv=as_csv)
     choice = Choice(tuple(where or ()), _span(trials), _names(status), tuple(rows or ()), _time(since))
     _refuse_no_choice(cube, choice, all_results=all_results, yes=yes and not dry_run)
 
     def confirmed(shown: Forgetting) -> bool:
-        if not (as_json or as_csv):
+        if not as_json:
             _print(shown)
         if dry_run or not (shown.trials or shown.cells):
             return False
@@ -80,8 +77,6 @@ def forget(
     done = take_away(cube, choice, cache=cache_address or cache, for_good=for_good, confirmed=confirmed)
     if as_json:
         show_json(done.to_dict())
-    elif as_csv:
-        show_csv(done.to_dict()["rows"], ("model", "task"))
     elif done.done:
         show(
             f"{done.trials:,} results are forgotten"

@@ -144,7 +144,7 @@ def cancel(
         show(safe(f"{found.name}: {ended if count else 'no job was in the queue'}"))
 
 
-def show_status_there(host: str, cubes: Sequence[str], *, watch: bool, as_json: bool, as_csv: bool) -> None:
+def show_status_there(host: str, cubes: Sequence[str], *, watch: bool, as_json: bool) -> None:
     """Print what `evalcube status` says of cubes on another host."""
     from evalcube.flows.errors import SweepError
     from evalcube.flows.submit.remote import cube_there, there
@@ -154,7 +154,7 @@ def show_status_there(host: str, cubes: Sequence[str], *, watch: bool, as_json: 
             "--watch follows a cube of this machine", f"ssh -t {host} evalcube status --watch CUBE"
         )
     words = [cube_there(host, cube) for cube in cubes]
-    words += ["--json"] if as_json else ["--csv"] if as_csv else []
+    words += ["--json"] if as_json else []
     said = there(host, "status", *words).rstrip()
     if not as_json:
         show(safe(said))

@@ -7,9 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalcube.flows.cli.flags import Command
-from evalcube.flows.cli.options import CacheOption, CsvOption, CubeArgument, JsonOption
+from evalcube.flows.cli.options import CacheOption, CubeArgument, JsonOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
-from evalcube.flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from evalcube.flows.plan.rescoring import Rescoring
@@ -58,17 +57,13 @@ def rescore(
     ] = None,
     cache: CacheOption = None,
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
     from evalcube.flows.rework.rescore import rescore_cube
 
-    one_form(as_json=as_json, as_csv=as_csv)
     done = rescore_cube(cube, output=output, cache=cache, notify=complain)
     if as_json:
         show_json(done.to_dict())
-    elif as_csv:
-        show_csv(done.to_dict()["rows"], ("model", "task"))
     else:
         _print_recounts(done)
     if done.lost:

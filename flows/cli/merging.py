@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalcube.flows.cli.options import CsvOption, CubeArgument, CubesArgument, JsonOption
+from evalcube.flows.cli.options import CubeArgument, CubesArgument, JsonOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
-from evalcube.flows.cli.tables import one_form, show_csv
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.history import History
@@ -151,52 +149,17 @@ def diff(
     first: CubeArgument,
     second: CubeArgument,
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
     from evalcube.flows.merge.difference import diff_cubes
 
-    one_form(as_json=as_json, as_csv=as_csv)
     found = diff_cubes(first, second)
     if as_json:
         show_json({"schema": "evalcube.diff", "schema_version": 1, **found.to_dict()})
-    elif as_csv:
-        show_csv(_difference_rows(found))
     else:
         _print_difference(found)
     if not found.equal:
         raise typer.Exit(Code.INCOMPLETE)
-
-
-def _difference_rows(found: Difference) -> list[dict[str, Any]]:
-    """How many cells and trials differ, and then what the tables show; `what` tells the kinds of rows apart."""
-    changes = [
-        {
-            "what": "status",
-            "model": one.model,
-            "task": one.task,
-            "trials": one.trials,
-            "first_status": one.first,
-            "second_status": one.second,
-        }
-        for one in found.status_changes
-    ]
-    shares = [
-        {
-            "what": "right",
-            "model": one.model,
-            "task": one.task,
-            "trials": one.trials,
-            **{name: _estimate(getattr(one, name)) for name in ("first", "second", "change")},
-        }
-        for one in found.score_changes
-    ]
-    counts = [{"what": name, **asdict(getattr(found, name))} for name in ("cells", "trials")]
-    return [*counts, *changes, *shares]
-
-
-def _estimate(bounds: tuple[float, float, float]) -> dict[str, float]:
-    return dict(zip(("value", "lower", "upper"), bounds, strict=True))
 
 
 def _print_difference(found: Difference) -> None:
@@ -250,12 +213,11 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
         show(f"... and {len(rows) - _SHOWN} more")
 
 
-def log(cube: CubeArgument, as_json: JsonOption = False, as_csv: CsvOption = False) -> None:
+def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
     from evalcube.flows.cubes.history import cube_history
     from evalcube.flows.publish.versions import is_repository, repository_log
 
-    one_form(as_json=as_json, as_csv=as_csv)
     commits = repository_log(cube) if is_repository(cube) else None
     found = cube_history(cube)
     if as_json:
@@ -264,22 +226,9 @@ def log(cube: CubeArgument, as_json: JsonOption = False, as_csv: CsvOption = Fal
             document if commits is None else {**document, "commits": [one.to_dict() for one in commits]}
         )
         return
-    if as_csv:
-        show_csv(_history_rows(found, commits or ()), ("what",))
-    else:
-        _print_history(found, commits or ())
+    _print_history(found, commits or ())
     if found.damaged_lines:
         complain(f"{found.damaged_lines} lines of the ledger are damaged")
-
-
-def _history_rows(found: History, commits: Sequence[LogEntry]) -> list[dict[str, Any]]:
-    """What the tables show; `what` tells the kinds of rows apart."""
-    past = found.to_dict()
-    return [
-        *({"what": "commit", **one.to_dict()} for one in commits),
-        *({"what": "source", **one} for one in past["sources"]),
-        *({"what": "writing", **one} for one in past["writings"]),
-    ]
 
 
 def _print_history(found: History, commits: Sequence[LogEntry]) -> None:

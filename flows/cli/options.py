@@ -1,4 +1,4 @@
-"""The options and arguments that commands share: what each is called, what it means, and how it is completed."""
+"""The options and arguments that commands share: what each is called and what it means."""
 
 from __future__ import annotations
 
@@ -7,19 +7,13 @@ from typing import Annotated
 
 import typer
 
-from evalcube.flows.cli import completion
-
 # Which cube, and which part of it
 
 CubeArgument = Annotated[
     str,
-    typer.Argument(
-        help="Address of a cube, such as results/quickstart.zarr.", autocompletion=completion.cubes
-    ),
+    typer.Argument(help="Address of a cube, such as results/quickstart.zarr."),
 ]
-CubesArgument = Annotated[
-    list[str], typer.Argument(metavar="CUBE", help="Addresses of cubes.", autocompletion=completion.cubes)
-]
+CubesArgument = Annotated[list[str], typer.Argument(metavar="CUBE", help="Addresses of cubes.")]
 WhereOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -181,15 +175,11 @@ GraderOption = Annotated[
 ]
 TasksOption = Annotated[
     list[str] | None,
-    typer.Option(
-        "--task", help="Name of a task; may be given again.", autocompletion=completion.tasks_of_cube
-    ),
+    typer.Option("--task", help="Name of a task; may be given again."),
 ]
 CubeOption = Annotated[
     str | None,
-    typer.Option(
-        "--cube", help="Address of the results; default: the config's.", autocompletion=completion.cubes
-    ),
+    typer.Option("--cube", help="Address of the results; default: the config's."),
 ]
 CacheOption = Annotated[
     str | None, typer.Option("--cache", help="Address of the response cache; default: the config's.")

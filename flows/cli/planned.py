@@ -6,14 +6,14 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from evalcube.flows.cli.output import safe, show
-from evalcube.flows.cli.tables import print_table
+from evalcube.flows.cli.tables import show_table
 
 if TYPE_CHECKING:
     from evalcube.flows.plan.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
     from evalcube.stages.analyze.render.table import TableSpec
 
 
-def print_points(task: str, points: Sequence[PlannedPoint], *, markdown: bool) -> None:
+def print_points(task: str, points: Sequence[PlannedPoint]) -> None:
     """Print the points of a task: the parameters in which they differ, their tiers and difficulty."""
     from evalcube.stages.analyze.render.table import Column, TableSpec
 
@@ -27,29 +27,27 @@ def print_points(task: str, points: Sequence[PlannedPoint], *, markdown: bool) -
         Column("tiers", lambda point: safe(", ".join(point.tiers)), right=False),
         Column("difficulty", lambda point: f"{point.difficulty:.1f}"),
     ]
-    _say(f"{task}: {len(points)} points", markdown=markdown)
+    show(safe(f"{task}: {len(points)} points"))
     if constant:
-        _say(
-            f"all with {', '.join(f'{name}={value}' for name, value in constant.items())}", markdown=markdown
-        )
-    print_table(TableSpec(tuple(columns), points), markdown=markdown)
+        show(safe(f"all with {', '.join(f'{name}={value}' for name, value in constant.items())}"))
+    show_table(TableSpec(tuple(columns), points))
 
 
-def print_estimate(result: SweepEstimate, *, markdown: bool) -> None:
+def print_estimate(result: SweepEstimate) -> None:
     """Print what a sweep would ask and cost."""
     per_cell = f"{result.trials} trials" + (f" × {result.repeats} repeats" if result.repeats > 1 else "")
-    _say(f"{result.name}: {result.cells} cells × {per_cell} per evaluation", markdown=markdown)
+    show(safe(f"{result.name}: {result.cells} cells × {per_cell} per evaluation"))
     if result.most_trials > result.trials:
         rounds = f"then rounds of more trials where they are needed, up to {result.most_trials} per cell"
-        _say(rounds, markdown=markdown)
-    _say(f"cube {result.cube}, cache {result.cache}", markdown=markdown)
+        show(safe(rounds))
+    show(safe(f"cube {result.cube}, cache {result.cache}"))
     show("")
-    print_table(_points(result), markdown=markdown)
+    show_table(_points(result))
     show("")
-    print_table(_requests(result), markdown=markdown)
+    show_table(_requests(result))
     show("")
     for line in _sums(result):
-        _say(line, markdown=markdown)
+        show(safe(line))
 
 
 def _sums(result: SweepEstimate) -> list[str]:
@@ -147,9 +145,3 @@ def _requests(result: SweepEstimate) -> TableSpec:
 def _sign(row: EvaluationEstimate) -> str:
     """How a number of answers is to be taken: at most so many, or about."""
     return "≤" if row.at_most else "~"
-
-
-def _say(text: str, *, markdown: bool) -> None:
-    from evalcube.stages.analyze.render.text import sentence
-
-    show(sentence(text) + "\n" if markdown else safe(text))

@@ -10,7 +10,7 @@ import typer
 
 from evalcube.flows.cli.output import outlived, safe, show, show_json
 from evalcube.flows.cli.selecting import cubes_and_models, part_of
-from evalcube.flows.cli.tables import one_form, show_csv, show_table, warn
+from evalcube.flows.cli.tables import one_form, show_table, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.policy import Check, PolicyVerdict
@@ -31,7 +31,6 @@ def decide_by_policy(
     *,
     as_json: bool,
     markdown: bool = False,
-    as_csv: bool = False,
 ) -> None:
     """Print what the policy says, and end with its exit code.
 
@@ -45,8 +44,8 @@ def decide_by_policy(
         The control and the treatment, as far as flags name them.
     others
         Flags that were given and say nothing to a policy.
-    as_json, markdown, as_csv
-        Whether to print JSON, Markdown or CSV; at most one of them.
+    as_json, markdown
+        Whether to print JSON or Markdown; at most one of them.
 
     Raises
     ------
@@ -63,15 +62,13 @@ def decide_by_policy(
         raise SweepError(
             f"{', '.join(others)}: not with --policy, whose rules say all", "Leave one of the two out"
         )
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
+    one_form(as_json=as_json, markdown=markdown)
     policy = load_policy(path)
     cubes, models = cubes_and_models(arguments[0], arguments[1:])
     found = policy_verdict(policy, cubes, [*named, *models], part_of())
     with outlived():
         if as_json:
             show_json(found.to_dict())
-        elif as_csv:
-            show_csv(found.to_dict()["checks"])
         else:
             _print(found, markdown=markdown)
     warn(found.warnings)

@@ -7,10 +7,9 @@ from typing import Annotated
 
 import typer
 
-from evalcube.flows.cli.options import CsvOption, CubeArgument, JsonOption, QuietOption, WhereOption
+from evalcube.flows.cli.options import CubeArgument, JsonOption, QuietOption, WhereOption
 from evalcube.flows.cli.output import complain, safe, show, show_json
 from evalcube.flows.cli.progress import progress, size_text
-from evalcube.flows.cli.tables import one_form, show_csv
 
 _TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
 _BYTES_OF_GB = 10**9
@@ -147,14 +146,12 @@ def pull(
 def tags(
     url: Annotated[str, typer.Argument(metavar="URL", help="Address below which states are published.")],
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """List the states that were published below an address."""
     from evalcube.flows.publish.record import tags_at
     from evalcube.flows.publish.versions import is_repository, repository_tags
     from evalcube.storage.cube.address import space_of
 
-    one_form(as_json=as_json, as_csv=as_csv)
     if is_repository(url):
         commits = repository_tags(url)
         rows = [one.to_dict() for one in commits]
@@ -170,11 +167,8 @@ def tags(
     if as_json:
         show_json({**_schema("tags"), "url": url, "tags": rows})
         return
-    if as_csv:
-        show_csv(rows, ("tag",))
-    else:
-        for line in lines:
-            show(safe(line))
+    for line in lines:
+        show(safe(line))
     if not rows:
         complain(f"nothing is published with a tag at {url}")
 

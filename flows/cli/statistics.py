@@ -8,7 +8,6 @@ from typing import Annotated
 
 import typer
 
-from evalcube.flows.cli.completion import models_of_cube
 from evalcube.flows.cli.options import (
     CacheOption,
     ClipOption,
@@ -129,7 +128,6 @@ def compare(
         list[str] | None,
         typer.Argument(
             help="More cubes, read as if they were merged; then labels or numbers of two models or more; default: all.",
-            autocompletion=models_of_cube,
         ),
     ] = None,
     repeats: Annotated[
@@ -239,8 +237,6 @@ def metrics(
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
     from evalcube.flows.cubes.statistics import metrics as evaluate
@@ -249,7 +245,6 @@ def metrics(
     from evalcube.stages.analyze.render.rows import metric_rows
     from evalcube.stages.analyze.render.table_specs import metric_spec
 
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     wanted = names_of(names)
     given = _settings(settings or ())
@@ -272,7 +267,7 @@ def metrics(
         # A question is what is averaged here, and its point has no weight of its own.
         told = "Every question weighs the same: points that were asked more often than the first plan says weigh more."
         sheet = replace(sheet, notes=(*sheet.notes, told))
-    emit(sheet, document, as_json=as_json, markdown=markdown, as_csv=as_csv)
+    emit(sheet, document, as_json=as_json)
 
 
 def _numbers(text: str) -> list[int]:

@@ -11,14 +11,12 @@ from evalcube.flows.cli.options import (
     CacheOption,
     ClusterOption,
     ConfigArgument,
-    CsvOption,
     CubeOption,
     EndpointsOption,
     GraderOption,
     JsonOption,
     KeysOption,
     LogOption,
-    MarkdownOption,
     OnlyOption,
     QuietOption,
     SchedulerOption,
@@ -26,7 +24,6 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.output import show_json
 from evalcube.flows.cli.running import subscribers, tell
-from evalcube.flows.cli.tables import one_form, show_csv
 
 
 def run(
@@ -102,8 +99,6 @@ def plan(
     only: OnlyOption = None,
     trials: AskedTrialsOption = None,
     as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Show what a run would ask and cost, without asking anything."""
     from dataclasses import asdict
@@ -112,24 +107,19 @@ def plan(
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.plan.estimate import estimate, planned_points
 
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     sweep = load_sweep(config, models or (), key_envs or ())
     if task is not None:
         points = planned_points(sweep, task)
         if as_json:
             show_json([asdict(point) for point in points])
-        elif as_csv:
-            show_csv([asdict(point) for point in points])
         else:
-            print_points(task, points, markdown=markdown)
+            print_points(task, points)
         return
     result = estimate(sweep, cube=cube, cache=cache, only=only or (), trials=trials)
     if as_json:
         show_json(result.to_dict())
-    elif as_csv:
-        show_csv(result.to_dict()["evaluations"] + result.to_dict()["judges"])
     else:
-        print_estimate(result, markdown=markdown)
+        print_estimate(result)
 
 
 COMMANDS = (run, plan)

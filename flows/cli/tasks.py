@@ -6,27 +6,24 @@ from typing import Annotated, Any
 
 import typer
 
-from evalcube.flows.cli import completion
-from evalcube.flows.cli.options import CsvOption, JsonOption
+from evalcube.flows.cli.options import JsonOption
 from evalcube.flows.cli.output import show, show_json
-from evalcube.flows.cli.tables import one_form, show_csv, warn
+from evalcube.flows.cli.tables import warn
 
 
 def tasks(
     name: Annotated[
         str | None,
-        typer.Argument(help="A task, to see its parameters and an example.", autocompletion=completion.tasks),
+        typer.Argument(help="A task, to see its parameters and an example."),
     ] = None,
     as_json: JsonOption = False,
-    as_csv: CsvOption = False,
 ) -> None:
-    """List the tasks, or show one task's parameters and an example; in CSV without the example."""
+    """List the tasks, or show one task's parameters and an example."""
     from evalcube.flows.plan.catalogue import find_task
     from evalcube.stages.generate import all_tasks
 
-    one_form(as_json=as_json, as_csv=as_csv)
     if name is not None:
-        _one_task(find_task(name), as_json=as_json, as_csv=as_csv)
+        _one_task(find_task(name), as_json=as_json)
         return
     known, problems = all_tasks().sound()
     rows = [
@@ -35,9 +32,6 @@ def tasks(
     warn(problems)
     if as_json:
         show_json(rows)
-        return
-    if as_csv:
-        show_csv(rows)
         return
     from rich.console import Console
     from rich.markup import escape
@@ -49,15 +43,12 @@ def tasks(
     Console().print(table)
 
 
-def _one_task(task: Any, *, as_json: bool, as_csv: bool) -> None:  # noqa: ANN401 - stages are imported when needed
+def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are imported when needed
     from dataclasses import asdict
 
     from evalcube.flows.plan.catalogue import sample_trials, task_params
 
     params = task_params(task)
-    if as_csv:
-        show_csv([asdict(param) for param in params])
-        return
     (example,) = sample_trials(task, {}, 1, 42)
     if as_json:
         show_json(
@@ -91,9 +82,7 @@ def _one_task(task: Any, *, as_json: bool, as_csv: bool) -> None:  # noqa: ANN40
 def sample(
     task: Annotated[
         str,
-        typer.Argument(
-            help="Name of the task; `evalcube tasks` lists them.", autocompletion=completion.tasks
-        ),
+        typer.Argument(help="Name of the task; `evalcube tasks` lists them."),
     ],
     params: Annotated[
         str | None, typer.Option(help="length=4,max_depth=0, or JSON; the others keep their defaults.")

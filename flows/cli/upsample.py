@@ -6,7 +6,6 @@ from typing import Annotated
 
 import typer
 
-from evalcube.flows.cli.completion import cubes, models_of_cube
 from evalcube.flows.cli.options import (
     CacheOption,
     ClusterOption,
@@ -27,7 +26,7 @@ from evalcube.flows.cli.running import by_model, subscribers, tell
 
 
 def upsample(
-    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.", autocompletion=cubes)],
+    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.")],
     trials: Annotated[
         int | None, typer.Option(min=1, help="Trials of each selected cell in the end.")
     ] = None,
@@ -49,7 +48,7 @@ def upsample(
     ] = "ranking",
     models: Annotated[
         list[str] | None,
-        typer.Option("--model", help="Label of a model; may be given again.", autocompletion=models_of_cube),
+        typer.Option("--model", help="Label of a model; may be given again."),
     ] = None,
     tasks: TasksOption = None,
     tiers: Annotated[

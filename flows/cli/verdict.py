@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.completion import models_of_cube
 from evalcube.flows.cli.length_bias import check_values, print_check, run_check
 from evalcube.flows.cli.options import (
     CacheOption,
-    CsvOption,
     CubeArgument,
     CubeConfigOption,
     CubeEndpointsOption,
@@ -26,7 +24,7 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.output import number, outlived, safe, show, show_json
 from evalcube.flows.cli.running import by_model, tell_what_is_left
-from evalcube.flows.cli.tables import one_form, show_csv
+from evalcube.flows.cli.tables import one_form
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -44,13 +42,12 @@ def verdict(
     cube: CubeArgument,
     more: Annotated[
         list[str] | None,
-        typer.Argument(metavar="[TREATMENT]...", help="Further treatments.", autocompletion=models_of_cube),
+        typer.Argument(metavar="[TREATMENT]...", help="Further treatments."),
     ] = None,
     control: Annotated[
         str | None,
         typer.Option(
             help="The variant in use: a model's label, or an evaluation's name or number.",
-            autocompletion=models_of_cube,
         ),
     ] = None,
     treatments: Annotated[
@@ -58,7 +55,6 @@ def verdict(
         typer.Option(
             "--treatment",
             help="What might replace it; more may follow. None: only the gate.",
-            autocompletion=models_of_cube,
         ),
     ] = None,
     engine: Annotated[
@@ -75,9 +71,7 @@ def verdict(
     ] = None,
     gold_variant: Annotated[
         str | None,
-        typer.Option(
-            help="The variant whose answers they rated; default: the control.", autocompletion=models_of_cube
-        ),
+        typer.Option(help="The variant whose answers they rated; default: the control."),
     ] = None,
     missing: Annotated[
         float | None,
@@ -129,7 +123,6 @@ def verdict(
             "--markdown", help="Print what the policy says as Markdown, such as a comment on a merge request."
         ),
     ] = False,
-    as_csv: CsvOption = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
     if policy is not None:
@@ -154,17 +147,12 @@ def verdict(
             [flag for flag, given in of_layers.items() if given],
             as_json=as_json,
             markdown=markdown,
-            as_csv=as_csv,
         )
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
+    one_form(as_json=as_json, markdown=markdown)
     if markdown:
         from evalcube.flows.errors import SweepError
 
         raise SweepError("--markdown goes with --policy", "Add --policy FILE, or leave it out")
-    if as_csv and length_bias:
-        from evalcube.flows.errors import SweepError
-
-        raise SweepError("--csv has nothing of what --length-bias measures", "Give --json, or leave one out")
     from evalcube.flows.cubes.verdict import cube_verdict
 
     others = (*(treatments or ()), *(more or ()))
@@ -200,8 +188,6 @@ def verdict(
         if as_json:
             own = {} if check is None else {"length_bias": check_values(check, checked)}
             show_json({**found.to_dict(), **own})
-        elif as_csv:
-            show_csv(_rows(found))
         else:
             _print(found)
             if check is not None:
@@ -225,32 +211,6 @@ def _read_weights(text: str) -> dict[str, float]:
             raise SweepError(f"--weights: {name} is given twice", "Give each layer one weight")
         found[name] = weight
     return found
-
-
-def _rows(found: CubeVerdict) -> list[dict[str, Any]]:
-    """A row for each variant: its scores, and for treatments how they compare with the control."""
-    pairs = {pair.treatment: pair for pair in found.verdict.pairs}
-    rows = []
-    for arm in found.verdict.arms:
-        pair = pairs.get(arm.name)
-        gap = None if pair is None else pair.composite
-        rows.append(
-            {
-                "variant": arm.name,
-                "units": arm.units,
-                "composite": arm.composite,
-                **{name: arm.layers.get(name, math.nan) for name in _LAYERS},
-                "gate_passed": arm.gate_passed,
-                "control": None if pair is None else pair.control,
-                "verdict": None if pair is None else pair.verdict,
-                "complete_pairs": None if pair is None else pair.complete_pairs,
-                "difference": None
-                if gap is None
-                else {"value": gap.estimate, "lower": gap.low, "upper": gap.high},
-                "p_value": None if gap is None else gap.p_value,
-            }
-        )
-    return rows
 
 
 def _print(found: CubeVerdict) -> None:

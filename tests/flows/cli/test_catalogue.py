@@ -1,7 +1,5 @@
 """The commands about tasks, run in this process."""
 
-import csv
-import io
 import json
 
 import pytest
@@ -25,17 +23,6 @@ def test_tasks__lists_every_task():
 
     assert [row["name"] for row in rows] == list(TASKS)
     assert all(name in table for name in TASKS)
-
-
-def test_tasks__csv_is_the_list_or_the_params():
-    listed, params = (
-        list(csv.DictReader(io.StringIO(output("tasks", *words, "--csv")))) for words in ([], ["sort"])
-    )
-
-    assert [row["name"] for row in listed] == list(TASKS)
-    assert [row["name"] for row in params] == list(TASKS["sort"].Params.model_fields)
-    with pytest.raises(SweepError, match="exclude each other"):
-        CliRunner().invoke(app, ["tasks", "--csv", "--json"], catch_exceptions=False)
 
 
 @pytest.mark.parametrize("name", TASKS)

@@ -1,7 +1,5 @@
 """The command line as a user meets it: real processes, exit codes, one clear message for each mistake."""
 
-import csv
-import io
 import json
 import os
 import re
@@ -259,17 +257,15 @@ def test_status__of_a_finished_sweep(finished):
     assert document["running"] is None
 
 
-def test_status__of_several_cubes_and_as_csv(finished):
+def test_status__of_several_cubes(finished):
     shutil.copytree(finished / "cube.zarr", finished / "copy.zarr", dirs_exist_ok=True)
 
     text = evalcube("status", "cube.zarr", "copy.zarr", cwd=finished)[1]
     document = json.loads(evalcube("status", "cube.zarr", "copy.zarr", "--json", cwd=finished)[1])
-    rows = list(csv.DictReader(io.StringIO(evalcube("status", "cube.zarr", "--csv", cwd=finished)[1])))
 
     assert "160 of 160 trials done in all." in text
     assert text.count("complete") == 2
     assert [one["done"] for one in document["cubes"].values()] == [80, 80]
-    assert [(row["model"], row["done"]) for row in rows] == [("alpha", "40"), ("beta", "40")]
     refused(evalcube("status", "cube.zarr", "copy.zarr", "--watch", cwd=finished), "--watch follows one cube")
 
 

@@ -235,7 +235,7 @@ COMMANDS = {
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_commands__fit_the_terminal_and_have_three_forms(cube, name, monkeypatch):
+def test_commands__fit_the_terminal_and_have_two_forms(cube, name, monkeypatch):
     words = COMMANDS[name]
     place = 2 if words[0] == "analyze" else 1
     words = [*words[:place], cube, *words[place:]]
@@ -244,7 +244,6 @@ def test_commands__fit_the_terminal_and_have_three_forms(cube, name, monkeypatch
     assert "strong" in shown
     assert max(map(len, shown.splitlines())) <= 80
     assert "nan" not in shown
-    assert "| strong |" in run(*words, "--markdown")
     assert json.dumps(document(*words), allow_nan=False)
 
 

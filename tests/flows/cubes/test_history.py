@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -50,8 +48,3 @@ def test_log__names_sources_and_times(tmp_path: Path) -> None:
     assert "one.zarr" in out
     assert [source["name"] for source in document["sources"]] == ["one.zarr", "two\x1b[2J.zarr"]
     assert [(one["first"], one["regions"]) for one in document["writings"]] == [(None, 1), (1_000_000, 2)]
-
-    rows = list(csv.DictReader(io.StringIO(evalcube("log", "both.zarr", "--csv", cwd=tmp_path)[1])))
-    assert [row["what"] for row in rows] == ["source", "source", "writing", "writing"]
-    assert rows[0]["name"] == "one.zarr"
-    assert [(row["first"], row["regions"]) for row in rows[2:]] == [("", "1"), ("1000000", "2")]

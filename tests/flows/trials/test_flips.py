@@ -206,9 +206,6 @@ def test_verdict__by_a_policy(folder):
     assert comment[1].startswith("### NO-GO: `alpha` in the place of `beta`\n\na critical rule is broken")
     assert "\n- critical, arithmetic: dropped by" in comment[1]
     assert "\n| critical | arithmetic | all |" in comment[1]
-    table = evalcube(*words, "--control", "beta", "--treatment", "alpha", "--csv", cwd=folder)
-    assert table[0] == 1
-    assert table[1].splitlines()[0].startswith("level,task,tier,")
     refused(evalcube(*words, "--markdown", "--json", cwd=folder), "exclude each other")
     refused(evalcube("verdict", "old.zarr", "--markdown", cwd=folder), "--markdown goes with --policy")
     refused(evalcube(*words, "--holdout", ".3", cwd=folder), "--holdout: not with --policy")
