@@ -12,7 +12,6 @@ from pydantic import BaseModel, ValidationError
 
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.config.partial import valid_parts
 from evalcube.flows.config.policy import Policy, PolicyFile
 from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
@@ -205,18 +204,13 @@ def _plain(value: object, levels: int) -> object:
 def _validate(
     raw: dict[str, object], source: str, text: YamlText | None, *, models_from: str = ""
 ) -> SweepConfig:
-    found: list[Finding] = []
     # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
     allow_graders(named_graders(raw))
     try:
         config = SweepConfig.model_validate(raw)
+        found = [_with_value(finding, raw) for finding in check(config)]
     except ValidationError as error:
         found = findings(error)
-        misspelt = [finding.meant for finding in found if finding.meant is not None]
-        missing = [path for path in misspelt if inside(raw, path) is None]
-        config = valid_parts(SweepConfig, raw, [*(finding.path for finding in found), *missing])
-    told = {finding.path for finding in found}
-    found += [_with_value(finding, raw) for finding in check(config) if finding.path not in told]
     if found:
         problems = [
             problem_of(finding, models_from, None)

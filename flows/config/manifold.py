@@ -9,8 +9,7 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag,
 
 from evalcube.flows.config import values
 from evalcube.flows.config.judges import Assertions, Rubric
-from evalcube.flows.config.partial import each
-from evalcube.flows.config.section import Degree, Density, Hole, Json, Name, Params, Section, Whole
+from evalcube.flows.config.section import Degree, Density, Json, Name, Params, Section, Whole
 from evalcube.stages.generate import Axis, Entry, Window
 
 DEFAULT_TIERS = ("default",)
@@ -106,8 +105,6 @@ class ManifoldEntry(Section):
         degree, density
             Used where the entry has none of its own.
         """
-        if (self.grid is None) == (self.points is None):
-            raise Hole
         grid = None
         if self.grid is not None:
             grid = {
@@ -171,7 +168,7 @@ class TaskConfig(Section):
         return [made for _, entries in self.parts(degree=degree, density=density) for made in entries]
 
     def parts(self, *, degree: int, density: Density) -> Iterator[tuple[int | None, list[Entry]]]:
-        """The records of each valid entry, with its index; None where the params alone are a point.
+        """The records of each entry, with its index; None where the params alone are a point.
 
         Parameters
         ----------
@@ -179,13 +176,10 @@ class TaskConfig(Section):
             As for `entries`.
         """
         params = self.params or {}
-        if self.manifold is None and self.params is None:
-            raise Hole
         if self.manifold is None:
             yield None, [Entry(points=[{}], tiers=DEFAULT_TIERS, fixed=dict(params))]
             return
         own_degree = degree if self.degree is None else self.degree
         own_density = self.density or density
-        yield from each(
-            self.manifold, lambda entry: entry.entries(params, degree=own_degree, density=own_density)
-        )
+        for index, entry in enumerate(self.manifold):
+            yield index, entry.entries(params, degree=own_degree, density=own_density)

@@ -287,8 +287,11 @@ class SweepConfig(Section):
     def combinations(self) -> list[tuple[ModelConfig, str, str]]:
         """List the evaluations (model, template, sampler), each once, in order of first mention."""
         by_name = {model.name: model for model in self.models}
+        # A model that is none is reported by a rule, beside those that ask for this list.
         return [
-            (by_name[model], template, sampler) for model, template, sampler in dict.fromkeys(self._triples())
+            (by_name[model], template, sampler)
+            for model, template, sampler in dict.fromkeys(self._triples())
+            if model in by_name
         ]
 
     def _triples(self) -> Iterator[tuple[str, str, str]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cache
 from types import UnionType
-from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
 
@@ -22,25 +22,10 @@ Degree = Annotated[int, Strict(), Field(ge=0, le=1000)]
 Density = Literal["normal", "lowdef", "corner"]
 
 
-class Hole(Exception):  # noqa: N818 - no error: the problem there is known already
-    """A rule asked for a part of the config that is not valid, so that it has nothing to say."""
-
-
 class Section(BaseModel):
-    """Base of the config's sections: frozen, no unknown field, no inf or NaN.
-
-    A section of a config with problems may lack the fields that are wrong (see `evalcube.flows.config.partial`);
-    reading one of them raises `Hole`.
-    """
+    """Base of the config's sections: frozen, no unknown field, no inf or NaN."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
-
-    if not TYPE_CHECKING:  # a type checker would take any name for a field
-
-        def __getattr__(self, name: str) -> object:
-            if name in type(self).model_fields:
-                raise Hole(name)
-            return super().__getattr__(name)
 
 
 def forms(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any type

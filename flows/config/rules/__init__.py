@@ -1,30 +1,21 @@
 """Rules between the fields and the sections of a config: unique names, references, tasks, templates.
 
-Rules about one field, or within one section, stand with the section's model. Those here get the sections as
-their models made them, as far as they are valid (see `evalcube.flows.config.partial`): a rule that needs a part that is
-wrong says nothing about it.
+Rules about one field, or within one section, stand with the section's model. Those here get a config whose fields
+are all valid.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
 
 from evalcube.flows.config.findings import Finding, Path
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.rules import endpoints, judges, models, sampling, templates, views
 from evalcube.flows.config.rules.tasks import CheckedTasks
-from evalcube.flows.config.section import Hole
 
 
 def check(config: SweepConfig) -> list[Finding]:
-    """Apply every rule.
-
-    Parameters
-    ----------
-    config
-        A valid config, or the valid parts of one.
-    """
+    """Apply every rule."""
     tasks = CheckedTasks(config)
     rules: tuple[Iterator[Finding], ...] = (
         models.unique_names(config),
@@ -36,7 +27,6 @@ def check(config: SweepConfig) -> list[Finding]:
         sampling.trials_or_precision(config),
         sampling.spend_has_prices(config),
         judges.assertions(config),
-        judges.measured_assertions(config),
         judges.references(config),
         judges.unique_names(config),
         judges.rubrics_are_used(config),
@@ -54,7 +44,6 @@ def check(config: SweepConfig) -> list[Finding]:
     )
     found: dict[tuple[Path, str], Finding] = {}
     for rule in rules:
-        with suppress(Hole):
-            for finding in rule:
-                found.setdefault((finding.path, finding.rule), finding)  # several models may break one rule
+        for finding in rule:
+            found.setdefault((finding.path, finding.rule), finding)  # several models may break one rule
     return list(found.values())

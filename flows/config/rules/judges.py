@@ -6,8 +6,7 @@ from collections.abc import Iterator
 
 from evalcube.flows.config.assertions import declared_path, known_hooks, offers_tools
 from evalcube.flows.config.findings import Finding, Path, unknown_name
-from evalcube.flows.config.models import EvaluationRule, SweepConfig
-from evalcube.flows.config.partial import each, keys, listed
+from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.rules.models import names_of, repeated
 from evalcube.flows.config.rules.sampling import limits
 from evalcube.flows.config.secrecy import mask
@@ -15,12 +14,14 @@ from evalcube.stages.process.assertions import DeclarationError, parse_assertion
 
 
 def assertions(config: SweepConfig) -> Iterator[Finding]:
-    """Each assertion is declared as its type asks."""
-    for label, declarations in each(config.tasks, lambda task: task.assertions):
+    """Each assertion is declared as its type asks, and those about tools are measured: every request offers some."""
+    samplers = {sampler for _, _, sampler in config.combinations()}
+    tools = all(offers_tools(params) for name, params in config.samplers.items() if name in samplers)
+    for label, task in config.tasks.items():
         path: Path = ("tasks", label, "assertions")
-        for index, declared in each(declarations, dict):
+        for index, declared in enumerate(task.assertions or ()):
             try:
-                parse_assertions([declared], hooks=known_hooks())
+                parsed = parse_assertions([declared], hooks=known_hooks())
             except DeclarationError as error:
                 where = declared_path(error)
                 if where[:2] != ("assertions", 0):  # of an installed package
@@ -28,46 +29,22 @@ def assertions(config: SweepConfig) -> Iterator[Finding]:
                     return
                 remedy = error.remedy[:1].upper() + error.remedy[1:]
                 yield Finding((*path, index, *where[2:]), mask(error.rule), remedy=remedy)
-
-
-def measured_assertions(config: SweepConfig) -> Iterator[Finding]:
-    """Assertions about tools are measured: every request offers some."""
-    tools = _all_offer_tools(config)
-    for label, declarations in each(config.tasks, lambda task: task.assertions):
-        for index, declared in each(declarations, dict):
-            try:
-                parsed = parse_assertions([declared], hooks=known_hooks())
-            except DeclarationError:
                 continue
             for kind, why, remedy in unmeasurable(parsed, tools=tools):
-                yield Finding(
-                    ("tasks", label, "assertions", index), f"{kind} cannot be measured: {why}", remedy=remedy
-                )
-
-
-def _all_offer_tools(config: SweepConfig) -> bool:
-    """Whether each sampler of an evaluation has tools, as far as samplers are valid."""
-    samplers = dict(each(config.samplers))
-    rules = (EvaluationRule(),) if config.evaluations is None else config.evaluations
-    chosen = [list(rule.samplers or samplers) for _, rule in each(rules)]
-    used = [samplers[name] for names in chosen for name in names if name in samplers]
-    # A wrong value is somebody else's to report.
-    wrong = ["tools" in keys(sampler) and "tools" not in dict(each(sampler)) for sampler in used]
-    return all(bad or offers_tools(sampler) for bad, sampler in zip(wrong, used, strict=True))
+                yield Finding((*path, index), f"{kind} cannot be measured: {why}", remedy=remedy)
 
 
 def references(config: SweepConfig) -> Iterator[Finding]:
     """Judges have models and samplers that there are, and limits that are numbers of tokens."""
-    models, samplers = listed(lambda: names_of(config)), listed(lambda: keys(config.samplers))
-    for index, name in each(config.judges, lambda judge: judge.model):
-        if models and name not in models:
-            yield unknown_name(("judges", index, "model"), "model", name, models, "Models")
-    for index, sampler in each(config.judges, lambda judge: judge.sampler):
+    models, samplers = names_of(config), list(config.samplers)
+    for index, judge in enumerate(config.judges):
+        if judge.model not in models:
+            yield unknown_name(("judges", index, "model"), "model", judge.model, models, "Models")
         path: Path = ("judges", index, "sampler")
-        if not isinstance(sampler, str):
-            yield from limits(path, sampler, ("max_tokens",))
-        elif samplers and sampler not in samplers:
-            yield unknown_name(path, "sampler", sampler, samplers, "Samplers")
+        if not isinstance(judge.sampler, str):
+            yield from limits(path, judge.sampler, ("max_tokens",))
+        elif judge.sampler not in samplers:
+            yield unknown_name(path, "sampler", judge.sampler, samplers, "Samplers")
 
 
 def control(config: SweepConfig) -> Iterator[Finding]:
@@ -91,10 +68,9 @@ def control(config: SweepConfig) -> Iterator[Finding]:
 
 def unique_names(config: SweepConfig) -> Iterator[Finding]:
     """No two judges have one name."""
-    named = dict(each(config.judges, lambda judge: "name" in judge.model_fields_set))
-    for index, first in repeated(each(config.judges, lambda judge: judge.name)):
+    for index, first in repeated(judge.name for judge in config.judges):
         yield Finding(
-            ("judges", index, "name" if named[index] else "model"),
+            ("judges", index, "name" if "name" in config.judges[index].model_fields_set else "model"),
             f"judges need different names: judges[{first}] has this one, too",
             remedy="Give it a name of its own",
             shown=True,
@@ -105,8 +81,8 @@ def rubrics_are_used(config: SweepConfig) -> Iterator[Finding]:
     """A rubric has judges."""
     if config.judges:
         return
-    for label, rubric in each(config.tasks, lambda task: task.rubric):
-        if rubric is not None:
+    for label, task in config.tasks.items():
+        if task.rubric is not None:
             yield Finding(
                 ("tasks", label, "rubric"),
                 "nobody judges by it",

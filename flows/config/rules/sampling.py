@@ -8,7 +8,6 @@ from typing import Any
 
 from evalcube.flows.config.findings import Finding, Path
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.config.partial import each, every
 from evalcube.flows.config.secrecy import show
 from evalcube.stages.process.grading import IMPORTED
 
@@ -115,7 +114,7 @@ _ALIKE = 0.82
 
 def parameter_names(config: SweepConfig) -> Iterator[Finding]:
     """No parameter of a sampler is a misspelt one: servers pass unknown ones over without a word."""
-    for name, sampler in each(config.samplers):
+    for name, sampler in config.samplers.items():
         for param in sampler:
             if param in _PARAMS:
                 continue
@@ -141,7 +140,7 @@ def parameter_names(config: SweepConfig) -> Iterator[Finding]:
 
 def token_limits(config: SweepConfig) -> Iterator[Finding]:
     """A sampler's limit of tokens is a number of them."""
-    for name, sampler in each(config.samplers):
+    for name, sampler in config.samplers.items():
         yield from limits(
             ("samplers", name),
             sampler,
@@ -162,7 +161,7 @@ def limits(
     params
         Names of its parameters that are limits.
     """
-    for param, value in each(sampler):
+    for param, value in sampler.items():
         if param in params and (isinstance(value, bool) or not isinstance(value, int) or value < 1):
             yield Finding((*path, param), "must be a whole number of at least 1", remedy=remedy, shown=True)
 
@@ -171,7 +170,7 @@ def spend_has_prices(config: SweepConfig) -> Iterator[Finding]:
     """A bound in dollars can be reached."""
     if config.spend is None or config.spend.usd is None:
         return
-    if not any(every(config.models, lambda model: model.prices.prompt or model.prices.completion)):
+    if not any(model.prices.prompt or model.prices.completion for model in config.models):
         yield Finding(
             ("spend", "usd"),
             "no model has prices, so that this bound would never be reached",

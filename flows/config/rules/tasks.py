@@ -5,11 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
-from evalcube.flows.config.manifold import TaskConfig
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.config.partial import each, keys, known, listed
 from evalcube.flows.config.secrecy import mask
-from evalcube.flows.config.section import Density
 from evalcube.stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
 
 _Parts = dict[int | None, list[Entry]]
@@ -28,30 +25,23 @@ class CheckedTasks:
         """Label of each good task -> params of its first point."""
         self.tasks: dict[str, Task] = {}
         """Label -> task, where it is known."""
-        self._degree = known(lambda: config.degree, 0)
-        self._density: Density = known(lambda: config.density, "normal")
-        labels = listed(lambda: keys(config.tasks))
-        if not labels:
-            return
         generators = all_tasks()
-        for label, name in each(config.tasks, lambda task: task.task):
-            path: Path = ("tasks", label) if name is None else ("tasks", label, "task")
-            if (name or label) in generators:
-                try:
-                    self.tasks[label] = generators[name or label]
-                except TaskError as error:
-                    self.findings.append(Finding(path, _rule(error), at_key=name is None))
-            else:
+        for label, task in config.tasks.items():
+            name = task.task or label
+            path: Path = ("tasks", label) if task.task is None else ("tasks", label, "task")
+            if name not in generators:
                 names = sorted(generators)
                 self.findings.append(
-                    unknown_name(path, "task", name or label, names, "Tasks", at_key=name is None)
+                    unknown_name(path, "task", name, names, "Tasks", at_key=task.task is None)
                 )
-        for label, parts in each(config.tasks, self._parts):
-            if label in self.tasks:
-                self._check(label, self.tasks[label], parts)
-
-    def _parts(self, task: TaskConfig) -> _Parts:
-        return dict(task.parts(degree=self._degree, density=self._density))
+                continue
+            try:
+                self.tasks[label] = generators[name]
+            except TaskError as error:
+                self.findings.append(Finding(path, _rule(error), at_key=task.task is None))
+                continue
+            parts = dict(task.parts(degree=config.degree, density=config.density))
+            self._check(label, self.tasks[label], parts)
 
     def _check(self, label: str, task: Task, parts: _Parts) -> None:
         found = _too_many(label, [entry for part in parts.values() for entry in part])

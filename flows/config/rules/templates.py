@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping
 
 from evalcube.flows.config.findings import Finding
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.config.partial import each
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.config.templates import Template
 from evalcube.flows.errors import TemplateError
@@ -22,8 +21,8 @@ def renders(config: SweepConfig, samples: Mapping[str, Mapping[str, object]]) ->
     samples
         Task -> params of one of its points, for the tasks that are valid.
     """
-    for name, template in each(config.templates, Template):
-        finding = _tried(name, template, samples)
+    for name, source in config.templates.items():
+        finding = _tried(name, Template(source), samples)
         if finding is not None:
             yield finding
 

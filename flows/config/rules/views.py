@@ -8,7 +8,6 @@ from typing import Any, get_args
 from evalcube.flows.config.findings import Finding, Path, unknown_name
 from evalcube.flows.config.manifold import DEFAULT_TIERS
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.config.partial import each, keys, listed
 from evalcube.flows.config.rules.models import names_of
 from evalcube.stages.generate import Task
 
@@ -21,24 +20,27 @@ def coordinates(config: SweepConfig, tasks: Mapping[str, Task]) -> Iterator[Find
     tasks
         Label -> task, where the task is known.
     """
-    labels = _labels(config)
-    others = {
-        *listed(lambda: _facets(config)),
-        *(name for task in tasks.values() for name in _numbers(task)),
+    labels: dict[str, list[str]] = {
+        "task": list(config.tasks),
+        "tier": list(dict.fromkeys(_tiers(config))),
+        "model_name": names_of(config),
+        "template": list(config.templates),
+        "sampler": list(config.samplers),
     }
-    all_known = len(tasks) == len(listed(lambda: keys(config.tasks)))
-    for name, where in each(config.views, lambda view: view.where):
+    others = {name for model in config.models for name in model.facets}
+    others |= {name for task in tasks.values() for name in _numbers(task)}
+    for name, view in config.views.items():
         path: Path = ("views", name, "where")
-        for coordinate in keys(where):
-            if coordinate.startswith("param_") and not all_known:
-                continue  # it may be of a task that is not known
-            if coordinate not in labels and coordinate not in others:
+        for coordinate, value in view.where.items():
+            if coordinate in labels:
+                yield from _label(path, coordinate, value, labels[coordinate])
+            elif coordinate not in others and not (
+                coordinate.startswith("param_") and len(tasks) < len(config.tasks)
+            ):
+                # it may be of a task that is not known
                 names = [*labels, *sorted(others)]
                 at = (*path, coordinate)
                 yield unknown_name(at, "coordinate", coordinate, names, "Coordinates", at_key=True)
-        for coordinate, value in each(where):
-            if labels.get(coordinate):
-                yield from _label(path, coordinate, value, labels[coordinate])
 
 
 def _label(path: Path, coordinate: str, value: object, names: list[str]) -> Iterator[Finding]:
@@ -55,27 +57,12 @@ def _label(path: Path, coordinate: str, value: object, names: list[str]) -> Iter
             yield unknown_name((*path, *place), coordinate, item, names, "Known")
 
 
-def _labels(config: SweepConfig) -> dict[str, list[str]]:
-    """Coordinates of text -> their values in this sweep; none where they are not known."""
-    return {
-        "task": listed(lambda: keys(config.tasks)),
-        "tier": listed(lambda: dict.fromkeys(_tiers(config))),
-        "model_name": listed(lambda: names_of(config)),
-        "template": listed(lambda: keys(config.templates)),
-        "sampler": listed(lambda: keys(config.samplers)),
-    }
-
-
 def _tiers(config: SweepConfig) -> Iterator[str]:
-    for _, manifold in each(config.tasks, lambda task: task.manifold):
-        if manifold is None:
+    for task in config.tasks.values():
+        if task.manifold is None:
             yield from DEFAULT_TIERS
-        for _, tiers in each(manifold, lambda entry: entry.tiers):
-            yield from keys(tiers) if isinstance(tiers, Mapping) else (tier for _, tier in each(tiers))
-
-
-def _facets(config: SweepConfig) -> set[str]:
-    return {name for _, facets in each(config.models, lambda model: model.facets) for name in keys(facets)}
+        for entry in task.manifold or ():
+            yield from entry.tiers
 
 
 def _numbers(task: Task) -> Iterator[str]:

@@ -2,40 +2,66 @@
 
 from __future__ import annotations
 
+import copy
+from collections.abc import Iterator
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from evalcube.flows.config.initial import initial_config
 from evalcube.flows.config.load import from_mapping, load_config, parse_config
 from evalcube.flows.config.models import ModelConfig, SimulatedModel, SweepConfig
-from evalcube.flows.config.text import LONGEST_TEXT
+from evalcube.flows.config.text import LONGEST_TEXT, YamlText
 from evalcube.flows.errors import ConfigError
-from tests.flows.config.sources import problems, text
+from tests.flows.config.sources import FULL, problems, text
+
+Path = tuple[str | int, ...]
+MODELS = '- {name: a, endpoint: "sim:"}\n  - {name: a, endpoint: "sim:"}'
+POINTS = "arithmetic: {manifold: [{points: [{length: 1}, {length: 4}, {length: 2}]}]}"
+RULES = {
+    "models": MODELS,
+    "templates": "t: [{role: user, content: hi}]",
+    "evaluations": "- {models: [c]}",
+    "tasks": f"aritmetic: {{params: {{}}}}\n  {POINTS}",
+}
 
 
-def test_parse_config__tells_all_problems_sorted_by_line() -> None:
+def test_parse_config__tells_all_wrong_fields_sorted_by_line() -> None:
     source = text(
-        models='- {name: a, endpoint: "sim:", limits: {connections: 0}}\n  - {name: a, endpoint: x}',
-        samplers="g: {n: 2}",
-        templates="t: [{role: user, content: hi}]",
-        evaluations="- {models: [c]}",
-        tasks="aritmetic: {}\n  arithmetic: {manifold: [{points: [{length: 1}, {length: 4}, {length: 2}]}]}",
-        trials="0",
+        **RULES
+        | {
+            "models": MODELS.replace("name: a, ", "name: a, limits: {connections: 0}, ", 1).replace(
+                "m:", "n:"
+            ),
+            "samplers": "g: {n: 2}",
+            "tasks": f"aritmetic: {{}}\n  {POINTS}",
+            "trials": "0",
+        }
     )
 
     told = problems(source)
 
     assert [line.split(": ")[:2] for line in told] == [
+        ["c.yaml:2", "models[0].endpoint"],
         ["c.yaml:2", "models[0].limits.connections"],
         ["c.yaml:3", "models[1].endpoint"],
-        ["c.yaml:3", "models[1].name"],
         ["c.yaml:5", "samplers.g.n"],
-        ["c.yaml:7", "tasks.aritmetic"],
         ["c.yaml:7", "tasks.aritmetic.manifold"],
+        ["c.yaml:14", "trials"],
+    ]
+
+
+def test_parse_config__tells_all_broken_rules_sorted_by_line() -> None:
+    told = problems(text(**RULES))
+
+    assert [line.split(": ")[:2] for line in told] == [
+        ["c.yaml:3", "models[1].name"],
+        ["c.yaml:7", "tasks.aritmetic"],
         ["c.yaml:8", "tasks.arithmetic.manifold[0].points[0].length"],
         ["c.yaml:8", "tasks.arithmetic.manifold[0].points[2].length"],
         ["c.yaml:10", "templates.t"],
         ["c.yaml:12", "evaluations[0].models[0]"],
-        ["c.yaml:14", "trials"],
     ]
 
 
@@ -166,7 +192,7 @@ def test_from_mapping__takes_models_of_the_python_api_and_names_no_line() -> Non
 
 
 def test_from_mapping__takes_keys_that_are_no_texts() -> None:
-    with pytest.raises(ConfigError, match="unknown task '1'"):
+    with pytest.raises(ConfigError, match=r"config: tasks\.1\.manifold: is missing"):
         from_mapping({"models": [], "samplers": {}, "tasks": {1: {}}})
 
 
@@ -210,3 +236,74 @@ def test_load_config__unreadable_files(tmp_path) -> None:
         with pytest.raises(ConfigError) as caught:
             load_config(path)
         assert str(caught.value) == expected
+
+
+def places(value: object, path: Path = ()) -> Iterator[Path]:
+    rows = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    for step, item in rows:
+        yield (*path, step)
+        yield from places(item, (*path, step))
+
+
+def written() -> dict[str, object]:
+    value = YamlText(FULL).value
+    assert isinstance(value, dict)
+    return value
+
+
+PLACES = list(places(written()))
+NEW = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-2, 200),
+    st.floats(),
+    st.sampled_from(["", "x", "alpha", "greedy", "sim:", "messages", "{{ prompt }}", "low", "sk-abcd1234"]),
+    st.sampled_from([[], {}, [[]], [{}], [None], {"a": {}}, {"min": 1}, ["alpha"], {"max_tokens": 0}]),
+    st.sampled_from(PLACES).map(lambda path: ("copy", path)),
+)
+CHANGES = st.lists(
+    st.tuples(st.sampled_from(PLACES), st.sampled_from(["put", "drop", "rename", "wrap"]), NEW), max_size=5
+)
+
+
+def change(raw: dict[str, object], path: Path, kind: str, new: object) -> None:
+    parent: object = raw
+    for step in path[:-1]:
+        parent = parent[step]  # type: ignore[index]
+    if isinstance(new, tuple):
+        value: object = raw
+        for step in new[1]:
+            value = value[step]  # type: ignore[index]
+        new = value
+    assert isinstance(parent, (dict, list))
+    old = parent.pop(path[-1])  # type: ignore[arg-type]
+    put_back = {"put": new, "wrap": [old], "rename": old}
+    if kind == "drop":
+        return
+    key = f"{path[-1]}x" if kind == "rename" else path[-1]
+    if isinstance(parent, list):
+        parent.insert(int(path[-1]), copy.deepcopy(put_back[kind]))
+    else:
+        parent[str(key)] = copy.deepcopy(put_back[kind])
+
+
+@settings(max_examples=300, deadline=None)
+@given(CHANGES)
+def test_from_mapping__any_changes_give_a_config_or_problems_each_once(
+    changes: list[tuple[Path, str, object]],
+) -> None:
+    raw = written()
+    for path, kind, new in changes:
+        try:
+            change(raw, path, kind, new)
+        except (KeyError, IndexError, TypeError, ValueError, AttributeError, AssertionError):
+            continue  # an earlier change took the place away
+
+    try:
+        config = from_mapping(raw)
+    except ConfigError as error:
+        told = error.problems
+    else:
+        told = None
+        assert from_mapping(config.model_dump()) == config
+    assert told is None or 0 < len(set(told)) == len(told)
