@@ -15,10 +15,10 @@ from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 from obstore import exceptions
-from obstore.store import HTTPStore, ObjectStore, from_url
+from obstore.store import ObjectStore, from_url
 
 from evalcube.storage.errors import NotWritableError, StorageError
-from evalcube.storage.urls import HTTP_SCHEMES, scheme_of
+from evalcube.storage.urls import scheme_of
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -48,7 +48,7 @@ def connected(address: str) -> ObjectStore:
     Parameters
     ----------
     address
-        As `evalcube.storage.urls.object_prefix` or `evalcube.storage.urls.http_address` gives it.
+        As `evalcube.storage.urls.object_prefix` gives it.
     """
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
     return _connected(address, address in _ANSWERED, environment, os.getpid())
@@ -66,11 +66,7 @@ def answered(address: str) -> None:
 def _connected(
     address: str, patient: bool, _environment: tuple[tuple[str, str], ...], _process: int
 ) -> ObjectStore:
-    retries = _PATIENT if patient else RETRIES
-    if scheme_of(address) in HTTP_SCHEMES:
-        # A server that gives files to everybody; its address says whether that is encrypted.
-        return HTTPStore.from_url(address, client_options={"allow_http": True}, retry_config=retries)
-    return from_url(address, retry_config=retries)
+    return from_url(address, retry_config=_PATIENT if patient else RETRIES)
 
 
 @contextmanager
@@ -101,11 +97,8 @@ def translated(address: str, doing: str, thing: str = "cube") -> Iterator[None]:
         text = f"cannot {doing}: there is no such bucket or container"
         raise StorageError(text, address, "Create it, or check the spelling of its name.") from None
     except (exceptions.BaseError, OSError, ValueError) as error:
-        credentials = _CREDENTIALS.get(scheme_of(address))
-        check = f"the network and {credentials}" if credentials else "the network and the address"
-        raise StorageError(
-            f"cannot {doing}: {_plain(error)}", address, f"Check {check}, then run again."
-        ) from None
+        remedy = f"Check the network and {_CREDENTIALS[scheme_of(address)]}, then run again."
+        raise StorageError(f"cannot {doing}: {_plain(error)}", address, remedy) from None
 
 
 def first_bytes(found: GetResult, most: int | None) -> bytes:
@@ -122,12 +115,10 @@ def first_bytes(found: GetResult, most: int | None) -> bytes:
 
 
 def _refused(address: str, doing: str, thing: str) -> NotWritableError:
-    credentials = _CREDENTIALS.get(scheme_of(address))
-    if credentials is None:
-        text = f"cannot {doing}: the server does not give it to everybody"
-        return NotWritableError(text, address, "Ask whoever runs the server, or copy the cube.")
     text = f"cannot {doing}: the store refuses the credentials, or they do not allow this"
-    return NotWritableError(text, address, f"Set {credentials} where the {thing} is used, on workers too.")
+    return NotWritableError(
+        text, address, f"Set {_CREDENTIALS[scheme_of(address)]} where the {thing} is used, on workers too."
+    )
 
 
 def has_no_place(error: Exception) -> bool:

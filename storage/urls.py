@@ -15,15 +15,11 @@ from evalcube.storage.errors import UnsupportedUrlError
 OBJECT_SCHEMES = ("s3", "gs", "az")
 REDIS_SCHEMES = ("redis", "rediss")
 HTTP_SCHEMES = ("http", "https")
-ICECHUNK = "icechunk"
-"""Scheme of a cube in an Icechunk repository; after its colon comes the address of the repository itself."""
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two characters or more before the colon, so that ``C:/data`` is a path."""
 
-_REPOSITORY = re.compile(ICECHUNK + ":", re.IGNORECASE)
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
-_REF = re.compile(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,99}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REMEDY = (
@@ -39,8 +35,6 @@ def scheme_of(url: str | Path) -> str:
         return ""
     if not isinstance(url, str):
         raise UnsupportedUrlError("an address is a text or a path", type(url).__name__, REMEDY)
-    if _REPOSITORY.match(url):
-        return ICECHUNK
     match = _SCHEME.match(url)
     return match[1].lower() if match else ""
 
@@ -80,8 +74,6 @@ def absolute(url: str | Path) -> str:
     """
     if scheme_of(url) in (*OBJECT_SCHEMES, *REDIS_SCHEMES, *HTTP_SCHEMES):
         return str(url)
-    if scheme_of(url) == ICECHUNK:
-        return str(repository_address(str(url)))
     return str(directory_of(url))
 
 
@@ -98,8 +90,6 @@ def resolved(url: str | Path) -> str:
         return object_prefix(str(url))
     if scheme in HTTP_SCHEMES:
         return http_address(str(url))
-    if scheme == ICECHUNK:
-        return str(repository_address(str(url)))
     return str(directory_of(url).resolve())
 
 
@@ -185,41 +175,6 @@ def http_address(url: str) -> str:
         what = "a web server's address has a host, perhaps a port, and a path"
         raise UnsupportedUrlError(what, redacted(url), "Write it like https://host/cubes/sweep.zarr.")
     return f"{scheme_of(url)}://{parts.netloc}{parts.path.rstrip('/')}"
-
-
-@dataclass(frozen=True, slots=True)
-class RepositoryAddress:
-    """Where an Icechunk repository is, and which of its states is meant."""
-
-    place: str
-    """Its own address: an absolute path, or one of an object store."""
-    ref: str = ""
-    """Name of a tag or branch, or the id of a commit; empty for the branch main."""
-
-    def __str__(self) -> str:
-        return f"{ICECHUNK}:{self.place}" + (f"#{self.ref}" if self.ref else "")
-
-
-def repository_address(url: str) -> RepositoryAddress:
-    """Read ``icechunk:PLACE#REF``, where the ref may be left out.
-
-    Raises
-    ------
-    UnsupportedUrlError
-        The place is neither a directory nor on an object store, or the ref is no name.
-
-    Examples
-    --------
-    >>> repository_address("icechunk:s3://bucket/sweeps#v1")
-    RepositoryAddress(place='s3://bucket/sweeps', ref='v1')
-    """
-    place, _, ref = _REPOSITORY.sub("", url, count=1).partition("#")
-    if ref and not _REF.fullmatch(ref):
-        what = "a tag or branch is named by letters, digits, '.', '_' and '-'"
-        raise UnsupportedUrlError(what, redacted(url), f"Write it like {ICECHUNK}:{place or 'DIRECTORY'}#v1.")
-    if scheme_of(place) in OBJECT_SCHEMES:
-        return RepositoryAddress(object_prefix(place), ref)
-    return RepositoryAddress(str(directory_of(place)), ref)
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ _PAUSES = (0.1, 5.0)
 _PART_BYTES = 2**20
 _GONE = (404, 410)
 _REFUSED = (401, 403)
-_EMPTY_RANGE, _CHANGED, _TOO_MANY, _SERVERS_FAULT = 416, 412, 429, 500
+_EMPTY_RANGE, _TOO_MANY, _SERVERS_FAULT = 416, 429, 500
 _ANSWERED: set[str] = set()
 _PORTS = {"http": 80, "https": 443}
 
@@ -44,12 +44,6 @@ class Answer:
     """What the server calls this content of the file; empty where it does not."""
     modified: float
     """When it was written, seconds since the epoch by the server's clock; 0 where it does not say."""
-    partial: bool
-    """Whether the server gave the part alone that was asked for."""
-
-
-class ChangedError(Exception):
-    """The file is not the one any more that was asked for."""
 
 
 class _SameOrigin(request.HTTPRedirectHandler):
@@ -106,10 +100,10 @@ def file_url(address: str, key: str) -> str:
 
 def look(url: str) -> Answer | None:
     """What the server says of a file, without its content; None if there is none. Raises as `read`."""
-    return _asked(url, "HEAD", None, 0, "")
+    return _asked(url, "HEAD", None, 0)
 
 
-def read(url: str, most: int, part: tuple[int, int] | None = None, tag: str = "") -> Answer | None:
+def read(url: str, most: int, part: tuple[int, int] | None = None) -> Answer | None:
     """A file, or its first bytes; None if there is none.
 
     Parameters
@@ -120,27 +114,21 @@ def read(url: str, most: int, part: tuple[int, int] | None = None, tag: str = ""
         Bytes that are read of it, whatever the server sends.
     part
         First byte, and the one after the last, that are asked for; a server may not heed it.
-    tag
-        Of the content that is meant, if any.
 
     Raises
     ------
-    ChangedError
-        The server has another content than that of the tag.
     NotWritableError
         The server does not give the file to everybody.
     StorageError
         It fails, or leads to another server.
     """
-    return _asked(url, "GET", part, most, tag)
+    return _asked(url, "GET", part, most)
 
 
-def _asked(url: str, method: str, part: tuple[int, int] | None, most: int, tag: str) -> Answer | None:
+def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> Answer | None:
     headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
     if part is not None:
         headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
-    if tag:
-        headers["If-Match"] = tag
     place, attempt = "/".join(url.split("/", 3)[:3]), 0
     while True:
         try:
@@ -153,7 +141,7 @@ def _asked(url: str, method: str, part: tuple[int, int] | None, most: int, tag: 
             if error.code in _GONE:
                 return None
             if error.code == _EMPTY_RANGE:
-                return Answer(b"", 0, "", 0.0, partial=True)
+                return Answer(b"", 0, "", 0.0)
             _refuse(error.code, url)
             said = f"it answers {error.code}"
         except (OSError, http.client.HTTPException) as error:
@@ -166,8 +154,6 @@ def _asked(url: str, method: str, part: tuple[int, int] | None, most: int, tag: 
 
 def _refuse(code: int, url: str) -> None:
     """Raise for an answer that another attempt would not change."""
-    if code == _CHANGED:
-        raise ChangedError
     if code in _REFUSED:
         text = "cannot read from the server: it does not give it to everybody"
         raise NotWritableError(text, redacted(url), "Ask whoever runs the server, or copy the cube.")
@@ -196,7 +182,7 @@ def _once(url: str, method: str, headers: dict[str, str], most: int) -> Answer:
         with suppress(TypeError, ValueError, OverflowError):
             modified = parsedate_to_datetime(said.headers.get("Last-Modified", "")).timestamp()
         size = whole if whole is not None else len(data)
-        return Answer(bytes(data), size, said.headers.get("ETag") or "", modified, partial)
+        return Answer(bytes(data), size, said.headers.get("ETag") or "", modified)
 
 
 def _number(text: str | None) -> int | None:

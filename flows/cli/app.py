@@ -32,7 +32,6 @@ from evalcube.flows.cli import (
     trials,
     upsample,
     verdict,
-    versions,
 )
 from evalcube.flows.cli.exhaustion import exhaustion
 from evalcube.flows.cli.flags import Command
@@ -67,7 +66,6 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     SHARE: (
         *merging.COMMANDS,
         *publishing.COMMANDS,
-        *versions.COMMANDS,
         *imports.COMMANDS,
         trials.export,
         explore.bundle,

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from evalcube.flows.merge.conflicts import Conflict
     from evalcube.flows.merge.difference import Difference
     from evalcube.flows.merge.write import Merged
-    from evalcube.flows.publish.versions import LogEntry
 
 _SHOWN = 50
 _LAST_DAY = 253_370_764_800  # the year 9999
@@ -216,26 +215,17 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
 def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
     from evalcube.flows.cubes.history import cube_history
-    from evalcube.flows.publish.versions import is_repository, repository_log
 
-    commits = repository_log(cube) if is_repository(cube) else None
     found = cube_history(cube)
     if as_json:
-        document = {"schema": "evalcube.log", "schema_version": 1, **found.to_dict()}
-        show_json(
-            document if commits is None else {**document, "commits": [one.to_dict() for one in commits]}
-        )
+        show_json({"schema": "evalcube.log", "schema_version": 1, **found.to_dict()})
         return
-    _print_history(found, commits or ())
+    _print_history(found)
     if found.damaged_lines:
         complain(f"{found.damaged_lines} lines of the ledger are damaged")
 
 
-def _print_history(found: History, commits: Sequence[LogEntry]) -> None:
-    for one in commits:
-        trials = "" if one.trials is None else f"  {one.trials:,} trials"
-        names = f"  ({', '.join(one.names)})" if one.names else ""
-        show(safe(f"{one.commit}  {one.at[:16]}{trials}{names}  {one.message}"))
+def _print_history(found: History) -> None:
     if found.sources:
         rows = [
             [

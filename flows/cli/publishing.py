@@ -149,27 +149,15 @@ def tags(
 ) -> None:
     """List the states that were published below an address."""
     from evalcube.flows.publish.record import tags_at
-    from evalcube.flows.publish.versions import is_repository, repository_tags
     from evalcube.storage.cube.address import space_of
 
-    if is_repository(url):
-        commits = repository_tags(url)
-        rows = [one.to_dict() for one in commits]
-        lines = [
-            f"{one.names[0]}  {one.at[:10]}{'' if one.trials is None else f'  {one.trials:,} trials'}  {one.commit}  "
-            f"{one.message}"
-            for one in commits
-        ]
-    else:
-        found = tags_at(space_of(url))
-        rows = [one.model_dump() for one in found]
-        lines = [f"{one.tag}  {_date(one.time)}  {one.trials:,} trials  {one.digest}" for one in found]
+    found = tags_at(space_of(url))
     if as_json:
-        show_json({**_schema("tags"), "url": url, "tags": rows})
+        show_json({**_schema("tags"), "url": url, "tags": [one.model_dump() for one in found]})
         return
-    for line in lines:
-        show(safe(line))
-    if not rows:
+    for one in found:
+        show(safe(f"{one.tag}  {_date(one.time)}  {one.trials:,} trials  {one.digest}"))
+    if not found:
         complain(f"nothing is published with a tag at {url}")
 
 

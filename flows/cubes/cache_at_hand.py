@@ -12,7 +12,7 @@ from evalcube.storage.cache.chain import ChainedCache
 from evalcube.storage.cache.folders import is_cache_without_links
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
-from evalcube.storage.urls import HTTP_SCHEMES, ICECHUNK, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
+from evalcube.storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
 
 _SLASHES_OF_A_BUCKET = 2
 
@@ -45,7 +45,7 @@ def cache_at_hand(cube: Cube, noted: object) -> str | None:
         return None
     if scheme_of(cube.url) in OBJECT_SCHEMES:
         return _beside_object(resolved(cube.url), noted, name)
-    if scheme_of(cube.url) in (*HTTP_SCHEMES, ICECHUNK) or scheme_of(noted) in OBJECT_SCHEMES:
+    if scheme_of(cube.url) in HTTP_SCHEMES or scheme_of(noted) in OBJECT_SCHEMES:
         return None
     beside = Path(resolved(cube.url)).parent / name
     return str(beside) if is_cache_without_links(beside) else None
@@ -154,7 +154,7 @@ def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
         Each once, in the order in which they are read.
     """
     found = [cache_at_hand(cube, noted), *remembered_caches(cube)]
-    if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES, ICECHUNK):
+    if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES):
         # A cube that was pulled and then measured further has replies in two places.
         path = Path(resolved(cube.url))
         beside = path.parent / replies_name(path.name)

@@ -128,7 +128,6 @@ def publish_cube(
     for name, text in (("licence", licence), ("by", by)):
         if len(text) > _LONGEST or not text.isprintable():
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
-    record.refuse_remote_zip(url)
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)
     return _Publishing(source, target, tag, where, licence, by).run(

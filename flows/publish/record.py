@@ -14,7 +14,6 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evalcube.flows.errors import SweepError
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import CubeDamagedError, StorageError
-from evalcube.storage.urls import redacted, scheme_of
 
 NAME = "published.json"
 """Its key among a cube's records."""
@@ -253,21 +252,6 @@ def checked_tag(tag: str) -> str:
 def below(url: str, tag: str) -> str:
     """The address of a tag; a zip file is one publication, and has its tag inside."""
     return f"{url.rstrip('/')}/{tag}" if tag and not is_zip(url) else url
-
-
-def refuse_remote_zip(url: str) -> None:
-    """Refuse to make a zip file elsewhere than on this machine.
-
-    Raises
-    ------
-    SweepError
-        The address is that of one on a store or server.
-    """
-    if is_zip(url) and scheme_of(url) not in ("", "file"):
-        raise SweepError(
-            f"`url`: '{redacted(url)}' would be a zip file on a store, and zip files are made on this machine",
-            "Publish to a file here and copy it there with the store's own tool, or publish without .zip",
-        )
 
 
 def is_zip(url: str) -> bool:

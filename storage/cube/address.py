@@ -6,15 +6,14 @@ from pathlib import Path
 
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import need_package
+from evalcube.storage.errors import UnsupportedUrlError, need_package
 from evalcube.storage.urls import (
     HTTP_SCHEMES,
-    ICECHUNK,
     OBJECT_SCHEMES,
     directory_of,
     http_address,
     object_prefix,
-    repository_address,
+    redacted,
     scheme_of,
 )
 
@@ -26,7 +25,7 @@ Address = str | Path
 
 
 def space_of(url: Address) -> Space:
-    """The space that an address means: a directory, a zip file, a bucket, a web server, or a commit.
+    """The space that an address means: a directory, a zip file on this machine, a bucket, or a web server.
 
     Raises
     ------
@@ -36,41 +35,23 @@ def space_of(url: Address) -> Space:
         The package that it needs is not installed.
     """
     scheme = scheme_of(url)
+    if scheme in (*OBJECT_SCHEMES, *HTTP_SCHEMES) and str(url).endswith(ZIP):
+        remedy = "Copy it to this machine and give its path, or publish the cube there without .zip."
+        raise UnsupportedUrlError("zip files are read and made on this machine only", redacted(url), remedy)
     if scheme in OBJECT_SCHEMES:
         address = object_prefix(str(url))
         need_package("obstore", "objects", "a cube", address)
-        if (file := _remote_zip(address)) is not None:
-            return file
         # Imported here: cubes in directories, which most are, start without it.
         from evalcube.storage.cube.bucket import Bucket
 
         return Bucket(address)
     if scheme in HTTP_SCHEMES:
-        address = http_address(str(url))
-        if (file := _remote_zip(address)) is not None:
-            return file
         from evalcube.storage.cube.served import ServedFiles
 
-        return ServedFiles(address)
-    if scheme == ICECHUNK:
-        repository = repository_address(str(url))
-        need_package("icechunk", "icechunk", "a cube", str(repository))
-        from evalcube.storage.cube.versions.committed import committed_files
-
-        return committed_files(repository)
+        return ServedFiles(http_address(str(url)))
     path = directory_of(url)
     if path.name.endswith(ZIP) and not path.is_dir():
         from evalcube.storage.cube.zipped import ZippedFiles
 
         return ZippedFiles(path)
     return Directory(path)
-
-
-def _remote_zip(address: str) -> Space | None:
-    """The zip file at an address of a store or server; None if there is none."""
-    if not address.endswith(ZIP):
-        return None
-    need_package("obstore", "objects", "a zip file on a server", address)
-    from evalcube.storage.cube.zipped_remote import RemoteZip, is_remote_zip
-
-    return RemoteZip(address) if is_remote_zip(address) else None

@@ -25,7 +25,6 @@ from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFo
 from tests.flows.rework.own_metadata import change_own, killed_growth, longer, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
-from tests.storage.support.file_server import serving
 
 
 class Quiet(SimpleHTTPRequestHandler):
@@ -310,17 +309,3 @@ def test_publication_of_a_merged_cube__has_the_same_sources(published, tmp_path)
     sources = [Cube.open(one.cube).attrs["merged"]["sources"] for one in (merged, again)]
     assert sources[0] == sources[1]
     assert sources[0][0]["name"] in (Path(done.cube) / "README.md").read_text()
-
-
-@pytest.mark.parametrize("url", ["s3://bucket/x.zarr.zip", "https://team.example/x.zarr.zip"])
-def test_zip__is_not_made_on_a_store(published, url):
-    with pytest.raises(SweepError, match="Publish to a file here"):
-        publish_cube(str(published / "cube.zarr"), url)
-
-
-def test_zip__is_pulled_from_a_server(published, tmp_path):
-    publish_cube(str(published / "cube.zarr"), str(tmp_path / "x.zarr.zip"))
-    with serving(tmp_path) as (address, _):
-        done = pull_cube(f"{address}/x.zarr.zip", str(tmp_path / "mine.zarr"))
-
-    assert verify_cube(done.cube).damages == []
