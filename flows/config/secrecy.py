@@ -1,22 +1,77 @@
-"""Recognises secrets among a config's values, and shows any value in a short and safe way."""
+"""Recognises secrets, in a config's values and in what would be published, and shows any value in a short, safe way.
+
+A config's value is hidden at a glance: whoever looks for his mistake loses nothing. What would be published is full of
+words that a model wrote, so that there a find has to be as long as a real one.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 HIDDEN = "<hidden>"
 LONGEST_SHOWN = 60
 
+_NAMED = r"(?:api[-_]?key|passw(?:or)?d|secret|token)"
 _KEY = re.compile(
     r"(?<![A-Za-z0-9])(sk|pk|rk)[-_][A-Za-z0-9]"
     r"|(?<![A-Za-z0-9])(ghp|gho|ghs|hf|gsk|r8|pplx|xai|nvapi|glpat|xox[abp]|github_pat)[-_][A-Za-z0-9]{4}"
     r"|(?<![A-Za-z0-9])(AIza|AKIA|ASIA|eyJ)[A-Za-z0-9_-]{8}"
-    r"|\b(bearer|basic)\s+\S"
-    r"|://[^/@]*@"
-    r"|(api[-_]?key|token|password|secret)\s*[=:]\s*\S",
+    rf"|\b(bearer|basic)\s+\S|://[^/@]*@|{_NAMED}\s*[=:]\s*\S",
     re.IGNORECASE,
 )
+
+
+@dataclass(frozen=True)
+class Pattern:
+    """What secrets of one kind look like in any text."""
+
+    kind: str
+    anchors: tuple[str, ...]
+    """One of them is in any text, in lower case, that has something of the kind: so most texts are soon passed."""
+    expression: re.Pattern[str]
+
+    def may_be_in(self, lower: str) -> bool:
+        """Whether a text, in lower case, has an anchor."""
+        return any(anchor in lower for anchor in self.anchors)
+
+
+SECRETS = (
+    Pattern(
+        "api-key",
+        tuple("sk- sk_ gh hf_ gsk_ nvapi- glpat- xox akia asia aiza pplx- xai- r8_".split()),
+        re.compile(
+            r"(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{16,}|sk_(?:live|test)_\w{10,}|gh[opsu]_[A-Za-z0-9]{20,}"
+            r"|github_pat_\w{20,}|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|nvapi-[\w-]{20,}|glpat-[\w-]{16,}"
+            r"|xox[abprs]-[\w-]{10,}|A(?:KIA|SIA)[A-Z0-9]{16}|AIza[\w-]{30,}|pplx-[A-Za-z0-9]{20,}"
+            r"|xai-[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,})"
+        ),
+    ),
+    Pattern(
+        "token",
+        ("bearer ", "authorization", "eyj"),
+        re.compile(
+            r"bearer +[a-z0-9._~+/=-]{16,}|authorization\W{1,4}basic\s+[a-z0-9+/=]{8,}"
+            r"|(?-i:eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,})",
+            re.IGNORECASE,
+        ),
+    ),
+    Pattern("private-key", ("private key-----",), re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
+    Pattern(
+        "password",
+        ("api_key", "api-key", "apikey", "passw", "secret", "token"),
+        re.compile(
+            rf"{_NAMED}[\"']?\s*[=:]\s*[\"']?(?=[^\s\"',;]*\d)(?=[^\s\"',;]*[A-Za-z])[^\s\"',;]{{8,}}",
+            re.IGNORECASE,
+        ),
+    ),
+    Pattern("user-info", ("@",), re.compile(r"://[^/\s@:\"']{1,100}:[^/\s@\"']{1,200}@")),
+)
+"""Secrets as they are found in texts that are published."""
+
+_USER = re.compile(r"(?<=://)[^/\s\"'<>]{1,300}(?=@)")
+"""What an address has before its host."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+-]{20,}")
 _SECRET_NAME = re.compile(
     r"authori[sz]ation|api[-_]?key|cookie|secret|passw(or)?d|credential|bearer"
@@ -40,6 +95,21 @@ def secret_word(name: str) -> str | None:
     """Find the part of a header's or parameter's name that says it carries a secret."""
     found = _SECRET_NAME.search(name)
     return found.group(0).lower().strip("-_") if found else None
+
+
+def without_secrets(text: str) -> str:
+    """A text with a mark in place of each secret, and of each user of an address.
+
+    Examples
+    --------
+    >>> without_secrets("https://ann:x@host/?token=abcd1234")
+    'https://…@host/?…'
+    """
+    text, lower = _USER.sub("…", text) if "@" in text else text, text.lower()
+    for pattern in SECRETS:
+        if pattern.kind != "user-info" and pattern.may_be_in(lower):
+            text = pattern.expression.sub("…", text)
+    return text
 
 
 def mask(text: str) -> str:

@@ -6,10 +6,11 @@ import hashlib
 import os
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
+from evalcube.flows.config.secrecy import SECRETS, Pattern, without_secrets
 from evalcube.flows.errors import SweepError
 
 _SHORTEST_VALUE = 6
@@ -17,29 +18,10 @@ _MOST_FINDINGS = 1000
 _SHOWN = 20
 _SHOWN_SECRET = 4
 _SHOWN_PLACE = 60
-_ENDPOINT = "endpoint"
-_USER_INFO_KIND = "user-info"
-
-
-@dataclass(frozen=True)
-class _Pattern:
-    kind: str
-    anchors: tuple[str, ...]
-    """One of them is in any text, in lower case, that has something of the kind: so most texts are soon passed."""
-    expression: re.Pattern[str]
-    secret: bool = True
-    """Whether what is found must not be shown."""
-
-    def matches(self, text: str) -> Iterator[re.Match[str]]:
-        """What is of the kind, without what the expression only passes over: a match with an empty first group."""
-        for match in self.expression.finditer(text):
-            if not match.re.groups or match[1] is not None:
-                yield match
 
 
 _USER = r"[^/\s\"'<>]{1,300}@"
 """What an address has before its host."""
-_USER_INFO = re.compile(rf"://({_USER})")
 _PRIVATE = (
     r"localhost|127\.\d|10\.\d|192\.168\.|172\.(?:1[6-9]|2\d|3[01])\.|169\.254\.|\[(?:::1|f[cd]|fe80)"
     r"|(?:[\w-]+\.)+(?:internal|local|lan|corp|intranet|home)(?![\w.])|[A-Za-z][\w-]*(?=[:/]|$)"
@@ -50,107 +32,38 @@ _LOCAL_ADDRESS = (
     rf"(?:(?:10|127)(?:\.{_OCTET}){{3}}|(?:192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.{_OCTET}){{2}})(?!\w|\.\d)"
 )
 
-_PATTERNS = (
-    _Pattern(
-        "api-key",
-        (
-            "sk-",
-            "sk_",
-            "gh",
-            "hf_",
-            "gsk_",
-            "nvapi-",
-            "glpat-",
-            "xox",
-            "akia",
-            "asia",
-            "aiza",
-            "pplx-",
-            "xai-",
-            "r8_",
-        ),
-        re.compile(
-            r"(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9_-]{16,}|sk_(?:live|test)_\w{10,}|gh[opsu]_[A-Za-z0-9]{20,}"
-            r"|github_pat_\w{20,}|hf_[A-Za-z0-9]{20,}|gsk_[A-Za-z0-9]{20,}|nvapi-[\w-]{20,}|glpat-[\w-]{16,}"
-            r"|xox[abprs]-[\w-]{10,}|A(?:KIA|SIA)[A-Z0-9]{16}|AIza[\w-]{30,}|pplx-[A-Za-z0-9]{20,}"
-            r"|xai-[A-Za-z0-9]{20,}|r8_[A-Za-z0-9]{20,})"
-        ),
-    ),
-    _Pattern("token", ("bearer ",), re.compile(r"bearer +[a-z0-9._~+/=-]{16,}", re.IGNORECASE)),
-    _Pattern(
-        "token", ("authorization",), re.compile(r"authorization\W{1,4}basic\s+[a-z0-9+/=]{8,}", re.IGNORECASE)
-    ),
-    _Pattern("token", ("eyj",), re.compile(r"eyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]{4,}")),
-    _Pattern("private-key", ("private key-----",), re.compile(r"-----BEGIN [A-Z ]*PRIVATE KEY-----")),
-    _Pattern(
-        "password",
-        ("api_key", "api-key", "apikey", "passw", "secret", "token"),
-        re.compile(
-            r"(?:api[-_]?key|passw(?:or)?d|secret|token)[\"']?\s*[=:]\s*[\"']?"
-            r"(?=[^\s\"',;]*\d)(?=[^\s\"',;]*[A-Za-z])[^\s\"',;]{8,}",
-            re.IGNORECASE,
-        ),
-    ),
-    _Pattern(_USER_INFO_KIND, ("@",), re.compile(r"://[^/\s@:\"']{1,100}:[^/\s@\"']{1,200}@")),
-    _Pattern(
-        "private-host",
+_LOCAL = ("10.", "127.", "192.168.", "172.")
+_PRIVATE_HOSTS = (
+    (
         ("://",),
-        re.compile(
-            rf"(?:https?|tcp|rediss?|wss?)://(?:{_USER})?(?!{_USER})(?:{_PRIVATE})[^\s\"'<>)\\]*",
-            re.IGNORECASE,
-        ),
-        secret=False,
+        rf"(?:https?|tcp|rediss?|wss?)://(?:{_USER})?(?!{_USER})(?:{_PRIVATE})[^\s\"'<>)\\]*",
     ),
-    _Pattern(
-        "private-host",
-        ("10.", "127.", "192.168.", "172."),
-        re.compile(
-            r"(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)"
-        ),
-        secret=False,
-    ),
-    _Pattern(
-        "private-host",
-        ("10.", "127.", "192.168.", "172."),
-        re.compile(_LOCAL_ADDRESS, re.IGNORECASE),
-        secret=False,
-    ),
-    _Pattern(
-        "private-host",
+    (_LOCAL, r"(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)"),
+    (_LOCAL, _LOCAL_ADDRESS),
+    # Eight groups, or fewer around a gap: no time of day and no list of numbers is like that.
+    (
         ("fc", "fd"),
-        # Eight groups, or fewer around a gap: no time of day and no list of numbers is like that.
-        re.compile(
-            r"(?<![\w:.])f[cd][0-9a-f]{2}(?=[0-9a-f:]{0,35}::|(?::[0-9a-f]{1,4}){7})[0-9a-f:]{2,35}(?![\w:])",
-            re.IGNORECASE,
-        ),
-        secret=False,
+        r"(?<![\w:.])f[cd][0-9a-f]{2}(?=[0-9a-f:]{0,35}::|(?::[0-9a-f]{1,4}){7})[0-9a-f:]{2,35}(?![\w:])",
     ),
-    _Pattern(
-        "private-host",
+    (
         ("localhost",),
-        re.compile(
-            r"(?<![\w.-])(?:[\w-]{1,63}\.){0,5}localhost(?:\.localdomain)?(?::\d{2,5})?(?![\w-])",
-            re.IGNORECASE,
-        ),
-        secret=False,
+        r"(?<![\w.-])(?:[\w-]{1,63}\.){0,5}localhost(?:\.localdomain)?(?::\d{2,5})?(?![\w-])",
     ),
-    _Pattern(
+)
+_PRIVATE_TEXTS = (
+    *(Pattern("private-host", anchors, re.compile(text, re.IGNORECASE)) for anchors, text in _PRIVATE_HOSTS),
+    Pattern(
         "e-mail",
         ("@",),
-        # The first alternative passes over the user of an address, which is no mailbox at its host.
-        re.compile(
-            r"://[^/\s\"'<>]{1,300}@|(?<![\w.+%/-])([\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24})(?![\w-])"
-        ),
-        secret=False,
+        re.compile(r"(?<![\w.+%/-])[\w.+%-]{1,64}@(?:[A-Za-z0-9-]{1,63}\.){1,8}[A-Za-z]{2,24}(?![\w-])"),
     ),
-    _Pattern(
+    Pattern(
         "home-folder",
         ("/home/", "/users/", "/root", "\\users\\"),
         re.compile(
             r"(?<![\w.:/])/(?:home|Users)/[\w.-]+[^\s\"'<>]*|(?<![\w.:/])/root(?=/\w)[^\s\"'<>]+"
             r"|\b[A-Z]:\\{1,2}Users\\{1,2}[\w.-]+"
         ),
-        secret=False,
     ),
 )
 
@@ -229,26 +142,16 @@ class SecretFinder:
         passing
             Kinds that may be in it.
         """
-        hidden: list[tuple[int, int]] | None = None
-        for kind, begin, end, secret in self._matches(text):
-            match = text[begin:end]
-            number = hashlib.sha256(
-                f"{kind} {match if kind != _ENDPOINT else match.lower()}".encode()
-            ).hexdigest()[:8]
+        for kind, match, secret in self._matches(text):
+            number = hashlib.sha256(f"{kind} {match}".encode()).hexdigest()[:8]
             if number in self._allow or kind in self._allow or kind in passing:
                 continue
             known = self._found.get(number)
             if known is not None:
-                self._found[number] = Finding(known.place, kind, known.excerpt, number, known.times + 1)
+                self._found[number] = replace(known, times=known.times + 1)
             elif len(self._found) < _MOST_FINDINGS:
-                hidden = self._secret_spans(text) if hidden is None else hidden
-                shown = (
-                    f"{match[:_SHOWN_SECRET]}…"
-                    if secret
-                    else _masked(text, begin, end, hidden)[:_SHOWN_PLACE]
-                )
-                named = _masked(place, 0, len(place), self._secret_spans(place))
-                self._found[number] = Finding(named, kind, shown, number)
+                shown = f"{match[:_SHOWN_SECRET]}…" if secret else match[:_SHOWN_PLACE]
+                self._found[number] = Finding(self._without_secrets(place), kind, shown, number)
 
     def search_json(self, place: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
         """Look through all texts of a document, keys included."""
@@ -273,45 +176,31 @@ class SecretFinder:
         if self._found:
             raise SecretsError(sorted(self._found.values(), key=lambda one: (one.kind, one.place)))
 
-    def _matches(self, text: str) -> Iterator[tuple[str, int, int, bool]]:
-        """Kind, span and secrecy of all that is found; what lies within a find of its kind is no other."""
-        lower = text.lower()
+    def _matches(self, text: str) -> Iterator[tuple[str, str, bool]]:
+        """Kind, content and secrecy of all that is found; what lies within a find of its kind is no other."""
+        hidden, lower = self._without_secrets(text), text.lower()
         for name, value in self._values.items():
-            if (begin := text.find(value)) >= 0:
-                yield f"value-of-{name}", begin, begin + len(value), True
+            if value in text:
+                yield f"value-of-{name}", value, True
         for host in self._hosts:
-            if found := re.search(re.escape(host), text, re.IGNORECASE):
-                yield _ENDPOINT, *found.span(), False
+            if host in lower:
+                yield "endpoint", host, False
         spans: dict[str, list[tuple[int, int]]] = {}
-        for pattern in _PATTERNS:
-            if any(anchor in lower for anchor in pattern.anchors):
+        for pattern in (*SECRETS, *_PRIVATE_TEXTS):
+            if pattern.may_be_in(lower):
                 earlier = tuple(spans.get(pattern.kind, ()))
-                for match in pattern.matches(text):
+                # What is shown of a private host or folder has no secret within.
+                for match in pattern.expression.finditer(text if pattern in SECRETS else hidden):
                     begin, end = match.span()
                     if not any(first <= begin and end <= last for first, last in earlier):
                         spans.setdefault(pattern.kind, []).append((begin, end))
-                        yield pattern.kind, begin, end, pattern.secret
+                        yield pattern.kind, match[0], pattern in SECRETS
 
-    def _secret_spans(self, text: str) -> list[tuple[int, int]]:
-        """The parts of a text that must not be shown, whatever they are found within."""
-        spans = [match.span(1) for match in _USER_INFO.finditer(text)]
-        spans = [(begin, end - 1) for begin, end in spans]  # its @ is no secret
+    def _without_secrets(self, text: str) -> str:
+        """A text for messages, whatever secret it holds."""
         for value in self._values.values():
-            spans += [match.span() for match in re.finditer(re.escape(value), text)]
-        for pattern in _PATTERNS:
-            if pattern.secret and pattern.kind != _USER_INFO_KIND:
-                spans += [match.span() for match in pattern.matches(text)]
-        return sorted(spans)
-
-
-def _masked(text: str, begin: int, end: int, hidden: Sequence[tuple[int, int]]) -> str:
-    """A part of a text with a mark in place of what is hidden."""
-    parts, at = [], begin
-    for first, last in hidden:
-        if last > at and first < end:
-            parts += [text[at : max(first, at)], "…"]
-            at = last
-    return "".join(parts) + text[at:end]
+            text = text.replace(value, "…")
+        return without_secrets(text)
 
 
 def named_by(*configs: Mapping[str, Any] | None) -> tuple[set[str], set[str]]:
