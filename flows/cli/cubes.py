@@ -291,8 +291,6 @@ def _print_trial(view: TrialView, missing: str) -> None:
     console = Console()
     params = ", ".join(f"{name}={value}" for name, value in view.params.items())
     head = f"{view.model} · {view.task} · {params} · trial {view.trial} · repeat {view.repeat}"
-    if view.origin:
-        head += f" · measured as {view.origin}"
     if view.row is not None:
         head += f" · row {view.row}" + (f" ({view.row_id})" if view.row_id else "")
     console.print(Text(safe(head)))

@@ -68,9 +68,6 @@ def import_command(
     score_range: Annotated[
         str, typer.Option("--score-range", metavar="LOW:HIGH", help="What scores range over.")
     ] = "0:1",
-    as_repeats: Annotated[
-        bool, typer.Option("--as-repeats", help="Other answers of a model to a question are further repeats.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read logs of Inspect, lm-eval, NeMo Evaluator or your own into a cube, replies and all; nothing is asked."""
@@ -87,7 +84,6 @@ def import_command(
         format=format,
         wanted=wanted,
         scale=Scale(_least(correct_from or ()), *_range(score_range)),
-        as_repeats=as_repeats,
     )
     if as_json:
         show_json(summary.to_dict())

@@ -32,10 +32,6 @@ def merge(
             "choose, first takes that of the cube named first, newer that which was written later.",
         ),
     ] = "fail",
-    as_repeats: Annotated[
-        bool,
-        typer.Option("--as-repeats", help="Keep all such answers, as further repeats of their trials."),
-    ] = False,
     rename: Annotated[
         list[str] | None,
         typer.Option(
@@ -57,7 +53,6 @@ def merge(
             output,
             cubes,
             prefer=prefer,
-            as_repeats=as_repeats,
             rename=rename or (),
             skip_damaged=skip_damaged,
         )
@@ -69,7 +64,7 @@ def merge(
         raise
     from evalcube.flows.cubes.cache_at_hand import remember_merged
 
-    remember_merged(done.cube, cubes)
+    remember_merged(done.cube, cubes, newer=prefer == "newer")
     if as_json:
         show_json(_document(done.to_dict(), done.conflicts))
     else:
@@ -139,8 +134,7 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
     natural = sum(one.trials for one in conflicts if one.by_nature)
     if natural:
         show(
-            f"{natural:,} of them were asked at a temperature above 0, where two answers to one trial differ by "
-            "nature: --as-repeats keeps both"
+            f"{natural:,} of them were asked at a temperature above 0, where two answers to one trial differ by nature"
         )
 
 

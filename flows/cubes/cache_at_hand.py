@@ -11,6 +11,7 @@ from evalcube.storage.cache.cache import Cache, find_cache
 from evalcube.storage.cache.chain import ChainedCache
 from evalcube.storage.cache.folders import is_cache_without_links
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
 
@@ -98,7 +99,7 @@ def caches_at_hand(
     return [cache for cache in found if cache is not None]
 
 
-def remember_merged(output: str, cubes: Sequence[str]) -> None:
+def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
     """Note for this user that the replies of a merged cube are in the caches of those that it was made of.
 
     Parameters
@@ -106,13 +107,21 @@ def remember_merged(output: str, cubes: Sequence[str]) -> None:
     output
         Address of the merged cube.
     cubes
-        Addresses of the others.
+        Addresses of the others; where two have answers to one trial, that of the first one was kept.
+    newer
+        Whether that of the later one was kept: its cache is then asked first, as two replies may have one key.
     """
     found = []
-    for cube in map(Cube.open, cubes):
+    opened = [Cube.open(cube) for cube in cubes]
+    for cube in sorted(opened, key=_last_written, reverse=True) if newer else opened:
         addresses = addresses_at_hand(cube, read_notes(cube.records).get("cache"))
         found += [address if scheme_of(address) else resolved(address) for address in addresses]
     remember_caches(Cube.open(output), list(dict.fromkeys(found)))
+
+
+def _last_written(cube: Cube) -> int:
+    with Ledger(cube.records) as ledger:
+        return max((receipt.at or 0 for receipt in ledger.newest().values()), default=0)
 
 
 def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) -> Cache | None:

@@ -16,7 +16,6 @@ from evalcube.flows.errors import SweepError, need_name
 from evalcube.flows.plan.criteria import CriteriaBook
 from evalcube.flows.plan.evaluations import dotted
 from evalcube.flows.plan.judges import Opinion, opinions
-from evalcube.flows.plan.own_replies import Asked, Found, OwnReplies
 from evalcube.flows.plan.points import matching_points
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.requests import trial_messages, trial_request
@@ -65,8 +64,6 @@ class TrialView:
     """Number of the row, from 1, where the question is from a file."""
     row_id: str = ""
     """The row's own name, where the data set names a field with it."""
-    origin: str = ""
-    """Where it was measured, if a merge made a repeat of it: name of the cube, and the number of the repeat there."""
 
     def to_dict(self) -> dict[str, Any]:
         """The view as JSON values; what is not a number is None."""
@@ -87,26 +84,14 @@ class Reader:
         self._caches: list[Cache] = []
         self.away: list[str] = []
         """A line for each cache at hand that did not answer when replies were last looked for."""
-        self._own: tuple[list[Cache], OwnReplies] | None = None
         self._region: tuple[Region | None, dict[str, Any]] = (None, {})
 
     def cache(self) -> Cache | None:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
-        caches = self._found()
-        return ChainedCache(caches) if len(caches) > 1 else next(iter(caches), None)
-
-    def replies(self) -> OwnReplies:
-        """Where the replies of single trials are looked up."""
-        caches = self._found()
-        if self._own is None or self._own[0] is not caches:
-            self._own = (caches, OwnReplies(self.cube, self.plan, caches))
-        return self._own[1]
-
-    def _found(self) -> list[Cache]:
         if not self._caches:  # a run may just be making one
             self.away.clear()
             self._caches = caches_at_hand(self.cube, self.notes.get("cache"), self._cache, away=self.away)
-        return self._caches
+        return ChainedCache(self._caches) if len(self._caches) > 1 else next(iter(self._caches), None)
 
     def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
@@ -210,18 +195,14 @@ class Reader:
         response, reasoning, parsed, first_token = None, "", None, math.nan
         messages: Sequence[Mapping[str, str]]
         if isinstance(cell.task, AbsentTask):
-            truth, store, found = Trial("", ""), None, Found("", None)
+            truth, store, key = Trial("", ""), None, ""
             messages = [{"role": "note", "content": cell.task.reason}]
         else:
             truth, store = cell.trial(trial), self.cache()
-            asked = Asked(
-                (model, task, slot, trial, repeat),
-                lambda number: trial_request(evaluation, cell, truth, number).digest,
-            )
-            (found,) = self.replies().get_many([asked])
+            key = trial_request(evaluation, cell, truth, repeat).digest
             messages = trial_messages(evaluation, cell, truth)
         said: list[Opinion] = []
-        answered = read_answer(found.reply, cell, truth)
+        answered = read_answer(None if store is None else store.get(key), cell, truth)
         if answered is not None and store is not None:
             response, reasoning = answered.reading.answer, answered.reading.reasoning
             parsed, first_token = answered.parsed, answered.first_token
@@ -245,11 +226,10 @@ class Reader:
             int(stored["tokens"]),
             float(stored["latency"]),
             first_token,
-            found.key,
+            key,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
             said,
             *row_of(truth),
-            origin="" if found.origin is None else f"{found.origin.cube}, repeat {found.origin.repeat}",
         )
 
     def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:

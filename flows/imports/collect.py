@@ -97,12 +97,10 @@ class Collection:
     ----------
     scale
         How scores become right and wrong.
-    as_repeats
-        Whether another answer to a question that was answered is a further repeat, and not a contradiction.
     """
 
-    def __init__(self, scale: Scale, *, as_repeats: bool = False) -> None:
-        self._scale, self._as_repeats = scale, as_repeats
+    def __init__(self, scale: Scale) -> None:
+        self._scale = scale
         self.scorers: set[str] = set()
         """Who graded the samples read."""
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by leaving the context
@@ -238,17 +236,15 @@ class Collection:
         known = slots.get(_slot(row, repeat))
         if known is not None:
             before = self._entry(known).record
-            if record is None or (before == record and not self._as_repeats):
+            if record is None or before == record:
                 self.repeated += 1
                 return
             if before is not None:
-                if not self._as_repeats:
-                    raise refused(
-                        where,
-                        f"another log has another answer to this question by the same model, repeat {repeat}",
-                        "Take both as repeats with `as_repeats`, or give one model another name with `model`",
-                    )
-                repeat, known = self._free(asked, task, row), None
+                raise refused(
+                    where,
+                    f"another log has another answer to this question by the same model, repeat {repeat}",
+                    "Import one of the logs with another name for the model, by `model`",
+                )
         if repeat >= MOST_REPEATS:
             raise refused(where, f"a question may have {MOST_REPEATS:,} repeats", "Leave some out")
         if record is None:  # below 0, an offset is a cause

@@ -75,7 +75,6 @@ def import_logs(
     format: str = "auto",
     wanted: Wanted | None = None,
     scale: Scale | None = None,
-    as_repeats: bool = False,
 ) -> ImportSummary:
     """Read what other tools have measured into a cube.
 
@@ -97,8 +96,6 @@ def import_logs(
         What the logs do not say themselves.
     scale
         How scores become right and wrong.
-    as_repeats
-        Whether another answer of a model to a question is a further repeat.
 
     Returns
     -------
@@ -115,7 +112,7 @@ def import_logs(
     wanted, scale, address = wanted or Wanted(), scale or Scale(), str(cache or DEFAULT_CACHE)
     folder = _data_folder(str(into), data)
     sources = find_sources(logs, format, wanted)
-    with Collection(scale, as_repeats=as_repeats) as collection:
+    with Collection(scale) as collection:
         _know(collection, into)
         for source in sources:
             _read(source, collection, wanted)

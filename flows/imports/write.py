@@ -120,7 +120,7 @@ def _put(cache: Cache, batch: Sequence[tuple[str, bytes]]) -> int:
         if ours != theirs:
             raise SweepError(
                 "the cache has other replies of the same model to the same questions, from another import",
-                "Give this import a cache of its own with `cache`, or import both logs at once with `as_repeats`",
+                "Give this import a cache of its own with `cache`, or its model another name with `model`",
             )
     return sum(new)
 
@@ -247,7 +247,7 @@ class Writer:
                 raise SweepError(
                     f"cube '{self._cube.url}' has other answers of "
                     f"{self._plan.evaluations[region.model].model} to the same questions",
-                    "Import all logs at once with `as_repeats` into a new cube, or name the model with `model`",
+                    "Give the model of this import another name with `model`",
                 )
 
     def _made(self, window: Window, which: npt.NDArray[np.bool_]) -> dict[str, Array]:

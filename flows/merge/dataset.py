@@ -180,10 +180,10 @@ class TrialArray:
         """Some trials of one model, in all cells."""
         lengths = (part.trials[1] - part.trials[0], part.repeats[1] - part.repeats[0])
         shape = (*self.shape[1:3], *lengths, *self.shape[5:])
-        layers = self._joined.layers(None)
+        layers = self._joined.layers()
         if len(layers.sharing(part.model)) == 1:
             # Nothing to compare: read as any reader of that cube reads it.
-            layers = self._joined.layers(None, only=self._name)
+            layers = self._joined.layers(only=self._name)
         known = layers.of(part, [])
         first = next(known, None)
         if first is None:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.merge.inputs import Input
-from evalcube.flows.merge.layers import Layers, Part, finished
+from evalcube.flows.merge.layers import Layers, Part
 from evalcube.flows.merge.overlay import Array, Layer, differing
 from evalcube.flows.merge.shared import planned_of
 from evalcube.flows.merge.union import Place
@@ -18,7 +18,7 @@ from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.spec import Spec
 from evalcube.stages.analyze.formulas.compare.paired import paired_difference
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds
-from evalcube.stages.reply.status import Status
+from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 
 _MOST_SAID = 100
@@ -174,8 +174,8 @@ class _Comparison:
         return found
 
     def _compare(self, layers: Layers, part: Part) -> None:
-        pair = [layers.raw(source, part) for source in (0, 1)]
-        done = [None if layer is None else finished(layer) for layer in pair]
+        pair = [layers.one(source, part, []) for source in (0, 1)]
+        done = [None if layer is None else layer.arrays["status"] <= LAST_FINISHED for layer in pair]
         for source, other in ((0, 1), (1, 0)):
             here, there = done[source], done[other]
             if here is not None:

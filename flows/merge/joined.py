@@ -12,7 +12,6 @@ import numpy as np
 from evalcube.flows.merge.inputs import Input
 from evalcube.flows.merge.layers import Layers, Variables
 from evalcube.flows.merge.overlay import Array
-from evalcube.flows.merge.repeats import repeat_offsets
 from evalcube.flows.merge.shared import joined_duplicates, planned_of
 from evalcube.flows.merge.union import Union, same_judges, unite
 from evalcube.flows.plan.coordinates import OF_CODE, labels
@@ -20,7 +19,6 @@ from evalcube.flows.plan.forgotten import forgotten_cells
 from evalcube.flows.plan.grading import trial_variables
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import offer_questions
-from evalcube.flows.plan.repeat_origins import Moved, named, read_origins
 from evalcube.flows.plan.row_ids import ROW_ID, ROW_ID_ATTRS
 from evalcube.flows.plan.spec import damaged_at
 from evalcube.flows.plan.targets import SampleTargets
@@ -35,8 +33,6 @@ class Joined:
     ----------
     inputs
         The cubes.
-    as_repeats
-        Whether other answers to the same trials become further repeats of them.
     skip_damaged
         Whether damaged regions of the inputs are left out; else they are refused.
     without_judges
@@ -52,7 +48,6 @@ class Joined:
         self,
         inputs: Sequence[Input],
         *,
-        as_repeats: bool = False,
         skip_damaged: bool = False,
         without_judges: bool = False,
     ) -> None:
@@ -71,8 +66,7 @@ class Joined:
             self.notes.append(
                 "Other judges rated each of these cubes: their scores are no scores of the same, and are left out."
             )
-        self._repeats: list[Array] = []
-        self.targets, self.offsets = self._all_targets(as_repeats=as_repeats)
+        self.targets = self._all_targets()
         self.targets.refuse_too_many()
         trials, repeats = self.targets.maxima
         most = [max(one.sizes[dim] for one in inputs) for dim in ("trial", "repeat")]
@@ -147,36 +141,6 @@ class Joined:
         kept: Array = found & (self.targets.trials == 0)
         return kept
 
-    def repeat_origins(self) -> dict[tuple[str, str, str], list[Moved]]:
-        """Where the repeats of cells were measured in which they have other numbers than in one of the cubes."""
-        found: dict[tuple[str, str, str], list[Moved]] = {}
-        known = [read_origins(one.cube.records) for one in self.inputs]
-        offsets = self.offsets or [np.zeros_like(one) for one in self._repeats]
-        moved = np.logical_or.reduce([each > 0 for each in offsets])
-        slots = self.plan.slots
-        for model, cell in np.argwhere(moved if not any(known) else self._planned_cells()).tolist():
-            task = self.plan.tasks[cell // slots]
-            place = (
-                self.plan.evaluations[model].eval_id,
-                task.label,
-                task.cells[cell % slots].cell.id,
-            )
-            entries: list[Moved] = []
-            for one, earlier, offset, repeats in zip(self.inputs, known, offsets, self._repeats, strict=True):
-                count, first = int(repeats[model, cell]), int(offset[model, cell])
-                own = earlier.shifted(place, first) if count else []
-                if (
-                    count and moved[model, cell]
-                ):  # also after those of an earlier merge: a run may have added to it
-                    own.append(Moved(first, count, 0, named(one.url)))
-                entries += [each for each in own if each not in entries]
-            if entries:
-                found[place] = entries
-        return found
-
-    def _planned_cells(self) -> Array:
-        return np.asarray(np.maximum.reduce(self._repeats) > 0)
-
     def row_ids(self) -> list[Coordinate]:
         """The ids of the rows of named points, as the cubes have them; nothing if there are no such points."""
         named = {place: number for number, place in enumerate(self.plan.named_points)}
@@ -215,28 +179,19 @@ class Joined:
                 found[model] = max(known, (key, value), key=lambda pair: pair[0]) if known else (key, value)
         return [found[model][1] for model in sorted(found)]
 
-    def _all_targets(self, *, as_repeats: bool) -> tuple[SampleTargets, list[Array] | None]:
-        """How far each cell is to be measured, as far as any cube plans it; and where repeats come later."""
+    def _all_targets(self) -> SampleTargets:
+        """How far each cell is to be measured, as far as any cube plans it."""
         shape = (len(self.plan.evaluations), len(self.plan.tasks), self.plan.slots)
         pairs = list(zip(self.inputs, self.union.places, strict=True))
-        trials = [planned_of(one, place, "trials", shape) for one, place in pairs]
-        repeats = self._repeats = [planned_of(one, place, "repeats", shape) for one, place in pairs]
-        offsets, most = None, np.maximum.reduce(repeats)
-        if as_repeats:
-            length = max(one.sizes["trial"] for one in self.inputs)
-            offsets, most = repeat_offsets(self.layers(None), repeats, length, self.plan.chunks["trial"])
-        return (
-            SampleTargets(np.maximum.reduce(trials).reshape(shape), most.astype(np.int32).reshape(shape)),
-            offsets,
-        )
+        trials = np.maximum.reduce([planned_of(one, place, "trials", shape) for one, place in pairs])
+        repeats = np.maximum.reduce([planned_of(one, place, "repeats", shape) for one, place in pairs])
+        return SampleTargets(trials.reshape(shape), repeats.reshape(shape))
 
-    def layers(self, offsets: Sequence[Array] | None, only: str | None = None) -> Layers:
+    def layers(self, only: str | None = None) -> Layers:
         """What each of the cubes knows, for one thread.
 
         Parameters
         ----------
-        offsets
-            How much later the repeats of each cube come; None if they do not.
         only
             The one array to read, of models that one cube alone has; default: all, compared with their receipts.
         """
@@ -246,6 +201,5 @@ class Joined:
             (len(self.plan.tasks), self.plan.slots),
             self.variables,
             skip_damaged=self._skip_damaged,
-            offsets=offsets,
             only=only,
         )

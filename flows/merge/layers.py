@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalcube.flows.merge.inputs import Input
-from evalcube.flows.merge.overlay import Array, Layer, differing
+from evalcube.flows.merge.overlay import Array, Layer
 from evalcube.flows.merge.union import Place
-from evalcube.stages.reply.status import LAST_FINISHED, Status
+from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import Variable
@@ -57,8 +57,6 @@ class Layers:
         Its arrays.
     skip_damaged
         Whether damaged regions are left out.
-    offsets
-        How much later a cube's repeats come in the union, int (model, cell), by cube; None if they do not.
     only
         The one array to read, which then nothing compares with what was recorded; None for all.
     """
@@ -71,7 +69,6 @@ class Layers:
         variables: Variables,
         *,
         skip_damaged: bool = False,
-        offsets: Sequence[Array] | None = None,
         only: str | None = None,
     ) -> None:
         self._inputs, self._places = inputs, places
@@ -82,7 +79,7 @@ class Layers:
         self._rows = [
             {target: row for row, target in enumerate(place.models) if target >= 0} for place in places
         ]
-        self._skip_damaged, self._offsets = skip_damaged, offsets
+        self._skip_damaged = skip_damaged
         # A region may be larger than the union's: it is read once for all that it reaches into.
         self._read: OrderedDict[tuple[int, Region], tuple[Receipt, dict[str, Array]] | None] = OrderedDict()
         self.skipped: dict[tuple[int, Region], Skipped] = {}
@@ -102,12 +99,12 @@ class Layers:
             Gets the receipts of what was read.
         """
         for source in self.sharing(part.model):
-            layer = self._shifted(source, part, receipts)
+            layer = self.one(source, part, receipts)
             if layer is not None:
                 yield layer
 
-    def raw(self, source: int, part: Part, receipts: list[Receipt] | None = None) -> Layer | None:
-        """What one cube knows of a part, its repeats where they are in the cube; None if that is nothing."""
+    def one(self, source: int, part: Part, receipts: list[Receipt]) -> Layer | None:
+        """What one cube knows of a part; None if that is nothing."""
         one, row = self._inputs[source], self._rows[source][part.model]
         layer: Layer | None = None
         for region in _overlapping(one, row, part):
@@ -124,8 +121,7 @@ class Layers:
             ]
             if any(span is None for span in spans):
                 continue
-            if receipts is not None:
-                receipts.append(receipt)
+            receipts.append(receipt)
             if layer is None:
                 layer = self._empty(source, part)
             self._copy(layer, arrays, spans, receipt.at)  # type: ignore[arg-type]  # none of them is None
@@ -175,61 +171,6 @@ class Layers:
             while len(self._read) > 2 * len(self._inputs):
                 self._read.popitem(last=False)
         return self._read[key]
-
-    def _shifted(self, source: int, part: Part, receipts: list[Receipt]) -> Layer | None:
-        """What one cube knows of a part, its repeats where they are in the union."""
-        offsets = None if self._offsets is None else self._offsets[source][part.model]
-        if offsets is None or not offsets.any():
-            return self.raw(source, part, receipts)
-        layer: Layer | None = None
-        for offset in np.unique(offsets):
-            first, last = (max(0, repeat - int(offset)) for repeat in part.repeats)
-            window = Part(part.model, part.trials, (first, last))
-            if first == last:
-                continue
-            piece = self.raw(source, window, receipts)
-            if piece is None:
-                continue
-            if offset:
-                self._leave_out_copies(piece, window)
-            layer = layer or self._empty(source, part)
-            cells = np.flatnonzero(offsets == offset)
-            begin = first + int(offset) - part.repeats[0]
-            repeats = slice(begin, begin + last - first)
-            for name, values in piece.arrays.items():
-                layer.arrays[name][cells, :, repeats] = values[cells]
-            layer.at[:, repeats] = np.fmax(layer.at[:, repeats], piece.at)
-        return layer
-
-    def _leave_out_copies(self, layer: Layer, part: Part) -> None:
-        """Make trials missing that an earlier cube has, too: not another answer, but the same one."""
-        for source in self.sharing(part.model):
-            if source >= layer.source:
-                return
-            other = self.raw(source, part)
-            if other is not None:
-                copies = same_answers(layer, other)
-                for name, values in layer.arrays.items():
-                    values[copies] = self._variables[name][0].fill
-
-
-def same_answers(one: Layer, other: Layer) -> Array:
-    """Which finished trials of two layers are the very same answer, to the latency: bool (cell, trial, repeat)."""
-    both = finished(one) & finished(other)
-    where = np.flatnonzero(both)
-    pair = [
-        {name: values.reshape(-1, *values.shape[3:])[where] for name, values in layer.arrays.items()}
-        for layer in (one, other)
-    ]
-    same = np.zeros(both.size, dtype=bool)
-    same[where] = ~differing(*pair, timed=True)
-    return same.reshape(both.shape)
-
-
-def finished(layer: Layer) -> Array:
-    """Which trials of a layer are finished."""
-    done: Array = layer.arrays["status"] <= LAST_FINISHED
-    return done
 
 
 def _overlapping(one: Input, row: int, part: Part) -> Iterator[Region]:

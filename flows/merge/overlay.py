@@ -125,19 +125,17 @@ def _lay_one(
     return found
 
 
-def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array], *, timed: bool = False) -> Array:
-    """Which trials have other values, bool (trial,).
+def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> Array:
+    """Which trials have other values than latencies, bool (trial,).
 
     Parameters
     ----------
     ours, theirs
         Arrays of the same trials, shape (trial, ...).
-    timed
-        Whether another latency counts, too.
     """
     found = np.zeros(len(ours["status"]), dtype=bool)
     for name, values in ours.items():
-        if name == UNTIMED and not timed:
+        if name == UNTIMED:
             continue
         other = theirs[name]
         unequal = values != other

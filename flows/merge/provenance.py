@@ -14,12 +14,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube import __version__
 from evalcube.flows.merge.inputs import Input
-from evalcube.flows.plan.repeat_origins import MERGED, named
+from evalcube.flows.plan.records import MERGED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import graders_of
-
-ATTRIBUTE = MERGED
-"""Attribute of a cube that holds its provenance."""
 
 RECORD = "merged.json"
 """Key of the record that says what the ledger was when the cube was merged: more may have been measured since."""
@@ -85,7 +82,7 @@ def sources_of(cube: Cube) -> tuple[list[Source], str]:
 
     What no merge has written is passed over.
     """
-    attribute = cube.attrs.get(ATTRIBUTE)
+    attribute = cube.attrs.get(MERGED)
     if not isinstance(attribute, Mapping):
         return [], ""
     entries = attribute.get("sources")
@@ -126,7 +123,7 @@ def _source(one: Input) -> Source:
     first, last = one.times or (None, None)
     tokens, usd = one.spent
     return Source(
-        name=named(one.url),
+        name=_cut(one.url.rstrip("/\\").replace("\\", "/").rpartition("/")[2]),
         ledger=one.ledger_digest,
         spec=one.spec_digest,
         models=_names(row.label for row in one.described.evaluations),

@@ -75,7 +75,7 @@ class ModelMerge:
 
     def __init__(self, joined: Joined, model: int, *, newer: bool) -> None:
         self._joined, self._model, self._newer = joined, model, newer
-        self._layers = joined.layers(joined.offsets)
+        self._layers = joined.layers()
         self.tally = Tally(joined.plan.slots)
         """What contradicted in the regions so far."""
         self._counted: list[Array] = []

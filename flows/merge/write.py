@@ -15,14 +15,13 @@ from evalcube.flows.merge.inputs import Input, ledger_digest
 from evalcube.flows.merge.joined import Joined
 from evalcube.flows.merge.layers import Skipped
 from evalcube.flows.merge.overlay import Array
-from evalcube.flows.merge.provenance import ATTRIBUTE, provenance, write_ledger_digest
+from evalcube.flows.merge.provenance import provenance, write_ledger_digest
 from evalcube.flows.merge.regions import ModelMerge
 from evalcube.flows.merge.union import read_renames
 from evalcube.flows.plan.engines import joined_engines, read_engines, write_engines
 from evalcube.flows.plan.forgotten import write_forgotten
 from evalcube.flows.plan.questions import copy_questions
-from evalcube.flows.plan.records import NOTES
-from evalcube.flows.plan.repeat_origins import write_origins
+from evalcube.flows.plan.records import MERGED, NOTES
 from evalcube.flows.plan.shared_arrays import refuse_unrecorded
 from evalcube.flows.plan.spec import description
 from evalcube.stages.process.grading import IMPORTED
@@ -91,7 +90,6 @@ def merge_cubes(
     cubes: Sequence[str],
     *,
     prefer: str = "fail",
-    as_repeats: bool = False,
     rename: Sequence[str] = (),
     skip_damaged: bool = False,
 ) -> Merged:
@@ -108,8 +106,6 @@ def merge_cubes(
     prefer
         Whose outcome stays where two cubes have finished the same trial differently: "fail" refuses to choose, "first"
         takes that of the cube that is named first, "newer" that which was written later.
-    as_repeats
-        Whether such answers are all kept, as further repeats of their trials.
     rename
         Other names for models or tasks of one cube, each ``CUBE:LABEL=NEW``.
     skip_damaged
@@ -141,7 +137,7 @@ def merge_cubes(
     inputs = [Input(url, renames) for url in cubes]
     for one in () if skip_damaged else inputs:
         refuse_unrecorded(one.cube, one.receipts)
-    joined = Joined(inputs, as_repeats=as_repeats, skip_damaged=skip_damaged)
+    joined = Joined(inputs, skip_damaged=skip_damaged)
     return _Writer(joined, prefer).into(output)
 
 
@@ -170,7 +166,7 @@ class _Writer:
             attrs={
                 "title": "evalcube sweep",
                 **description(self._joined.plan.spec()),
-                ATTRIBUTE: provenance(self._joined.inputs),
+                MERGED: provenance(self._joined.inputs),
             },
             layers=list(self._joined.plan.layers),
             fill=lambda draft: done.append(self._fill(draft)),
@@ -207,8 +203,6 @@ class _Writer:
         self._write_notes(cube)
         if self._joined.forgotten.any():
             write_forgotten(self._joined.plan, cube.records, self._joined.forgotten)
-        if origins := self._joined.repeat_origins():
-            write_origins(cube.records, origins)
         return Merged(
             cube.url,
             tuple(one.url for one in self._joined.inputs),
@@ -242,7 +236,7 @@ class _Writer:
         )
         remedy = (
             "Say in a merge which stay: `evalcube merge --prefer first` (those of the cube named first) or "
-            "`evalcube merge --prefer newer`, or keep both: `evalcube merge --as-repeats`; `evalcube diff` shows more"
+            "`evalcube merge --prefer newer`; `evalcube diff` shows more"
         )
         if self._prefer == "fail" and conflicts:
             raise ConflictError(

@@ -11,8 +11,7 @@ from evalcube.flows.config.load import as_config, named_graders
 from evalcube.flows.config.models import ModelConfig, SweepConfig
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.records import read_notes
-from evalcube.flows.plan.repeat_origins import MERGED
+from evalcube.flows.plan.records import MERGED, read_notes
 from evalcube.flows.plan.trust import remembered_config, remembered_graders
 from evalcube.stages.generate.dataset.matching import allow_graders, may_load, withheld
 from evalcube.stages.process.grading import IMPORTED

@@ -17,6 +17,9 @@ NOTES, SPENT, LIVE, DRIVER = "sweep.json", "spent.json", "live.json", "driver.js
 PACKAGES = "packages"
 """Key of the notes: by task, the package that it is from, with its version; shown only."""
 
+MERGED = "merged"
+"""Attribute of a cube that was made of several: its provenance."""
+
 _READ_BYTES = 1_000_000
 _LONGEST_PAUSE = 1e6
 _NOTES_BYTES = 20_000_000

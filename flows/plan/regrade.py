@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,9 +17,8 @@ from evalcube.flows.plan.grading import (
     read_stored,
     trial_variables,
 )
-from evalcube.flows.plan.own_replies import Asked, OwnReplies
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.requests import Prepared, prepare_trials, trial_request
+from evalcube.flows.plan.requests import Prepared, prepare_trials
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import Cache
@@ -49,7 +46,6 @@ def regrade(
     cache: Cache,
     prices: Prices,
     stored: npt.NDArray[np.uint8] | None,
-    own: OwnReplies | None = None,
 ) -> Regraded:
     """Make a region again.
 
@@ -69,8 +65,6 @@ def regrade(
         Of the region's model.
     stored
         Its status as stored; None where that cannot be read.
-    own
-        Finds replies where a merge may have moved them; default: `cache` has them under their keys.
 
     Returns
     -------
@@ -86,10 +80,7 @@ def regrade(
     for begin in range(0, len(positions), _AT_ONCE):
         part = positions[begin : begin + _AT_ONCE]
         prepared = prepare_trials(plan, Block(window, receipt.generation, 0, part))
-        if own is None:
-            replies = cache.get_many([item.request.digest for item in prepared])
-        else:
-            replies = [found.reply for found in own.get_many(_asked(plan, window, part, prepared))]
+        replies = cache.get_many([item.request.digest for item in prepared])
         outcomes = []
         for place, item, reply in zip(part.tolist(), prepared, replies, strict=True):
             outcome = _outcome(item, reply, layers, cache, prices)
@@ -98,21 +89,6 @@ def regrade(
         for name, column in columns(plan, outcomes).items():
             arrays[name].reshape(-1, *column.shape[1:])[part] = column
     return Regraded(arrays, unanswered)
-
-
-def _asked(
-    plan: Plan, window: Window, part: npt.NDArray[np.intp], prepared: Sequence[Prepared]
-) -> list[Asked]:
-    """The trials of a part of a window, as replies are looked for."""
-    model = window.region.model
-
-    def key(item: Prepared, repeat: int) -> str:
-        if repeat == item.repeat:
-            return item.request.digest
-        return trial_request(plan.evaluations[model], item.cell, item.trial, repeat).digest
-
-    places = zip(*(axis.tolist() for axis in window.coordinates(part)), strict=True)
-    return [Asked((model, *place), partial(key, item)) for place, item in zip(places, prepared, strict=True)]
 
 
 def _outcome(

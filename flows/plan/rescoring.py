@@ -12,7 +12,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.plan.blocks import window_of
-from evalcube.flows.plan.own_replies import OwnReplies
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
 from evalcube.flows.plan.records import read_record
@@ -132,7 +131,6 @@ def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) 
 class _Rescore:
     def __init__(self, cube: Cube, plan: Plan, cache: Cache, ledger: Ledger) -> None:
         self._cube, self._plan, self._cache, self._ledger = cube, plan, cache, ledger
-        self._own = OwnReplies(cube, plan, [cache])
         self._newest = ledger.newest()
         self._planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
         both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
@@ -186,7 +184,7 @@ class _Rescore:
         recorded[:, :, : receipt.trials, : receipt.repeats] = True
         planned = recorded & self._planned.mask(window) & (status != Status.MISSING)
         prices = self._prices[receipt.region.model]
-        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status, self._own)
+        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
         if made.unanswered > receipt.transport:
             return status, None
         digest = self._cube.write_region(receipt.region, made.arrays)

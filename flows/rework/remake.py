@@ -13,8 +13,8 @@ from evalcube.flows.plan.blocks import Window, window_of
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.recording import grader_of, receipt_of
+from evalcube.flows.plan.records import MERGED
 from evalcube.flows.plan.regrade import regrade
-from evalcube.flows.plan.repeat_origins import MERGED
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube

@@ -7,7 +7,7 @@ import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ from evalcube.flows.cubes.exchange import Answered, read_answer, row_of
 from evalcube.flows.plan.criteria import CriteriaBook
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.judges import opinion_keys, read_opinion
-from evalcube.flows.plan.own_replies import Asked
 from evalcube.flows.plan.requests import messages_request, trial_messages
 from evalcube.flows.trials.columns import TrialColumn
 from evalcube.flows.trials.opened import OpenCube
@@ -129,21 +128,13 @@ class Texts:
         if self.cache is None:
             self.missing += len(found)
             return
-        asked = [Asked(row.place, partial(self._key, row)) for row in found]
-        for row, own in zip(found, self._opened.reader.replies().get_many(asked), strict=True):
-            row.digest = own.key
-            row.answered = read_answer(own.reply, row.cell, _known(row), parse=parse)
+        replies = self.cache.get_many([row.digest for row in found])
+        for row, reply in zip(found, replies, strict=True):
+            row.answered = read_answer(reply, row.cell, _known(row), parse=parse)
             self.missing += row.answered is None
             said = None if row.answered is None else row.answered.reading.imported
             if said is not None and said.prompt is not None:
                 row.messages = [{"role": "user", "content": said.prompt}]
-
-    def _key(self, row: _Row, repeat: int) -> str:
-        """Key of a row's reply if it was asked as this repeat."""
-        if repeat == row.place[-1]:
-            return row.digest
-        evaluation = self._opened.plan.evaluations[row.place[0]]
-        return messages_request(evaluation, row.cell, _known(row), row.messages, repeat).digest
 
     @cached_property
     def _book(self) -> CriteriaBook:

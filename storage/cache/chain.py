@@ -61,14 +61,3 @@ class ChainedCache:
         """Close all of them."""
         for cache in self.caches:
             cache.close()
-
-
-def links_of(cache: Cache) -> tuple[Cache, ...]:
-    """The caches that one is made of; itself if it is no chain.
-
-    Parameters
-    ----------
-    cache
-        A cache.
-    """
-    return cache.caches if isinstance(cache, ChainedCache) else (cache,)

@@ -85,13 +85,6 @@ def test_add__refuses_another_answer_to_the_same_question():
         pytest.raises(SweepError, match=r"b\.eval, line 7: another log has another answer"),
     ):
         found.add(second)
-    with collected(first, second, as_repeats=True) as found:
-        assert [row[3] for row in table(found)] == [0, 1]
-
-
-def test_add__takes_equal_answers_as_repeats_if_asked():
-    with collected(sample("a"), sample("a"), as_repeats=True) as found:
-        assert [row[3] for row in table(found)] == [0, 1]
 
 
 def test_add__takes_an_answer_for_a_failure_and_never_the_other_way():

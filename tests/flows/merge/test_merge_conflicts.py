@@ -11,18 +11,21 @@ from typing import Any
 import numpy as np
 import pytest
 
+from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.errors import SweepError
 from evalcube.flows.merge.inputs import Input
-from evalcube.flows.merge.provenance import ATTRIBUTE, sources_of
+from evalcube.flows.merge.provenance import sources_of
 from evalcube.flows.merge.write import ConflictError, merge_cubes
-from evalcube.flows.plan.records import NOTES, read_notes
+from evalcube.flows.plan.records import MERGED, NOTES, read_notes
+from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError
 from tests.flows.merge.generated import Recipe, bytes_of, content, make_cube
-from tests.flows.support import change_attributes
+from tests.flows.support import change_attributes, evalcube
 
 OURS = Recipe(models=("alpha", "beta"), depths=(), trials=(0, 4), at=1_000)
 THEIRS = replace(OURS, models=("beta", "gamma"), salt="theirs", at=2_000)
@@ -81,24 +84,26 @@ def test_merge_cubes__what_no_time_decides_is_refused(pair: tuple[str, str], tmp
         merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="newer")
 
 
-def test_merge_cubes__as_repeats_keeps_every_answer_once(pair: tuple[str, str], tmp_path: Path) -> None:
-    output = str(tmp_path / "out.zarr")
-    copied = str(tmp_path / "copied.zarr")
-    shutil.copytree(pair[0], copied)
+@pytest.mark.parametrize(("prefer", "shown"), [("first", "ours"), ("newer", "theirs")])
+def test_show__reads_the_cache_of_the_side_that_was_kept(
+    prefer: str, shown: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    for name, recipe in (("ours", OURS), ("theirs", replace(OURS, salt="theirs", at=2_000))):
+        make_cube(tmp_path / f"{name}.zarr", recipe)
+        view = Reader(tmp_path / f"{name}.zarr").view(0, 0, 0, 0)
+        body = {"choices": [{"message": {"content": name}, "finish_reason": "stop"}]}
+        open_cache(str(tmp_path / f"{name}.replies")).put_many(
+            [(view.digest, Record(200, view.latency, json.dumps(body).encode()).encode())]
+        )
 
-    done = merge_cubes(output, [pair[0], copied, pair[1]], as_repeats=True)
+    code, said, errors = evalcube(
+        "merge", "out.zarr", "ours.zarr", "theirs.zarr", "--prefer", prefer, cwd=tmp_path
+    )
 
-    cube = Cube.open(output)
-    dataset = cube.dataset().load()
-    labels = list(dataset["model_name"].values)
-    planned = dataset["planned_repeats"].max(["task", "params"]).values
-    assert dict(zip(labels, planned.tolist(), strict=True)) == {"alpha": 1, "beta": 2, "gamma": 1}
-    beta = dataset["tokens"].isel(model=labels.index("beta"), task=0)
-    for repeat, url in enumerate((pair[0], pair[1])):
-        one = Cube.open(url).dataset().load()
-        own = one["tokens"].isel(model=list(one["model_name"].values).index("beta"), task=0, repeat=0)
-        np.testing.assert_array_equal(beta.isel(repeat=repeat), own)
-    assert (done.trials, done.planned, done.conflicts) == (48, 48, ())
+    assert code == 0, errors
+    assert f"24 trials had other outcomes in two cubes; decided by --prefer {prefer}" in said
+    assert Reader(tmp_path / "out.zarr").view(0, 0, 0, 0).response == shown
 
 
 def test_merge_cubes__finished_trials_hide_transport_errors(tmp_path: Path) -> None:
@@ -232,7 +237,7 @@ def test_merge_cubes__what_a_hostile_cube_says_of_its_sources_is_bounded(
         "trials": 1,
         "graders": [],
     }
-    document["attributes"][ATTRIBUTE] = {
+    document["attributes"][MERGED] = {
         "sources": [
             *({**entry, "ledger": f"{number:064x}"} for number in range(5_000)),
             {**entry, "name": "x" * 10**6},
@@ -245,7 +250,7 @@ def test_merge_cubes__what_a_hostile_cube_says_of_its_sources_is_bounded(
 
     merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="first")
 
-    assert len(json.dumps(Cube.open(str(tmp_path / "out.zarr")).attrs[ATTRIBUTE])) < 100_000
+    assert len(json.dumps(Cube.open(str(tmp_path / "out.zarr")).attrs[MERGED])) < 100_000
 
 
 def test_merge_cubes__a_description_that_lies_is_refused(pair: tuple[str, str], tmp_path: Path) -> None:
