@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-import math
 import os
 import sys
+from contextlib import suppress
 
-_FEWEST_FILES, _ENOUGH_FILES = 32, 65_536
-"""Open files below which nothing works, and from which on more are no use."""
+_ENOUGH_FILES = 65_536
+"""Open files from which on more are no use."""
 
 
 def main() -> None:
     """Run the command line."""
     _open_standard_streams()
-    files = _most_open_files()
-    if files < _FEWEST_FILES:
-        # With fewer, libraries written in C may abort the process where they cannot open one.
-        sys.stderr.write(
-            f"evalcube: no more than {files} files may be open, and {_FEWEST_FILES} are needed at least: raise the"
-            " limit (`ulimit -n`)\n"
-        )
-        sys.exit(2)
+    _raise_limit_of_files()
     from evalcube.flows.cli import main as run
 
     run()
 
 
-def _most_open_files() -> float:
-    """How many files may be open; raised before, as far as the system allows it and no library minds."""
-    try:
+def _raise_limit_of_files() -> None:
+    with suppress(
+        ImportError, OSError, ValueError
+    ):  # no such limits, or it is forbidden, as in some sandboxes
         import resource
-    except ImportError:  # a system without such limits
-        return math.inf
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
-    if soft != resource.RLIM_INFINITY and soft < wanted:
-        try:
-            resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-        except (OSError, ValueError):  # forbidden, as in some sandboxes
-            return soft
-        return wanted
-    return math.inf if soft == resource.RLIM_INFINITY else soft
+
+        soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+        if 0 <= soft < _ENOUGH_FILES:
+            enough = _ENOUGH_FILES if hard == resource.RLIM_INFINITY else min(hard, _ENOUGH_FILES)
+            resource.setrlimit(resource.RLIMIT_NOFILE, (enough, hard))
 
 
 def _open_standard_streams() -> None:

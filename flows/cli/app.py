@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sys
 import traceback
@@ -16,7 +17,6 @@ from evalcube.flows.cli import (
     analyze,
     cache,
     cluster,
-    control,
     cubes,
     explore,
     forget,
@@ -33,12 +33,12 @@ from evalcube.flows.cli import (
     upsample,
     verdict,
 )
-from evalcube.flows.cli.exhaustion import exhaustion
 from evalcube.flows.cli.flags import Command
 from evalcube.flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
 
+_USED_UP = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
 ISSUES = "https://github.com/evalcube/evalcube/issues"
 
 app = typer.Typer(
@@ -53,7 +53,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
-    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status, *control.COMMANDS),
+    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status),
     READ: (
         cubes.leaderboard,
         cubes.report,
@@ -132,13 +132,13 @@ def _run(output: Output) -> int:
 
 
 def _failed(error: Exception) -> int:
-    lacking = exhaustion(error)
     if isinstance(error, EvalcubeError):
-        # Some errors know it themselves, such as storage's of open files.
-        complain(str(error) if lacking is None or "ulimit" in str(error) else f"{error} In short: {lacking}")
+        complain(str(error))
         return Code.REFUSED
-    if lacking is not None:
-        complain(lacking)
+    if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _USED_UP):
+        complain(
+            f"this machine has run out of memory, processes or open files ({error}): free some, and try again"
+        )
         return Code.REFUSED
     from evalcube.flows.cli.plugins import plugin_fault
 

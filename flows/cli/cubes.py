@@ -21,7 +21,6 @@ from evalcube.flows.cli.options import (
     ModeOption,
     PoolingOption,
     ScoreOption,
-    SshOption,
     TrialsOption,
     UniqueOption,
     ViewOption,
@@ -42,16 +41,10 @@ def status(
         bool, typer.Option("--watch", "-w", help="Go on showing it until the sweep is complete, or Ctrl-C.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
-    ssh: SshOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
     cubes = list(dict.fromkeys(cube))
-    if ssh is not None:
-        from evalcube.flows.cli.jobs import show_status_there
-
-        show_status_there(ssh, cubes, watch=watch, as_json=as_json)
-        return
     if watch and len(cubes) > 1:
         from evalcube.flows.errors import SweepError
 

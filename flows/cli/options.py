@@ -212,10 +212,6 @@ ClusterOption = Annotated[
         "default: the config's.",
     ),
 ]
-SshOption = Annotated[
-    str | None,
-    typer.Option("--ssh", metavar="HOST", help="Ask this host, where it was submitted with `submit --ssh`."),
-]
 WorkersOption = Annotated[
     int | None,
     typer.Option("--workers", min=1, max=256, help="Local worker processes; default: one per core."),

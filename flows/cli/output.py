@@ -30,7 +30,7 @@ EXIT_CODES = {
     Code.INCOMPLETE: "the sweep ended with transport errors left, run it again to resume",
     Code.REFUSED: "refused or failed for a reason that is told (config, cube, disk, memory, cluster, key)",
     Code.BUG: "failed by a defect of evalcube, told with a traceback",
-    Code.STOPPED: "stopped by Ctrl-C, by `evalcube ctl` or at the bound under spend:, run it again to resume",
+    Code.STOPPED: "stopped by Ctrl-C, by `evalcube stop` or at the bound under spend:, run it again to resume",
 }
 
 

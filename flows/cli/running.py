@@ -127,7 +127,5 @@ def tell_what_is_left(summary: RunSummary) -> None:
             complain(summary.bound)
         complain(f"stopped with {summary.left} trials left. {again}")
         raise typer.Exit(Code.STOPPED)
-    if summary.ordered:
-        complain(summary.ordered)
     complain(f"incomplete: {summary.left} trials left after transport errors. {again}")
     raise typer.Exit(Code.INCOMPLETE)

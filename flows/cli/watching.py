@@ -138,8 +138,6 @@ def _live_parts(live: dict[str, Any]) -> list[str]:
     retried = sum(count for count in live["retries"].values() if isinstance(count, int))
     if retried or live["transport"]:
         parts.append(f"{live['transport']} failed, {retried} retried")
-    if live.get("paused") is True:
-        parts.append("paused")
     if live["waiting"]:
         parts.append(safe(waits(live["waiting"])))
     return parts

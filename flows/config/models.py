@@ -21,7 +21,6 @@ from evalcube.flows.config.batching import Batch
 from evalcube.flows.config.cluster import Cluster
 from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, Sampler
 from evalcube.flows.config.manifold import TaskConfig
-from evalcube.flows.config.on_end import OnEnd
 from evalcube.flows.config.policy import Policy
 from evalcube.flows.config.precision import Precision, PrecisionSetting
 from evalcube.flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
@@ -226,7 +225,6 @@ class SweepConfig(Section):
         None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
     )
     cluster: Cluster | None = Field(None, description="Where it works; default: this machine.")
-    on_end: OnEnd | None = Field(None, description="What is done when a run has ended; default: nothing.")
     models: tuple[ModelConfig, ...] = Field(min_length=1, description="What is measured.")
     templates: dict[Name, TemplateSource] = Field(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]},

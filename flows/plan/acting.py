@@ -97,8 +97,8 @@ def acting_config(
             "Give the sweep's config file with `config`",
         )
     _refuse_code(noted)
-    # Where it works, and what is done in the end, is decided by no cube, either; runs note neither.
-    said = {name: value for name, value in noted.items() if name not in ("cluster", "on_end")}
+    # Where it works is decided by no cube, either; runs do not note it.
+    said = {name: value for name, value in noted.items() if name != "cluster"}
     found = as_config(said, cube=place, cache=cache)
     confirmed = _confirmed(found, endpoints, key_envs)
     if cache is None:

@@ -24,7 +24,6 @@ from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.flows.plan.blocks import Block, RegionWork
 from evalcube.flows.run import judging, region_tasks, tasks
 from evalcube.flows.run.block_queue import BlockQueue, RegionProgress
-from evalcube.flows.run.control import Control
 from evalcube.flows.run.counting import Counting
 from evalcube.flows.run.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
 from evalcube.flows.run.failures import fetched, is_killed, raise_if_failed, raise_own_error
@@ -74,8 +73,6 @@ class Driver:
         Numbers for Dask's keys, different in all rounds of a run.
     reports
         What workers report of their endpoints.
-    control
-        What people order of the run while it goes on; None takes no orders.
     turns
         Which models' servers may be asked when.
     patience
@@ -102,7 +99,6 @@ class Driver:
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
-        control: Control | None = None,
         turns: Turns | None = None,
         flush_seconds: float = FLUSH_SECONDS,
         patience: float = PATIENCE_SECONDS,
@@ -110,8 +106,6 @@ class Driver:
         group: str = "",
     ) -> None:
         self._client = connection.client
-        self._control = control
-        self._limits = (*limits, *judge_limits)
         self._code = connection.code
         self._group = group
         self._context = context
@@ -176,13 +170,11 @@ class Driver:
         self._ledger.flush()
 
     def _run(self) -> None:
-        self._follow_orders(first=True)
         self._workers.poll()
         self._counting.compare_prompts()
         self._give_turns()
         self._top_up()
         while self._is_busy():
-            self._follow_orders()
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()
             self._workers.poll()
@@ -210,23 +202,9 @@ class Driver:
         return self._workers.there
 
     def stop(self) -> None:
-        """Submit nothing more; requests in flight still end and count. May be called from a signal handler."""
+        """Submit nothing more; requests in flight still end and count. For signal handlers and any thread."""
         # Nothing but a flag: a handler runs between any two instructions of the thread that holds the locks.
         self.stopped = True
-
-    def _follow_orders(self, *, first: bool = False) -> None:
-        """Do what is ordered meanwhile, and at first what was ordered before."""
-        if self._control is None or not (self._control.poll() or first):
-            return
-        steering = self._control.steering
-        for blocks in self._queues:
-            if blocks.limit.model in steering.dropped:
-                blocks.stop()
-        for limit in self._limits:
-            limit.connections = self._control.connections(limit.model) or limit.connections
-        self._workers.steer(steering)
-        if self._control.stopped:
-            self.stop()
 
     def _halt(self) -> None:
         if self._halted_at < 0:

@@ -205,28 +205,6 @@ class Noted:
 
 
 @dataclass(frozen=True)
-class Controlled:
-    """Somebody ordered something of the run; see `evalcube.flows.plan.control`."""
-
-    number: int
-    command: str
-    words: tuple[str, ...]
-    by: str
-    """Who says to have sent the order; proven only where it is `own`."""
-    own: bool
-    """Whether it was the run's own user."""
-    obeyed: bool
-    message: str
-    """What was done, or why nothing was."""
-    paused: bool
-    """Whether the run is paused from now on."""
-    connections: Mapping[str, int] = field(default_factory=dict)
-    """By label of the models that go on being asked, the connections to their address from now on."""
-    dropped: tuple[str, ...] = ()
-    """Labels of models that are asked nothing more."""
-
-
-@dataclass(frozen=True)
 class Finished:
     """The run ended in good order; one that fails raises."""
 
@@ -236,7 +214,7 @@ class Finished:
     """Of the run, as JSON values."""
 
 
-Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Controlled | Finished
+Event = Started | Extended | Traffic | Slowed | BlockDone | RegionWritten | Noted | Finished
 Subscriber = Callable[[Event], None]
 
 

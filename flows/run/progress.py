@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 
 from evalcube.flows.run.events import Asked, Event, Started, Traffic
@@ -143,7 +143,7 @@ class Progress:
             cached=tracker.cached,
             errors=tracker.transport,
             retried=sum(traffic.retries.values()),
-            waiting="paused until `evalcube ctl CUBE resume`" if tracker.paused else waits(traffic.waiting),
+            waiting=waits(traffic.waiting),
             usd=usd,
             usd_at_end=self._cost_at_end(usd, traffic),
             eta=self._eta(),
@@ -159,18 +159,9 @@ class Progress:
         return min(started.done + max(graded, traffic.replies + self._tracker.cached), started.trials)
 
     def _asked(self) -> tuple[Asked, ...]:
-        """What is to ask, as far as nobody ordered otherwise meanwhile."""
-        started, dropped, bounds = self._tracker.started, self._tracker.dropped, self._tracker.connections
-        if started is None or not (dropped or bounds):
-            return () if started is None else started.asked
-        return tuple(
-            replace(
-                asked,
-                left=0 if asked.model in dropped else asked.left,
-                connections=bounds.get(asked.model, asked.connections),
-            )
-            for asked in started.asked
-        )
+        """What is to ask."""
+        started = self._tracker.started
+        return () if started is None else started.asked
 
     def _over(self, traffic: Traffic) -> dict[str, float]:
         """By model: trials of this run that need no further request."""
@@ -232,8 +223,6 @@ class Progress:
 
     def _eta(self) -> float | None:
         """Seconds until the last endpoint has answered, each at its own pace; None while nobody knows when to go on."""
-        if self._tracker.paused:
-            return None
         groups = _groups(self._asked())
         if not groups or not self._looks:
             return None

@@ -22,7 +22,6 @@ from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.sampling import Sampling
 from evalcube.flows.plan.store import SweepStore
-from evalcube.flows.run.control import Control
 from evalcube.flows.run.default_cluster import default_cluster
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.events import (
@@ -50,6 +49,7 @@ from evalcube.flows.run.preflight import Admission, refuse_far_workers
 from evalcube.flows.run.proof import Proof
 from evalcube.flows.run.servers import is_managed, serve_models
 from evalcube.flows.run.spending import Spending
+from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.subscribers.engine_book import EngineBook
 from evalcube.flows.run.subscribers.live_file import LiveFile
 from evalcube.flows.run.summarized import left_of, summarized
@@ -99,13 +99,7 @@ class Session:
             EngineBook(store.cube.records, store.plan),
             *subscribers,
         )
-        self._control = Control(
-            store.cube.records,
-            lease.holder.token,
-            [evaluation.model for evaluation in store.plan.evaluations],
-            self._spending,
-            self._emit,
-        )
+        self._wish = StopWish(store.cube.records, lease.holder.token, self._note)
         self._endpoints: dict[str, Endpoint] = {}
         self._turns: Turns | None = None
         self._reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] = queue.SimpleQueue()
@@ -135,7 +129,7 @@ class Session:
             self._settings,
             self._tracker,
             self._spending,
-            self._control,
+            self._wish.by,
             self._endpoints,
             self._only,
         )
@@ -194,7 +188,7 @@ class Session:
         asked = [model for model in self._settings.models if any_asked and model.name in names]
         with ExitStack() as stack:
             interrupt = stack.enter_context(stop_on_interrupt())
-            stack.enter_context(self._control)
+            stack.enter_context(self._wish)
             longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
             answer_tokens = 0 if 0 in longest else max(longest, default=0)
             served = stack.enter_context(serve_models(asked, self._note, answer_tokens))
@@ -230,14 +224,14 @@ class Session:
                 driver = self._driver(
                     connection, admission, cluster.patience, context, work, max(len(addresses), 1), serials
                 )
-                interrupt.stop = self._spending.stop = driver.stop
+                interrupt.stop = driver.stop
                 driver.run()
                 blocks += driver.blocks
                 if driver.stopped:
                     break
                 before = self._store.planned
                 work = self._next_round()
-                if self._store.planned.same(before) and not self._control.take_retry():
+                if self._store.planned.same(before):
                     break  # nothing is left but transport errors
                 finished = self._tracker.done()
                 asked_since = tuple(
@@ -250,9 +244,8 @@ class Session:
         return "stopped" if driver.stopped else "complete"
 
     def _is_stopped(self) -> bool:
-        """Whether somebody ordered it, while there is no driver yet that obeys."""
-        self._control.poll()
-        return bool(self._control.stopped)
+        """Whether somebody wants it, while there is no driver yet that obeys."""
+        return bool(self._wish.by)
 
     def _driver(
         self,
@@ -267,7 +260,7 @@ class Session:
         models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
         judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
-        return Driver(
+        driver = Driver(
             connection,
             context,
             self._store.ledger,
@@ -287,19 +280,20 @@ class Session:
             serials=serials,
             emit=self._emit,
             reports=self._reports,
-            control=self._control,
             turns=self._turns,
             flush_seconds=self._flush_seconds,
             patience=patience,
             admission=admission,
             group=task_group(self._settings.name, self._id),
         )
+        self._spending.stop = driver.stop
+        self._wish.call(driver.stop)
+        return driver
 
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
         plan = self._store.plan
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
-        self._control.serve(self._endpoints)
         return RunContext(
             run=self._id,
             spec=plan.spec(),

@@ -44,7 +44,7 @@ class Spending:
         self._records = records
         self._prices = prices
         self.bound: dict[str, float | None] = {} if bound is None else bound.model_dump()
-        """Where to stop, by unit: ``tokens`` and ``usd``; None is nowhere. May be replaced while the run goes on."""
+        """Where to stop, by unit: ``tokens`` and ``usd``; None is nowhere."""
         self._before = read_spent(records) or Spent(
             float(spent_on(counters, "tokens").sum()), float(spent_on(counters, "usd").sum())
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict
 
 from evalcube.flows.config.models import SweepConfig
@@ -12,7 +12,6 @@ from evalcube.flows.plan.refused import refusal_lines
 from evalcube.flows.plan.store import SweepStore
 from evalcube.flows.plan.unnamed import unnamed
 from evalcube.flows.run.batch_notes import requests_in_batches
-from evalcube.flows.run.control import Control
 from evalcube.flows.run.limit_use import found_limits, limit_use
 from evalcube.flows.run.not_found import CAUSE, not_found_lines
 from evalcube.flows.run.spending import Spending
@@ -26,7 +25,7 @@ def summarized(
     settings: SweepConfig,
     tracker: Tracker,
     spending: Spending,
-    control: Control,
+    stopped_by: str,
     endpoints: Mapping[str, Endpoint],
     only: Only | None,
 ) -> RunSummary:
@@ -40,8 +39,10 @@ def summarized(
         The sweep as the run left it.
     settings
         Its config.
-    tracker, spending, control
-        What the run's events told, what it spent, and what people ordered.
+    tracker, spending
+        What the run's events told, and what it spent.
+    stopped_by
+        Who wanted it to stop; empty if nobody did.
     endpoints
         By model, those that were asked.
     only
@@ -61,7 +62,7 @@ def summarized(
     if done == sum(counts) and not unrated and (bound or reason != "stopped"):
         reason, bound = "complete", ""
     elif reason == "complete":
-        reason = "incomplete" if _undropped(store, control, models, unrated) else "stopped"
+        reason = "incomplete"
     causes = _causes(store)
     lost = {store.plan.evaluations[place].model for place, named in causes.items() if CAUSE in named}
     return RunSummary(
@@ -83,7 +84,7 @@ def summarized(
         usd=spending.of_run.usd if any(model.priced for model in settings.models) else None,
         spent=asdict(spending.spent),
         bound=bound,
-        ordered="" if reason == "complete" else _ordered(control),
+        ordered=f"stopped by {stopped_by}" if stopped_by and reason == "stopped" else "",
         graded=sum(tracker.done().values()),
         asking_seconds=tracker.asking_seconds,
         limits=limit_use(endpoints, traffic),
@@ -138,22 +139,3 @@ def _pending(store: SweepStore, settings: SweepConfig, only: Only) -> int:
     whole = SweepStore(store.cube, store.plan, only.whole(settings, store.plan), store.found)
     models = range(len(whole.plan.evaluations))
     return sum(len(work.positions) for model in models for work in whole.unfinished(model))
-
-
-def _ordered(control: Control) -> str:
-    """What people ordered that left trials undone."""
-    said = [f"stopped by {control.stopped}"] if control.stopped else []
-    if control.dropped:
-        said.append(f"not asked to the end, as somebody ordered: {', '.join(control.dropped)}")
-    return "; ".join(said)
-
-
-def _undropped(store: SweepStore, control: Control, models: Sequence[ModelSummary], unrated: int) -> bool:
-    """Whether more is left than what somebody ordered to leave."""
-    dropped = control.dropped
-    plan = store.plan
-    pairs = zip(plan.labels, plan.evaluations, strict=True)
-    labels = {label for label, evaluation in pairs if evaluation.model in dropped}
-    left = any(model.done < model.trials for model in models if model.model not in labels)
-    rated_by_dropped = any(judge.model in dropped for judge in plan.judges)
-    return left or (unrated > 0 and not rated_by_dropped)

@@ -6,7 +6,7 @@ import math
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,6 @@ from evalcube.flows.plan.unnamed import Unnamed
 from evalcube.flows.run.events import (
     TALLY,
     BlockDone,
-    Controlled,
     Event,
     Extended,
     Started,
@@ -95,7 +94,7 @@ class RunSummary(Shown):
     bound: str = ""
     """The bound under ``spend:`` that stopped the run."""
     ordered: str = ""
-    """What somebody ordered with `evalcube ctl` that left trials undone, for people."""
+    """Who stopped it with `evalcube stop`, for people."""
     graded: int = 0
     """Trials that this run finished, those from the cache included."""
     asking_seconds: float = 0.0
@@ -176,12 +175,6 @@ class Tracker:
         self._seen: set[tuple[int, ...]] = set()
         self._asked_from = self._asked_to = 0.0
         self.cached = 0
-        self.paused = False
-        """Whether somebody has paused the run."""
-        self.connections: Mapping[str, int] = {}
-        """By model, the connections to its address where somebody gave orders; else those of the config hold."""
-        self.dropped: tuple[str, ...] = ()
-        """Models that somebody had dropped."""
         self.found_again = 0
         self.transport = 0
         self.causes: Counter[str] = Counter()
@@ -202,9 +195,6 @@ class Tracker:
                 self._reported_at[event.worker] = self.now()
             elif isinstance(event, BlockDone):
                 self._add_block(event)
-            elif isinstance(event, Controlled):
-                self.paused, self.dropped = event.paused, event.dropped
-                self.connections = event.connections
 
     def _note_asking(self, event: Traffic) -> None:
         before, now = self._workers.get(event.worker, Traffic()), self.now()

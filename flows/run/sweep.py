@@ -30,7 +30,6 @@ from evalcube.flows.plan.unnamed import KEY, unnamed
 from evalcube.flows.run.chosen_cluster import chosen_cluster
 from evalcube.flows.run.driver import FLUSH_SECONDS
 from evalcube.flows.run.events import Noted, Subscriber
-from evalcube.flows.run.on_end import when_ended
 from evalcube.flows.run.proof import missing_key
 from evalcube.flows.run.servers import keyed
 from evalcube.flows.run.session import Session
@@ -143,8 +142,6 @@ def run(
 
     with ExitStack() as stack:
         subscribers = (*subscribers, *_display(stack, progress))
-        # The hook comes after the lease: what it starts may need that.
-        ended = stack.enter_context(when_ended(settings, warn))
         lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
@@ -166,7 +163,6 @@ def run(
         summary = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part).run()
         if summary.reason == "complete":
             store.note(notes)
-        ended.summary = summary
     return summary
 
 
@@ -224,7 +220,7 @@ def _check_keys(models: Sequence[ModelConfig]) -> None:
 def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
     """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
     # Where it works is nobody's business but this run's: a cube's notes must never decide where commands are started.
-    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster", "on_end"})
+    config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
     files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
     found: dict[str, Any] = {"files": files} if files else {}

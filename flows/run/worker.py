@@ -31,7 +31,6 @@ from evalcube.stages.generate.dataset.matching import allow_graders
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Slowdown
-from evalcube.stages.infer.steering import UNSTEERED, Steering
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.process.reading import Reading
 from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
@@ -107,7 +106,6 @@ class Workspace:
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
-        self._steering = UNSTEERED
         self._held = False
         self.drained = False
         """Whether no further request is to be started."""
@@ -197,7 +195,6 @@ class Workspace:
                     rank=rank,
                     runs=runs,
                     batches=book,
-                    steering=self._steering,
                 )
                 self._began = time.monotonic()
                 # The order to stop may have come before the first request made an engine.
@@ -246,13 +243,6 @@ class Workspace:
             self._share = (workers, rank, runs)
             if self._engine is not None:
                 self._engine.share_out(workers, rank, runs)
-
-    def steer(self, steering: Steering) -> None:
-        """Do as people ordered, all orders so far taken together."""
-        with self._lock:
-            self._steering = steering
-            if self._engine is not None:
-                self._engine.steer(steering)
 
     def hold(self) -> None:
         """Send nothing more, whatever share is given out; what is in flight ends and counts."""

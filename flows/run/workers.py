@@ -21,7 +21,6 @@ from evalcube.flows.run.plugin import plugin_name, plugin_on
 from evalcube.flows.run.preflight import Admission
 from evalcube.flows.run.queueing import Queueing
 from evalcube.stages.infer.jobs import Slowdown
-from evalcube.stages.infer.steering import UNSTEERED, Steering
 
 _POLL_SECONDS = 1.0
 _ADMIT_SECONDS, _SECONDS_PER_WORKER = 0.1, 0.001
@@ -46,8 +45,6 @@ class Share(NamedTuple):
     """The worker's place among them."""
     runs: Mapping[str, tuple[int, int]]
     """By label of a model whose endpoint several runs share: their number, and this one's place among them."""
-    steering: Steering
-    """What people have ordered of the run so far."""
 
 
 class Shared(Protocol):
@@ -130,7 +127,6 @@ class Workers:
         self._doubts = Doubts(self._client, run, self._admission)
         self._losses = 0
         self._worked = False
-        self._steering = UNSTEERED
 
     @property
     def any(self) -> bool:
@@ -146,13 +142,6 @@ class Workers:
     def there(self) -> tuple[str, ...]:
         """Workers that took part at the last poll."""
         return tuple(self._there)
-
-    def steer(self, steering: Steering) -> None:
-        """Have all workers, late ones too, do as was ordered."""
-        if steering != self._steering:
-            # With the shares, which every worker gets: at once, and again to whoever cannot be reached now.
-            self._steering = steering
-            self._share_out()
 
     def worked(self) -> None:
         """Note that a worker has done a task: whatever ends workers leaves time for that."""
@@ -269,9 +258,7 @@ class Workers:
         self._told = {address: share for address, share in self._told.items() if address in self._there}
         # A rank, not only a number: connections that do not divide evenly go to the first ones.
         number = len(self._there)
-        shares = {
-            address: Share(number, rank, runs, self._steering) for rank, address in enumerate(self._there)
-        }
+        shares = {address: Share(number, rank, runs) for rank, address in enumerate(self._there)}
         news = {address: share for address, share in shares.items() if self._told.get(address) != share}
         self._waits_to_tell = bool(news) and self._telling is not None
         if news and self._telling is None:
@@ -361,7 +348,6 @@ def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) ->
     share = shares.get(dask_worker.address)
     if plugin is None or plugin.workspace is None or share is None:
         return False
-    plugin.workspace.steer(share.steering)
     plugin.workspace.share_out(share.workers, share.rank, share.runs)
     return True
 

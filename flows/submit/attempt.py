@@ -83,7 +83,7 @@ def _stopped_meanwhile(path: Path) -> str:
 
 def _successor(chain: Chain, folder: Path, job: int) -> int | None:
     """The number of the job that begins if this one does not complete; None if there is to be none."""
-    if not chain.has_time:
+    if not chain.has_room:
         return None
     try:
         script = (folder / "job.sh").read_text()

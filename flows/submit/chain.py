@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 from evalcube.storage.files import replace_synced
 
-MOST_RETRIES = 3
+MOST_RETRIES, MOST_JOBS = 3, 12
 _GO_ON = ("TIMEOUT", "PREEMPTED", "NODE_FAIL", "BOOT_FAIL", "DEADLINE")
 """States in which Slurm took a job away that would have gone on."""
 
@@ -36,8 +36,6 @@ class Chain:
 
     walltime: float
     """Seconds of each job."""
-    total: float
-    """Seconds of walltime of all jobs together, at most."""
     attempts: tuple[Attempt, ...] = ()
     stopped: str = ""
     """Why there is no further job; empty while there may be one."""
@@ -74,8 +72,8 @@ class Chain:
             return replace(
                 chain, stopped=f"{chain.retries} jobs failed; the last one was {chain.attempts[-1].job}"
             )
-        if not chain.has_time:
-            return replace(chain, stopped="its total walltime is used up")
+        if not chain.has_room:
+            return replace(chain, stopped=f"its {MOST_JOBS} jobs are used up: submit again to go on")
         return chain
 
     def _after_last(self, parent: str | None) -> Chain:
@@ -95,10 +93,9 @@ class Chain:
         return self
 
     @property
-    def has_time(self) -> bool:
-        """Whether another job is within the total walltime."""
-        begun = sum(attempt.ending != "unbegun" for attempt in self.attempts)
-        return (begun + 1) * self.walltime <= self.total
+    def has_room(self) -> bool:
+        """Whether there may be another job."""
+        return sum(attempt.ending != "unbegun" for attempt in self.attempts) < MOST_JOBS
 
     def begun(self, job: int) -> Chain:
         """The chain with one more job, which has begun."""

@@ -18,7 +18,7 @@ from evalcube.deploy.clusters import Certificates, ExistingScheduler
 from evalcube.deploy.clusters.code import Choice
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.records import DRIVER, read_driver
-from evalcube.flows.run.events import BlockDone, Controlled, Event, Finished, Noted, Traffic
+from evalcube.flows.run.events import BlockDone, Event, Finished, Noted, Traffic
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
@@ -81,8 +81,6 @@ class DriverBook:
         elif isinstance(event, Noted):
             self.say(event.message)
             self._tell({"said": event.message})
-        elif isinstance(event, Controlled):
-            self.say(f"{event.command} by {event.by}: {event.message}")
         elif isinstance(event, Finished):
             self.say(f"ended: {event.reason}")
 

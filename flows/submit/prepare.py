@@ -6,7 +6,6 @@ import datetime
 import json
 import secrets
 import shlex
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.chosen_cluster import chosen_cluster, job_settings
-from evalcube.flows.submit.chain import Chain
+from evalcube.flows.submit.chain import MOST_JOBS, Chain
 from evalcube.flows.submit.job_script import job_script
 from evalcube.flows.submit.parts import Part, cut
 from evalcube.flows.submit.records import Submission, SubmittedPart, alone, remember, submissions_of
@@ -29,8 +28,6 @@ from evalcube.flows.submit.watch import live_jobs
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.urls import absolute
 
-_JOBS = 12
-"""Of a chain, if nothing else is said."""
 _NOWHERE = (
     "a sweep can be submitted to a running Dask cluster or to Slurm, and none is named",
     "Give `scheduler`, the address of one, or a `cluster` of kind scheduler or slurm; here use `evalcube run`",
@@ -48,7 +45,6 @@ class Prepared:
     parts: tuple[Part, ...]
     scripts: tuple[str, ...]
     walltime: float
-    total: float
 
     def job_name(self, part: Part) -> str:
         """The name of all jobs of a part."""
@@ -56,10 +52,10 @@ class Prepared:
 
     def __str__(self) -> str:
         many = len(self.parts) > 1
-        bound = f"each job {clock(self.walltime)}, at most {clock(self.total)} in all"
+        bound = f"each job {clock(self.walltime)}, at most {MOST_JOBS} jobs"
         lines = [f"{len(self.parts)} {'chains' if many else 'chain'} of jobs, {bound}; folder {self.folder}"]
         for part, script in zip(self.parts, self.scripts, strict=True):
-            lines += ["", f"# {part.name}: {', '.join(part.models)} -> {part.cube}", script.rstrip()]
+            lines += ["", f"# {part.name}: {part.model} -> {part.cube}", script.rstrip()]
         if many:
             cubes = [self.cube, *(part.cube for part in self.parts)]
             lines += ["", "# when all are complete, by the last job:", f"evalcube merge {shlex.join(cubes)}"]
@@ -69,10 +65,6 @@ class Prepared:
 def prepare(
     settings: SweepConfig,
     cluster: str | None = None,
-    *,
-    groups: Sequence[Sequence[str]] = (),
-    together: bool = False,
-    total: float | None = None,
 ) -> Prepared:
     """Make ready what `submit` hands to Slurm; nothing is written.
 
@@ -82,10 +74,6 @@ def prepare(
         The sweep's config.
     cluster
         Name or file of a cluster of kind slurm; default: the config's.
-    groups, together
-        See `evalcube.flows.submit.parts.cut`.
-    total
-        Seconds of walltime of all jobs of a chain together; default: twelve jobs.
 
     Raises
     ------
@@ -97,23 +85,18 @@ def prepare(
     section = _section(settings, cluster)
     job = job_settings(section, settings)
     job = replace(job, environment=tuple(dict.fromkeys((*job.environment, *_variables(settings)))))
-    total = _JOBS * section.walltime if total is None else total
-    if total < section.walltime:
-        raise SweepError(
-            f"`total` is less than the walltime of one job, {clock(section.walltime)}", "Raise it"
-        )
     build_plan(settings)  # what is wrong with it is said now, and not by a job in the night
-    parts = cut(settings, groups, together=together)
+    parts = cut(settings)
     cube = absolute(settings.cube)
     if len(parts) > 1 and space_of(cube).is_there():
         raise SweepError(
             f"{cube} is there already, and the cubes of several jobs are merged into a new one",
-            "Give another `cube`; or `together`, which goes on with it in one job",
+            "Give another `cube`: what the cache has is not asked again",
         )
     name = f"evalcube-{slug(settings.name)}-{secrets.token_hex(3)}"
     folder = Path(job.logs) / name
     scripts = tuple(job_script(name, part.name, folder / part.name, section, job) for part in parts)
-    return Prepared(name, folder, cube, tuple(parts), scripts, section.walltime, total)
+    return Prepared(name, folder, cube, tuple(parts), scripts, section.walltime)
 
 
 def submit(prepared: Prepared) -> Submission:
@@ -149,7 +132,7 @@ def _write(prepared: Prepared) -> None:
             place.mkdir(mode=0o700)
             (place / "config.yaml").write_text(json.dumps(part.config, indent=1))
             (place / "job.sh").write_text(script)
-            Chain(prepared.walltime, prepared.total).write(place / "chain.json")
+            Chain(prepared.walltime).write(place / "chain.json")
         cubes = {"cube": prepared.cube, "parts": {part.name: part.cube for part in prepared.parts}}
         (prepared.folder / "submission.json").write_text(json.dumps(cubes, indent=1))
     except OSError as error:
@@ -186,7 +169,7 @@ def _refuse_second(prepared: Prepared) -> None:
                 numbers = f"job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}"
                 raise SweepError(
                     f"{cube}: {known.name} works on it already ({numbers})",
-                    f"Let it go on, or end it first: evalcube cancel {known.name}",
+                    f"Let it go on, or end it first: evalcube stop {known.name}",
                 )
 
 
@@ -204,7 +187,7 @@ def dask_cluster(
     cluster
         Name or file of a cluster.
     only_slurm
-        Whether something is asked for that only Slurm has.
+        Whether it has to be Slurm.
 
     Raises
     ------
@@ -214,10 +197,7 @@ def dask_cluster(
         With all problems of the cluster's description.
     """
     if scheduler is not None and only_slurm:
-        raise SweepError(
-            "`scheduler` excludes `group`, `together`, `total`, `ssh` and `dry_run`, which are for Slurm",
-            "Give one of them",
-        )
+        raise SweepError("`scheduler` excludes `dry_run`, which is for Slurm", "Give one of them")
     if only_slurm:
         return None
     found = chosen_cluster(settings, cluster=cluster, scheduler=scheduler)
@@ -236,9 +216,6 @@ def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
 
 
 def _variables(settings: SweepConfig) -> list[str]:
-    """Names of the variables that are read where the driver is: by model servers, and at the end of a run."""
+    """Names of the variables that model servers are given, where the driver is."""
     served = [model.serve for model in settings.models if model.serve is not None]
-    found = [source for serve in served for source in serve.env_from.values()]
-    if settings.on_end is not None:
-        found += [name for name in (settings.on_end.webhook_env, settings.on_end.key_env) if name is not None]
-    return found
+    return [source for serve in served for source in serve.env_from.values()]

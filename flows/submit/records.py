@@ -44,8 +44,6 @@ class Submission:
     folder: str
     """Of its scripts, configs, logs and chains."""
     parts: tuple[SubmittedPart, ...]
-    host: str = ""
-    """Where it was submitted by ssh; empty for this machine."""
 
 
 @contextmanager
@@ -98,17 +96,15 @@ def submissions() -> list[Submission]:
     return sorted(found, key=lambda one: (one.submitted, one.name))
 
 
-def submissions_of(target: str, host: str | None = None) -> list[Submission]:
+def submissions_of(target: str) -> list[Submission]:
     """Those with a name, or for a cube or the cube of a part, the newest last.
 
     Parameters
     ----------
     target
         The name, or the cube's address.
-    host
-        Where they were submitted; default: by name anywhere, by cube on this machine.
     """
-    known = [one for one in submissions() if host is None or one.host == host]
+    known = submissions()
     named = [one for one in known if one.name == target]
     if named:
         return named
@@ -116,7 +112,7 @@ def submissions_of(target: str, host: str | None = None) -> list[Submission]:
         place = resolved(target)
     except Exception:  # noqa: BLE001 - no address of a cube
         return []
-    return [one for one in known if one.host == (host or "") and place in _places(one)]
+    return [one for one in known if place in _places(one)]
 
 
 def _places(submission: Submission) -> set[str]:

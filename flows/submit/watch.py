@@ -9,14 +9,11 @@ from pathlib import Path
 
 from evalcube import EvalcubeError
 from evalcube.flows.cubes.status import cube_status
-from evalcube.flows.errors import SweepError
 from evalcube.flows.submit.chain import Chain, Outlook
-from evalcube.flows.submit.records import Submission, SubmittedPart, submissions, submissions_of
+from evalcube.flows.submit.records import Submission, SubmittedPart, submissions_of
 
 _LOG_LINES = 5
 """Of a job's log that are shown."""
-_NAMED = 5
-"""Submissions that a message names at most."""
 
 
 def outlooks(submission: Submission) -> list[Outlook]:
@@ -33,10 +30,7 @@ def lines_about(target: str) -> list[str]:
 
 
 def _lines(one: Submission) -> list[str]:
-    where = f" on {one.host}" if one.host else ""
-    line = f"submitted{where} as {one.name}, {one.submitted}; logs in {one.folder}"
-    if one.host:
-        return [line, f"how it goes: evalcube status {one.name} --ssh {one.host}"]
+    line = f"submitted as {one.name}, {one.submitted}; logs in {one.folder}"
     return [line, *map(str, outlooks(one))]
 
 
@@ -74,37 +68,9 @@ def _live(known: Sequence[Submission]) -> list[Submission]:
             live = bool(live_jobs(one))
         except ClusterError:
             live = True
-        if live or one.host:
+        if live:
             found.append(one)
     return found
-
-
-def wanted(target: str | None) -> list[Submission]:
-    """The submissions that are meant: by name one, by cube all that work on it, else the only one that goes on.
-
-    Raises
-    ------
-    SweepError
-        If there is none, or it is not said which one.
-    """
-    known = submissions() if target is None else submissions_of(target)
-    if not known:
-        what = "nothing was submitted" if target is None else f"no jobs were submitted for {target!r}"
-        raise SweepError(f"{what} by you on this machine", "`squeue --me` lists all of your jobs")
-    if target is not None or len(known) == 1:
-        return known
-    live = _live(known)
-    if not live:
-        raise SweepError(
-            "none of the sweeps that you submitted has a job in the queue",
-            "`squeue --me` lists all of your jobs",
-        )
-    if len(live) > 1:
-        names = ", ".join(one.name for one in live[-_NAMED:])
-        raise SweepError(
-            f"{len(live)} of the sweeps that you submitted go on", f"Give a cube, or a name: {names}"
-        )
-    return live
 
 
 def cancel(submission: Submission) -> int:

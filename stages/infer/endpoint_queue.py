@@ -18,7 +18,6 @@ from evalcube.stages.infer.engines import EngineInfo
 from evalcube.stages.infer.jobs import Found, Result, Slowdown, Stats
 from evalcube.stages.infer.key_source import KeyHolder
 from evalcube.stages.infer.limiter import NO_NEWS, News
-from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import Breaker
 from evalcube.stages.infer.wire import Connector, Sender, connector
@@ -106,14 +105,6 @@ class EndpointQueue(ABC):
     @abstractmethod
     def resize(self, workers: int, rank: int) -> None:
         """Go on as number `rank` of `workers` that share the endpoint; with 0 workers, send nothing for now."""
-
-    @abstractmethod
-    def retune(self, quota: Quota) -> None:
-        """Keep to other limits of the endpoint, which are those of the whole cluster, from the next `resize` on."""
-
-    @abstractmethod
-    def drop(self, name: str) -> None:
-        """Send nothing more of a model; what is in flight may end as usual, the rest counts as skipped."""
 
     def given_up(self, name: str) -> bool:  # noqa: ARG002 - other queues need it
         """Whether a model is asked nothing more, as its endpoint or itself cannot be asked."""

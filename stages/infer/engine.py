@@ -23,7 +23,6 @@ from evalcube.stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Wait
 from evalcube.stages.infer.limiter import NO_NEWS, News, news_since
 from evalcube.stages.infer.queue import HttpQueue
 from evalcube.stages.infer.rates import Quota, strictest
-from evalcube.stages.infer.steering import UNSTEERED, Steering
 from evalcube.stages.infer.writer import Store, Writer
 
 if sys.platform == "win32":  # uvloop is not made for it
@@ -52,8 +51,6 @@ class Engine:
         As of `share_out`.
     batches
         What is kept of batches; needed where an endpoint has some.
-    steering
-        What was ordered before; see `steer`.
     """
 
     def __init__(
@@ -65,7 +62,6 @@ class Engine:
         rank: int = 0,
         runs: Mapping[str, tuple[int, int]] | None = None,
         batches: Batches | None = None,
-        steering: Steering = UNSTEERED,
     ) -> None:
         self.stats = Stats()
         self._batches = batches
@@ -73,7 +69,6 @@ class Engine:
         self._place = (workers, rank, runs or {})
         accounts = {name: endpoint.account for name, endpoint in self._endpoints.items()}
         self._accounts = accounts
-        self._steering = steering
         self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
         self._reported: dict[tuple[str, str | None], tuple[int, float, str]] = {}
         """What `slowdowns` returned last, by address and key."""
@@ -179,12 +174,6 @@ class Engine:
         with self._state:
             if not self._closed:
                 self._loop.call_soon_threadsafe(self._resize, workers, rank, runs or {})
-
-    def steer(self, steering: Steering) -> None:
-        """Do as was ordered, all orders so far taken together; saying the same again changes nothing."""
-        with self._state:
-            if not self._closed:
-                self._loop.call_soon_threadsafe(self._steer, steering)
 
     def given_up(self, model: str) -> bool:
         """Whether a model is asked nothing more here, as its endpoint or itself could not be asked."""
@@ -315,8 +304,6 @@ class Engine:
             if self._halted:
                 queue.halt()
         queue.add(model, endpoint)
-        if model in self._steering.dropped:
-            queue.drop(model)
         return queue
 
     def _new_queue(self, endpoint: Endpoint) -> EndpointQueue:
@@ -335,8 +322,6 @@ class Engine:
 
     def _share(self, account: tuple[str, str | None]) -> tuple[int, int]:
         """Number of engines that share an endpoint, of all runs, and this one's place among them."""
-        if self._steering.paused:
-            return 0, 0  # nothing is sent by one of no workers, which is what it is until the pause is over
         workers, rank, runs = self._place
         shared = [runs[name] for name, other in self._accounts.items() if other == account and name in runs]
         number, place = max(shared, default=(1, 0))
@@ -344,23 +329,9 @@ class Engine:
         return workers * number, rank * number + place
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
-        quotas, dropped = self._steering.quotas, self._steering.dropped
-        there = [name for name, other in self._accounts.items() if other == account]
-        # A model that is asked nothing more bounds nobody any more.
-        names = [name for name in there if name not in dropped] or there
-        return strictest(quotas.get(name, self._endpoints[name].quota) for name in names)
-
-    def _steer(self, steering: Steering) -> None:
-        before, self._steering = self._steering, steering
-        for account, queue in self._queues.items():
-            queue.retune(self._quota(account))
-            queue.resize(*self._share(account))
-            if steering.retries != before.retries:
-                queue.revive()
-        for name in steering.dropped:
-            dropped = self._queues.get(self._accounts[name]) if name in self._accounts else None
-            if dropped is not None:
-                dropped.drop(name)
+        return strictest(
+            self._endpoints[name].quota for name, other in self._accounts.items() if other == account
+        )
 
     def _slow_down(self, slowdown: Slowdown) -> None:
         queue = self._queues.get(self._accounts[slowdown.model])

@@ -36,8 +36,6 @@ class ModelQueue:
         self.breaker = Breaker(patience)
         self.down: Reply | None = None
         """Why the model was given up."""
-        self.dropped = False
-        """Whether somebody ordered that it is asked nothing more."""
         self.proven = False
         """Whether it can be asked at all: until then one request at a time is sent, which finds out."""
         self._answered: set[str] = set()

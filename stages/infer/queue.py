@@ -135,17 +135,6 @@ class HttpQueue(EndpointQueue):
         self._admission.retune(share)
         self._servers.resize(workers)
 
-    def retune(self, quota: Quota) -> None:
-        """Keep to other limits, from the next `resize` on."""
-        self._quota = quota
-
-    def drop(self, name: str) -> None:
-        """Send nothing more of a model; one that is not served yet is dropped when it is."""
-        model = self._models.get(name)
-        if model is not None and not model.dropped:
-            model.dropped = True
-            self._end(model)
-
     def given_up(self, name: str) -> bool:
         """See the base class."""
         model = self._models.get(name)
@@ -159,7 +148,7 @@ class HttpQueue(EndpointQueue):
         self._distrusted.clear()
         self._feedback.begin_again()
         for model in self._models.values():
-            if model.down is not None and not model.dropped:
+            if model.down is not None:
                 model.revive()
 
     def slow_down(self, slowdown: Slowdown) -> None:
@@ -218,7 +207,7 @@ class HttpQueue(EndpointQueue):
 
     def _turn_away(self, model: ModelQueue, shared: SharedJob) -> None:
         # An order counts first: a request that was never sent because the run stops is no failure.
-        if self._halted or model.dropped or model.down is None:
+        if self._halted or model.down is None:
             shared.resolve(Result.skipped())
         else:
             self._give_up(shared, model.down, 0)
@@ -282,7 +271,7 @@ class HttpQueue(EndpointQueue):
             self._stats.count(model.endpoint.name, reply, model.estimate.taken(job.body, reply))
             # Put before this connection takes its next request: a kill loses at most one reply per connection.
             self._writer.put(shared, record, Result.stored(reply, attempts))
-        elif (self._halted or model.dropped) and reply.retryable:
+        elif self._halted and reply.retryable:
             # Its retries were cut short by the halt. A failure would be the model's fault; this is the run's.
             shared.resolve(Result.skipped())
         else:

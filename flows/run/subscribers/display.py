@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from evalcube.flows.run.events import Controlled, Event, Noted, Started
+from evalcube.flows.run.events import Event, Noted, Started
 from evalcube.flows.run.progress import ModelProgress, Progress, RunProgress
 from evalcube.flows.run.subscribers.facts import facts_of, note_of
 
@@ -68,9 +68,8 @@ class Display:
     def __call__(self, event: Event) -> None:
         """Take an event in."""
         self._progress(event)
-        if isinstance(event, (Noted, Controlled)):
-            style = "dim" if isinstance(event, Noted) else "yellow"
-            self._console.print(Text(f"· {note_of(event)}", style=style))
+        if isinstance(event, Noted):
+            self._console.print(Text(f"· {note_of(event)}", style="dim"))
         if isinstance(event, Started) and self._live is not None and event.done < event.trials:
             self._live.start()
 

@@ -9,7 +9,6 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -21,7 +20,6 @@ from evalcube.deploy.errors import DeployError
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.events import (
     BlockDone,
-    Controlled,
     Event,
     Extended,
     Finished,
@@ -69,7 +67,6 @@ class EventLog:
             BlockDone: self._block,
             RegionWritten: lambda event: {"model": self._label(event.model), "complete": event.complete},
             Noted: lambda event: {"message": event.message},
-            Controlled: asdict,
             Finished: _finished,
         }
 
@@ -163,7 +160,6 @@ _NAMES: Mapping[type[Event], str] = {
     BlockDone: "block",
     RegionWritten: "region",
     Noted: "note",
-    Controlled: "control",
     Finished: "finished",
 }
 

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from evalcube.flows.run.events import Controlled, Noted
+from evalcube.flows.run.events import Noted
 from evalcube.flows.run.progress import RunProgress
 from evalcube.flows.run.subscribers.duration import duration
 
 
-def note_of(event: Noted | Controlled) -> str:
+def note_of(event: Noted) -> str:
     """What a person should read of an event; others' words in it are as they came."""
-    if isinstance(event, Noted):
-        return f"{event.message}: {event.said}" if event.said else event.message
-    refused = "" if event.obeyed else "refused: "
-    return f"{event.command} by {event.by or 'somebody'}: {refused}{event.message}"
+    return f"{event.message}: {event.said}" if event.said else event.message
 
 
 def facts_of(now: RunProgress) -> list[tuple[str, str]]:

@@ -7,7 +7,7 @@ import time
 from contextlib import suppress
 
 from evalcube.flows.plan.records import LIVE
-from evalcube.flows.run.events import Controlled, Event, Finished, Started
+from evalcube.flows.run.events import Event, Finished, Started
 from evalcube.flows.run.summary import Tracker
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
@@ -32,7 +32,7 @@ class LiveFile:
         if isinstance(event, Finished):
             self._reason = event.reason
         due = time.monotonic() - self._written_at > self._seconds
-        if due or isinstance(event, (Started, Controlled, Finished)):
+        if due or isinstance(event, (Started, Finished)):
             self._write()
 
     def _write(self) -> None:
@@ -55,7 +55,6 @@ class LiveFile:
             "completion_tokens": traffic.completion_tokens,
             "retries": dict(traffic.retries),
             "waiting": dict(traffic.waiting),
-            "paused": self._tracker.paused,
             "reason": self._reason,
         }
         with suppress(OSError, StorageError):

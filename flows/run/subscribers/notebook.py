@@ -11,7 +11,7 @@ from importlib import import_module
 from types import TracebackType
 from typing import Any, Self
 
-from evalcube.flows.run.events import Controlled, Event, Finished, Noted
+from evalcube.flows.run.events import Event, Finished, Noted
 from evalcube.flows.run.progress import ModelProgress, Progress, RunProgress
 from evalcube.flows.run.subscribers.facts import facts_of, note_of
 
@@ -66,7 +66,7 @@ class NotebookDisplay:
     def __call__(self, event: Event) -> None:
         """Take an event in."""
         self._progress(event)
-        if isinstance(event, (Noted, Controlled)):
+        if isinstance(event, Noted):
             self._notes = [*self._notes, note_of(event)][-_SHOWN_NOTES:]
         elif isinstance(event, Finished):
             self._ended = event.reason

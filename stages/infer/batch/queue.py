@@ -17,7 +17,6 @@ from evalcube.stages.infer.coalescing import Block, SharedJob
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
 from evalcube.stages.infer.jobs import Job, Result, Slowdown, Stats
-from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.reply import Reply, classify
 from evalcube.stages.infer.retry import Breaker, backoff
 from evalcube.stages.infer.token_estimate import TokenEstimate
@@ -92,13 +91,6 @@ class BatchQueue(EndpointQueue):
         self._open.set()
         if self._gatherer is None and not self._halted:
             self._gatherer = self._spawn(self._gather())
-
-    def retune(self, quota: Quota) -> None:
-        """The limits of an endpoint's connections and rates do not concern batches."""
-
-    def drop(self, name: str) -> None:  # noqa: ARG002 - the interface of queues
-        """Send nothing more of the one model; a later run collects what its batches answer."""
-        self.halt()
 
     def revive(self) -> None:
         """Ask again after the model was given up."""

@@ -45,14 +45,14 @@ def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)
     # However slowly those start that watch, the run is under way when they do.
-    assert evalcube("ctl", "cube.zarr", "pause", cwd=tmp_path)[0] == 0
+    run.send_signal(signal.SIGSTOP)
     watch = ("status", "cube.zarr", "--watch", "--interval", 0.3)
     with (
         read(command(*watch, cwd=tmp_path)) as output,
         read(command(*watch, "--json", cwd=tmp_path)) as objects,
     ):
         wait_until(lambda: output and objects)
-        assert evalcube("ctl", "cube.zarr", "resume", cwd=tmp_path)[0] == 0
+        run.send_signal(signal.SIGCONT)
         summary = json.loads(run.communicate()[0])
     looks = [json.loads(line) for line in objects]
 

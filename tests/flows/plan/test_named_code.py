@@ -106,14 +106,13 @@ def test_acting_config__takes_no_cluster_and_no_command_from_notes(small_sweep, 
     notes = read_notes(opened.records)
     config = {
         **notes["config"],
-        "on_end": {"command": ["touch", "/tmp/evil"]},
         "cluster": {"kind": "scheduler", "address": "tcp://evil:1"},
     }
     opened.records.put(NOTES, json.dumps({**notes, "config": config}).encode())
 
     acting = acting_config(small_sweep / "cube.zarr", cache=tmp_path / "cache", endpoints="sim:")
 
-    assert (acting.on_end, acting.cluster) == (None, None)
+    assert acting.cluster is None
 
 
 @pytest.mark.parametrize(

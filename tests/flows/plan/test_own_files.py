@@ -5,7 +5,6 @@ import stat
 
 import pytest
 
-from evalcube.flows.plan.control import own_key
 from evalcube.flows.plan.own_files import STATE_VARIABLE, own_record, state_folder, write_own
 from evalcube.flows.submit.records import Submission, alone, remember
 
@@ -29,7 +28,6 @@ def test_write_own__closes_all_folders_and_files(tmp_path, monkeypatch, open_uma
     write_own(state_folder() / "runs" / "abc" / "one.json", {"a": 1})
     with alone():
         remember(Submission("evalcube-a", "2026-01-01", "cube", "folder", ()))
-    own_key(make=True)
 
     assert modes(state_folder()) == ({0o700}, {0o600})
     assert own_record(state_folder() / "runs" / "abc" / "one.json", 100) == {"a": 1}

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from benchmarks.eta import KEPT, SCENARIOS, foretold
-from evalcube.flows.run.events import Asked, BlockDone, Controlled, Started, Traffic
+from evalcube.flows.run.events import Asked, BlockDone, Started, Traffic
 from evalcube.flows.run.progress import Progress
 from evalcube.flows.run.summary import Tracker
 
@@ -105,25 +105,3 @@ def test_progress__long_runs_keep_few_looks_and_the_right_pace():
     assert len(clock.progress._looks) <= 601
     assert now.eta == pytest.approx(80_000 / 4, rel=0.05)
     assert now.models[0].rate == pytest.approx(4, rel=0.2)
-
-
-def ordered(command, *, paused=False, connections=None, dropped=()):
-    return Controlled(1, command, (), "me", True, True, "", paused, connections or {}, dropped)
-
-
-def test_progress__follows_orders():
-    clock = Clock(Asked("a", 100, 100, 0, 4), Asked("b", 10**6, 10**6, 1, 4))
-    counts = {"a": lambda t: t, "b": lambda t: t}
-    before = clock.until(40, counts)
-
-    clock.progress(ordered("limits", connections={"a": 2, "b": 1}))
-    limited = clock.until(41, counts)
-    clock.progress(ordered("drop-model", connections={"a": 2}, dropped=("b",)))
-    dropped = clock.until(42, counts)
-    clock.progress(ordered("pause", paused=True, connections={"a": 2}, dropped=("b",)))
-    paused = clock.until(43, counts)
-
-    assert [now.connections for now in (before, limited, dropped)] == [8, 3, 2]
-    assert before.eta > 10**5
-    assert dropped.eta == pytest.approx(58, rel=0.1)
-    assert paused.eta is None

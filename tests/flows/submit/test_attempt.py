@@ -13,7 +13,7 @@ import pytest
 from evalcube.deploy.clusters.slurm.queue import JobState
 from evalcube.flows.submit import attempt as module
 from evalcube.flows.submit.attempt import attempt
-from evalcube.flows.submit.chain import Chain
+from evalcube.flows.submit.chain import MOST_JOBS, Attempt, Chain
 
 pytestmark = pytest.mark.cluster
 
@@ -46,7 +46,7 @@ def part(tmp_path):
     folder.mkdir()
     (folder / "job.sh").write_text("#!/bin/bash")
     (tmp_path / "submission.json").write_text('{"cube": "c.zarr", "parts": {"a": "c.zarr"}}')
-    Chain(3600, 36_000).write(folder / "chain.json")
+    Chain(3600).write(folder / "chain.json")
     return folder
 
 
@@ -141,10 +141,11 @@ def test_attempt__a_chain_that_is_cancelled_meanwhile_stays_so(slurm, part):
     assert slurm.cancelled == [101]
 
 
-def test_attempt__the_last_one_within_the_total_has_no_successor(slurm, part):
-    replace(chain(part), total=3600.0).write(part / "chain.json")
+def test_attempt__the_last_one_has_no_successor(slurm, part):
+    earlier = tuple(Attempt(job, "time") for job in range(1, MOST_JOBS))
+    replace(chain(part), attempts=earlier).write(part / "chain.json")
 
-    assert run(part, 1, "exit 1") == 1
+    assert run(part, MOST_JOBS, "exit 1") == 1
 
     assert slurm.submitted == []
 

@@ -5,9 +5,9 @@ import pytest
 from evalcube.flows.submit.chain import MOST_RETRIES, Attempt, Chain, Outlook
 
 
-def chain(*endings, total=12 * 3600.0):
+def chain(*endings):
     attempts = tuple(Attempt(number + 1, ending) for number, ending in enumerate(endings))
-    return Chain(3600.0, total, attempts)
+    return Chain(3600.0, attempts)
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def chain(*endings, total=12 * 3600.0):
         (["failed", "", "failed", "failed"], "FAILED", "4 jobs failed; the last one was 4"),
         (["failed", "failed", "failed", ""], "TIMEOUT", ""),
         (["time"] * 11, "FAILED", ""),
-        (["time"] * 12, "FAILED", "its total walltime is used up"),
+        (["time"] * 12, "FAILED", "its 12 jobs are used up: submit again to go on"),
     ],
 )
 def test_before_next__goes_on_or_stops_by_how_the_parent_ended(endings, parent, stopped):
@@ -44,13 +44,13 @@ def test_before_next__what_slurm_took_away_is_not_counted_later():
     assert "4 jobs failed" in after.before_next(None).stopped
 
 
-def test_before_next__counts_jobs_whose_run_could_not_start_as_tries_and_not_as_time():
-    after = chain("", total=2 * 3600.0).before_next("PREEMPTED", [2, 3, 4])
+def test_before_next__counts_jobs_whose_run_could_not_start_as_tries_and_not_as_jobs():
+    after = chain("").before_next("PREEMPTED", [2, 3, 4])
 
     assert [(one.job, one.ending) for one in after.attempts] == [
         (1, "time"), (2, "unbegun"), (3, "unbegun"), (4, "unbegun")
     ]  # fmt: skip
-    assert (after.retries, after.has_time, after.stopped) == (3, True, "")
+    assert (after.retries, after.has_room, after.stopped) == (3, True, "")
     assert after.before_next(None, [4, 5]).stopped == "4 jobs failed; the last one was 5"
     assert chain("time").before_next("CANCELLED", [2]).stopped == "job 1 was cancelled"
 
@@ -86,7 +86,7 @@ def test_chain__is_kept_in_a_file(tmp_path):
         (Outlook("a", {}, chain("time").before_next("CANCELLED")), "a: ended: job 1 was cancelled"),
         (Outlook("a", {7: "RUNNING"}, chain(""), (5, 1000)), "a: job 7 RUNNING (5 of 1,000 trials)"),
         (
-            Outlook("a", {}, Chain(60, 60, stopped="cancelled"), (9, 9)),
+            Outlook("a", {}, Chain(60, stopped="cancelled"), (9, 9)),
             "a: no job goes on, and all trials of its cube are done; the chain ended: cancelled (9 of 9 trials)",
         ),
         (

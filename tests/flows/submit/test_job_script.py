@@ -35,7 +35,7 @@ def job(tmp_path):
         prepared = prepare(from_mapping(config))
         place = prepared.folder / "a"
         place.mkdir(parents=True)
-        (chain or Chain(3600, 36_000)).write(place / "chain.json")
+        (chain or Chain(3600)).write(place / "chain.json")
         script = tmp_path / "slurm_script"
         script.write_text(prepared.scripts[0])
         told.write_text("")
@@ -79,7 +79,7 @@ def test_job__whose_python_is_not_there_is_followed(job):
     ],
 )
 def test_job__is_followed_as_often_as_a_chain_allows_failures(job, ended, endings, followed):
-    chain = Chain(3600, 36_000)
+    chain = Chain(3600)
     for number, ending in enumerate(endings):
         chain = chain.begun(number).ended(ending, 1)
 
@@ -93,7 +93,7 @@ def test_job__is_followed_as_often_as_a_chain_allows_failures(job, ended, ending
 def test_job__that_is_cancelled_or_of_a_chain_that_ended_is_not_followed(job):
     assert job(["kill -TERM $$; sleep 1"])[1] == []
     assert job(["bash -c 'kill -TERM $$'"])[1] == []
-    ended = replace(Chain(3600, 36_000), stopped="cancelled")
+    ended = replace(Chain(3600), stopped="cancelled")
     assert job(["false"], chain=ended)[1] == []
 
 

@@ -20,17 +20,13 @@ def sweep(**changes):
     return from_mapping({**PLAN, **changes})
 
 
-def test_cut__one_part_for_each_model_or_group():
+def test_cut__one_part_for_each_model():
     parts = cut(sweep())
     assert [part.name for part in parts] == ["a", "b", "c-d"]
     assert [part.cube for part in parts] == [f"/data/all.parts/{name}.zarr" for name in ("a", "b", "c-d")]
 
-    grouped = cut(sweep(), [["c d", "a"]])
-    assert [part.models for part in grouped] == [("c d", "a"), ("b",)]
-
-    [whole] = cut(sweep(), together=True)
-    assert whole.cube == "/data/all.zarr"
-    assert whole.models == ("a", "b", "c d")
+    [only] = cut(sweep(models=[{"name": "a", "endpoint": "sim:"}]))
+    assert (only.cube, only.model) == ("/data/all.zarr", "a")
 
 
 def test_cut__a_part_asks_what_the_sweep_asks_of_its_models():
@@ -62,28 +58,12 @@ def test_cut__a_part_does_not_say_where_it_works():
     assert all("cluster" not in part.config for part in cut(sweep()))
 
 
-def test_cut__a_job_that_stops_at_its_walltime_is_no_end():
-    [part, *_] = cut(sweep(on_end={"command": ["tell"]}))
-    assert part.config["on_end"]["when"] == ["complete", "incomplete", "failed"]
-    [part, *_] = cut(sweep(on_end={"command": ["tell"], "when": ["stopped"]}))
-    assert "on_end" not in part.config
-
-
 def test_cut__names_that_look_alike_stay_apart():
     settings = sweep(models=[{"name": name, "endpoint": "sim:"} for name in ("x:y", "x/y")])
 
     assert [part.name for part in cut(settings)] == ["x-y-1", "x-y-2"]
 
 
-@pytest.mark.parametrize(
-    ("groups", "together", "changes", "message"),
-    [
-        ([["a", "e"]], False, {}, "'e' is none of the models that are measured"),
-        ([["a"], ["b", "a"]], False, {}, "'a' is in two groups"),
-        ([["a"]], True, {}, "`together` excludes `groups`"),
-        ([], False, {"spend": {"tokens": 100}}, "each of several jobs would spend as much"),
-    ],
-)
-def test_cut__refuses_what_cannot_be(groups, together, changes, message):
-    with pytest.raises(SweepError, match=message):
-        cut(sweep(**changes), groups, together=together)
+def test_cut__refuses_a_bound_that_would_hold_for_each_part():
+    with pytest.raises(SweepError, match="each of several jobs would spend as much"):
+        cut(sweep(spend={"tokens": 100}))

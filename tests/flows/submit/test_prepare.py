@@ -77,7 +77,7 @@ def test_submit__refuses_a_cube_on_which_a_chain_works(tmp_path, queued):
     assert len(queued) == 2
     assert re.fullmatch(
         rf".*all.zarr: {first.name} works on it already \(jobs 1, 2\). Let it go on, or end it first: "
-        rf"evalcube cancel {first.name}",
+        rf"evalcube stop {first.name}",
         str(found.value),
     )
     queued.clear()

@@ -5,10 +5,10 @@ import json
 import pytest
 
 from evalcube.deploy.clusters.slurm import queue
-from evalcube.flows.errors import SweepError
 from evalcube.flows.submit import watch
 from evalcube.flows.submit.chain import Chain
 from evalcube.flows.submit.records import Submission, SubmittedPart, remember, submissions, submissions_of
+from tests.flows.support import evalcube, refused
 
 
 @pytest.fixture(autouse=True)
@@ -61,7 +61,7 @@ def test_cancel__stops_the_chain_before_its_jobs_end(tmp_path, monkeypatch):
     one = submission(tmp_path)
     place = tmp_path / "jobs" / "a"
     place.mkdir(parents=True)
-    Chain(60, 600).begun(7).write(place / "chain.json")
+    Chain(60).begun(7).write(place / "chain.json")
     calls = []
     monkeypatch.setattr(queue, "states", lambda _: {7: queue.JobState("RUNNING", "")})
     monkeypatch.setattr(
@@ -95,47 +95,17 @@ def submitted(tmp_path, queued, *states):
         name = f"evalcube-x-{number:06}"
         one = submission(tmp_path, name, f"2026-01-0{number + 1}T00:00:00+00:00", folder=str(tmp_path / name))
         (tmp_path / name / "a").mkdir(parents=True)
-        Chain(60, 600).begun(number).write(tmp_path / name / "a" / "chain.json")
+        Chain(60).begun(number).write(tmp_path / name / "a" / "chain.json")
         queued[f"{name}-a"] = {number: state} if state else {}
         remember(one)
         made.append(one)
     return made
 
 
-def test_wanted__by_cube_all_by_name_one_and_else_the_only_one_that_goes_on(tmp_path, queued):
-    with pytest.raises(SweepError, match="nothing was submitted"):
-        watch.wanted(None)
-    made = submitted(tmp_path, queued, "", "PENDING", "COMPLETED")
-
-    assert watch.wanted(None) == [made[1]]
-    assert watch.wanted(made[0].name) == [made[0]]
-    assert watch.wanted(made[0].cube) == made
-    with pytest.raises(SweepError, match="no jobs were submitted for 'z'"):
-        watch.wanted("z")
-
-
-def test_wanted__names_those_that_go_on_where_there_are_several(tmp_path, queued):
-    submitted(tmp_path, queued, "RUNNING", "", "PENDING")
-
-    with pytest.raises(SweepError) as found:
-        watch.wanted(None)
-
-    assert str(found.value) == (
-        "2 of the sweeps that you submitted go on. Give a cube, or a name: evalcube-x-000000, evalcube-x-000002"
-    )
-    queued.clear()
-    with pytest.raises(SweepError, match="none of the sweeps that you submitted has a job in the queue"):
-        watch.wanted(None)
-
-
-def test_wanted__the_only_one_is_meant_also_when_it_has_ended(tmp_path, queued):
-    assert submitted(tmp_path, queued, "") == watch.wanted(None)
-
-
 def test_cancel__of_a_cube_ends_each_chain_that_works_on_it(tmp_path, queued):
     made = submitted(tmp_path, queued, "RUNNING", "RUNNING")
 
-    assert [watch.cancel(one) for one in watch.wanted(made[0].cube)] == [1, 1]
+    assert [watch.cancel(one) for one in submissions_of(made[0].cube)] == [1, 1]
 
     assert queued == {}
     folders = [tmp_path / one.name / "a" / "chain.json" for one in made]
@@ -145,11 +115,11 @@ def test_cancel__of_a_cube_ends_each_chain_that_works_on_it(tmp_path, queued):
 def test_cancel__leaves_the_reason_for_which_a_chain_has_ended(tmp_path, queued):
     [one] = submitted(tmp_path, queued, "")
     path = tmp_path / one.name / "a" / "chain.json"
-    Chain(60, 600, stopped="its total walltime is used up").write(path)
+    Chain(60, stopped="its jobs are used up").write(path)
 
     watch.cancel(one)
 
-    assert Chain.read(path).stopped == "its total walltime is used up"
+    assert Chain.read(path).stopped == "its jobs are used up"
 
 
 def test_lines_about__show_all_that_go_on_and_the_newest(tmp_path, queued):
@@ -166,7 +136,7 @@ def test_lines_about__show_all_that_go_on_and_the_newest(tmp_path, queued):
 def test_outlook__of_a_job_whose_prologue_failed_shows_the_end_of_its_log(tmp_path, queued):
     [one] = submitted(tmp_path, queued, "")
     folder = tmp_path / one.name / "a"
-    Chain(60, 600).write(folder / "chain.json")
+    Chain(60).write(folder / "chain.json")
     assert str(watch.outlooks(one)[0]) == "a: no job is in the queue, and none has begun"
     (folder / "7.log").write_text("old\n" * 5000 + "module: \x1b[31mnot found\n\n" + "x" * 1000 + "\n")
 
@@ -175,11 +145,11 @@ def test_outlook__of_a_job_whose_prologue_failed_shows_the_end_of_its_log(tmp_pa
     assert first == "a: job 7 ended before its run could start, and no job goes on"
     assert log[-2:] == ["  | module: ?[31mnot found", f"  | {'x' * 300}..."]
     assert len(log) == 5
-    Chain(60, 600).begun(7).write(folder / "chain.json")
+    Chain(60).begun(7).write(folder / "chain.json")
     assert str(watch.outlooks(one)[0]).endswith("the last one, 7, ended: killed")
     (folder / "8.log").write_text("module: not found\n")
     assert str(watch.outlooks(one)[0]).startswith("a: job 8 ended before its run could start")
-    Chain(60, 600, stopped="cancelled").write(folder / "chain.json")
+    Chain(60, stopped="cancelled").write(folder / "chain.json")
     assert str(watch.outlooks(one)[0]) == "a: ended: cancelled"
 
 
@@ -194,3 +164,12 @@ def test_outlook__does_not_say_that_no_job_goes_on_where_slurm_is_silent(tmp_pat
     assert str(watch.outlooks(one)[0]) == (
         "a: Slurm does not answer here, so that it is not known whether a job goes on"
     )
+
+
+def test_stop__ends_the_jobs_of_a_cube_or_of_a_name_and_says_where_there_is_nothing(tmp_path, queued):
+    first, second, _ = submitted(tmp_path, queued, "RUNNING", "PENDING", "")
+
+    assert "1 job ended" in evalcube("stop", second.name, cwd=tmp_path)[1]
+    assert "1 job ended" in evalcube("stop", first.cube, cwd=tmp_path)[1]
+    refused(evalcube("stop", second.name, cwd=tmp_path), "no run works on")
+    assert not any(queued.values())

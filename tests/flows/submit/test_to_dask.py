@@ -90,7 +90,7 @@ def test_submit__stops_in_good_order_from_anywhere_and_goes_on_when_submitted_ag
     config = slow(tmp_path, simulator, 40)
     assert submit(tmp_path, cluster, config)[0] == 0
 
-    stopped = evalcube("ctl", config["cube"], "stop", cwd=tmp_path)
+    stopped = evalcube("stop", config["cube"], cwd=tmp_path)
     wait_until(lambda: is_over(config), told=cluster.logs)
     left = cube_status(config["cube"])
     again = submit(tmp_path, cluster, config)
@@ -123,7 +123,7 @@ def test_submit__says_what_it_can_do(tmp_path, simulator, monkeypatch):
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
 
     nowhere = evalcube("submit", path, cwd=tmp_path)
-    both = evalcube("submit", path, "--scheduler", "tcp://h:1", "--together", cwd=tmp_path)
+    both = evalcube("submit", path, "--scheduler", "tcp://h:1", "--dry-run", cwd=tmp_path)
 
     refused(nowhere, "to a running Dask cluster or to Slurm", "--scheduler", "evalcube run")
     refused(both, "--scheduler excludes")

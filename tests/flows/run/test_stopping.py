@@ -1,0 +1,153 @@
+"""A run stops in good order when somebody who can write its cube wants it, and no other run does."""
+
+import json
+import time
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from evalcube.flows.cubes.stopping import stop_run
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.stopping import STOP, ask_to_stop, who_stops
+from evalcube.flows.run import session
+from evalcube.flows.run.driver import Driver
+from evalcube.flows.run.events import Traffic
+from evalcube.flows.run.stopping import StopWish
+from evalcube.flows.run.subscribers.event_log import EventLog
+from evalcube.flows.run.sweep import run
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.lease import Lease
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import evalcube, refused, simulator_stats, sweep_config
+from tests.storage.support.memory_space import MemorySpace
+from tests.waiting import PATIENCE
+
+TOKEN = "token"
+
+
+@pytest.fixture(params=["directory", "bucket"])
+def records(request, tmp_path):
+    if request.param == "bucket":
+        return MemorySpace("memory").at("_evalcube")
+    (tmp_path / "cube" / "_evalcube").mkdir(parents=True)
+    return Directory(tmp_path / "cube").at("_evalcube")
+
+
+def test_who_stops__is_whoever_asked_the_run_with_that_lease(records):
+    ask_to_stop(records, TOKEN, "ada@laptop")
+
+    assert who_stops(records, TOKEN) == "ada@laptop"
+    assert who_stops(records, "another") == ""
+
+
+ODD = (b"", b"[]", b"{}", b'{"run": 3}', b"{" * 5000, b"x" * 20_000)
+
+
+@pytest.mark.parametrize("data", ODD, ids=[str(len(data)) for data in ODD])
+def test_who_stops__of_what_is_no_wish_is_nobody(records, data):
+    records.put(STOP, data)
+
+    assert who_stops(records, TOKEN) == ""
+
+
+def test_who_stops__shows_no_name_that_does_something_to_a_terminal(records):
+    ask_to_stop(records, TOKEN, "\x1b[2J" + "x" * 9000)
+
+    shown = who_stops(records, TOKEN)
+
+    assert shown.isprintable()
+    assert len(shown) <= 200
+
+
+def test_stop_wish__is_heard_once_and_taken_away(records):
+    said, stops = [], []
+    wish = StopWish(records, TOKEN, said.append)
+    wish._seconds = 0.01
+    ask_to_stop(records, TOKEN, "ada@laptop")
+
+    with wish:
+        wish._thread.join(PATIENCE)
+        wish.call(lambda: stops.append(1))
+
+    assert (wish.by, stops, said) == ("ada@laptop", [1], ["stopping, as ada@laptop wants it"])
+    assert records.get(STOP) is None
+
+
+def test_stop_wish__for_another_run_stops_nothing(records):
+    wish = StopWish(records, TOKEN)
+    wish._seconds = 0.01
+    ask_to_stop(records, "an earlier one", "ada@laptop")
+
+    with wish:
+        time.sleep(0.05)
+
+    assert wish.by == ""
+    assert records.get(STOP) is None
+
+
+def slow(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=40)
+    for model in config["models"]:
+        model["simulate"]["latency"] = 0.15
+    return config
+
+
+def test_run__that_is_asked_to_stop_ends_in_good_order_and_a_later_run_goes_on(tmp_path, simulator):
+    config, seen = slow(tmp_path, simulator), []
+
+    with ThreadPoolExecutor(1) as pool, EventLog(tmp_path / "log") as log:
+        running = pool.submit(run, config, cluster=SHARED, subscribers=[seen.append, log])
+        while not any(isinstance(event, Traffic) and event.sent for event in seen):
+            time.sleep(0.02)
+        code, output, _ = evalcube("stop", config["cube"], cwd=tmp_path)
+        summary = running.result(PATIENCE)
+
+    assert (code, output) == (0, "stopping: what is in flight ends first, and everything is recorded\n")
+    assert summary.reason == "stopped"
+    assert summary.ordered.startswith("stopped by ")
+    assert 0 < summary.done < summary.trials
+    logged = [json.loads(line) for line in (tmp_path / "log").read_text().splitlines()]
+    assert any("wants it" in str(line.get("message")) for line in logged)
+    rest = run(config, cluster=SHARED)
+    assert (rest.reason, rest.ordered) == ("complete", "")
+    assert simulator_stats(simulator)["requests"] == summary.trials
+
+
+class StoppedAtTheEnd(Driver):
+    """One that is asked to stop once all that the round began is recorded."""
+
+    def _record(self, region, receipt):
+        super()._record(region, receipt)
+        self.stop()
+
+
+def test_run__that_is_stopped_when_nothing_is_left_is_complete(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
+
+    summary = run(config, cluster=SHARED)
+
+    assert (summary.reason, summary.left, summary.ordered) == ("complete", 0, "")
+
+
+def test_run__that_is_stopped_between_two_rounds_is_not_complete(tmp_path, simulator, monkeypatch):
+    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    config = sweep_config(tmp_path, simulator.base_url, precision={"base": 16, "target": 0.05, "max": 32})
+    del config["trials"]
+
+    assert run(config, cluster=SHARED).reason == "stopped"
+
+
+def test_stop__of_a_cube_without_a_run_says_so_and_stops_no_later_one(small_sweep):
+    refused(evalcube("stop", "cube.zarr", cwd=small_sweep), "no run works on", "evalcube status")
+    refused(evalcube("stop", "no.zarr", cwd=small_sweep), "no.zarr")
+
+    assert space_of(str(small_sweep / "cube.zarr")).at("_evalcube").get(STOP) is None
+
+
+def test_stop_run__that_is_not_heard_says_so(small_sweep):
+    cube = str(small_sweep / "cube.zarr")
+
+    with Lease.acquire(space_of(cube).at("_evalcube")), pytest.raises(SweepError, match="has not answered"):
+        stop_run(cube, wait=0.0)
