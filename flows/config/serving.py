@@ -144,13 +144,6 @@ class Serve(Section):
         description="Variable of its environment -> NAME of the run's variable with the value, for secrets.",
     )
     log: StorePath | None = Field(None, description="File that its output is appended to; default: none.")
-    keep: Whole | None = Field(
-        None,
-        ge=1,
-        le=64,
-        description="How many of the servers that have this run at once; the others wait for their turn. "
-        "Default: all run from the beginning to the end.",
-    )
 
     @model_validator(mode="after")
     def _one_way_to_start(self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -71,21 +70,6 @@ class BlockQueue:
             self.opened.append(self._region)
             # Cut when the region is opened, so that the size is what the blocks before it taught.
             self._blocks = cut_blocks(work, self.limit.block_size)
-
-    @property
-    def pending(self) -> bool:
-        """Whether a block is left to submit."""
-        taken = self.take()
-        if taken is None:
-            return False
-        # Put back by way of `take`: only that notes that a region has no block left.
-        self._blocks = itertools.chain([taken[1]], self._blocks)
-        return True
-
-    @property
-    def waits_for_answers(self) -> bool:
-        """Whether a block is left to submit, or in flight."""
-        return any(region.open_blocks for region in self.opened) or self.pending
 
     def stop(self) -> None:
         """Give out no further block."""

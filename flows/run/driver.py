@@ -31,7 +31,6 @@ from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.plugin import plugin_name, plugin_on
 from evalcube.flows.run.poison_isolation import PoisonIsolation, run_marked
 from evalcube.flows.run.preflight import Admission
-from evalcube.flows.run.turns import Turns
 from evalcube.flows.run.worker import RunContext
 from evalcube.flows.run.workers import Workers
 from evalcube.storage.cube.lease import Lease
@@ -73,8 +72,8 @@ class Driver:
         Numbers for Dask's keys, different in all rounds of a run.
     reports
         What workers report of their endpoints.
-    turns
-        Which models' servers may be asked when.
+    is_over
+        Returns whether a model's server was given up.
     patience
         Seconds without any worker after which the run gives up.
     admission
@@ -99,7 +98,7 @@ class Driver:
         serials: Iterator[int] | None = None,
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
-        turns: Turns | None = None,
+        is_over: Callable[[str], bool] = lambda _: False,
         flush_seconds: float = FLUSH_SECONDS,
         patience: float = PATIENCE_SECONDS,
         admission: Admission | None = None,
@@ -115,7 +114,7 @@ class Driver:
         self._flush_seconds = flush_seconds
         self._queues = [BlockQueue(iter(left), limit) for left, limit in zip(regions, limits, strict=True)]
         self._judge_limits = tuple(judge_limits)
-        self._turns = turns if turns is not None and turns.any else None
+        self._is_over = is_over
         self._workers = Workers(
             connection,
             context.run,
@@ -172,7 +171,6 @@ class Driver:
     def _run(self) -> None:
         self._workers.poll()
         self._counting.compare_prompts()
-        self._give_turns()
         self._top_up()
         while self._is_busy():
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
@@ -188,7 +186,7 @@ class Driver:
             self._ledger.flush(older_than=_RECEIPT_SECONDS)
             self._write_due()
             self._counting.write_due(self._open_models, last=False)
-            self._give_turns()
+            self._leave_lost_servers()
             self._top_up()
         while self._counting.behind:
             self._lease.check()
@@ -227,18 +225,11 @@ class Driver:
             self._halt()
         return any(not region.finished for blocks in self._queues for region in blocks.opened)
 
-    def _give_turns(self) -> None:
-        """Ask only those models whose servers run, and nothing more of those whose servers were given up."""
-        if self._turns is None:
-            return
+    def _leave_lost_servers(self) -> None:
+        """Ask nothing more of models whose servers were given up."""
         for blocks in self._queues:
-            if self._turns.is_over(blocks.limit.model):
+            if self._is_over(blocks.limit.model):
                 blocks.stop()
-        needing = {blocks.limit.model for blocks in self._queues if blocks.waits_for_answers}
-        if not self.stopped:
-            self._turns.poll(needing.__contains__)
-        for blocks in self._queues:
-            blocks.limit.held = not self._turns.may_ask(blocks.limit.model)
 
     def _open_models(self) -> set[int]:
         return {region.work.window.region.model for blocks in self._queues for region in blocks.opened}

@@ -30,8 +30,6 @@ class InFlightLimit:
     """Number of runs that share the endpoint, and this one's place among them."""
     in_flight: int = 0
     stopped: bool = False
-    held: bool = False
-    """Whether the model's server waits for its turn."""
     model: str = ""
     """Label."""
     spare: int = 0
@@ -51,7 +49,7 @@ class InFlightLimit:
     @property
     def depth(self) -> int:
         """Enough blocks that the connections never wait for the driver."""
-        if self.stopped or self.held:
+        if self.stopped:
             return 0
         if self.own < self.workers:
             # Each worker has one connection then, so that the bound holds only over blocks.

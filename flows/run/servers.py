@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import threading
 from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,7 +18,6 @@ from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import ModelConfig
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.plan.build import request_model
-from evalcube.flows.run.turns import Turns
 from evalcube.flows.run.worker import Route
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 
@@ -29,11 +30,16 @@ _STOPPING_SECONDS = 60.0
 
 @dataclass(frozen=True)
 class Served:
-    """Where a run's requests go, and which of the servers that it started may be asked when."""
+    """Where a run's requests go, and the servers that it started."""
 
     routes: Mapping[str, Route]
     """By label of the model."""
-    turns: Turns = field(default_factory=lambda: Turns({}))
+    servers: Mapping[str, Supervisor] = field(default_factory=dict)
+    """By label of the models that have one."""
+
+    def is_over(self, label: str) -> bool:
+        """Whether a model's server was given up, so that nothing more is to be asked of it in this run."""
+        return label in self.servers and bool(self.servers[label].over)
 
 
 @dataclass(frozen=True)
@@ -54,7 +60,7 @@ def is_managed(model: ModelConfig) -> bool:
 def serve_models(
     models: Sequence[ModelConfig], note: Note = lambda _, __: None, answer_tokens: int = 0
 ) -> Iterator[Served]:
-    """Give each model its route; managed servers run as long as the context, those that take turns when they are due.
+    """Give each model its route; managed servers run as long as the context.
 
     Parameters
     ----------
@@ -73,17 +79,10 @@ def serve_models(
     """
     with ExitStack() as stack:
         own = _own_servers(models, stack, note, context_length(answer_tokens))
-        turns = Turns(
-            {name: each.supervisor for name, each in own.items()},
-            [model.name for model in models if model.serve is not None and model.serve.keep is not None],
-            next((model.serve.keep for model in models if model.serve and model.serve.keep), 1),
-            note,
-        )
-        stack.callback(turns.stop)
-        for name in own:
-            if turns.may_ask(name):
-                note(f"starting {own[name].supervisor.server.name}", "")
-        turns.start()
+        supervisors = {name: each.supervisor for name, each in own.items()}
+        for supervisor in supervisors.values():
+            note(f"starting {supervisor.server.name}", "")
+        stack.enter_context(_running(list(dict.fromkeys(supervisors.values()))))
         addresses: dict[str, str] = {}
         for model in models:
             target = model.addresses[0]
@@ -102,7 +101,26 @@ def serve_models(
             else _route(model, addresses[model.addresses[0]])
             for model in models
         }
-        yield Served(routes, turns)
+        yield Served(routes, supervisors)
+
+
+@contextmanager
+def _running(servers: Sequence[Supervisor]) -> Iterator[None]:
+    """Start servers, all at once, and stop them in the end, those that are being started too."""
+    pool = ThreadPoolExecutor(max(len(servers), 1), thread_name_prefix="evalcube-servers")
+    try:
+        for future in [pool.submit(server.start) for server in servers]:
+            future.result()
+        yield
+    finally:
+        stopping = [threading.Thread(target=server.stop) for server in servers]
+        for thread in stopping:
+            thread.start()
+        for thread in stopping:
+            thread.join()
+        pool.shutdown(wait=True, cancel_futures=True)
+        for server in servers:
+            server.stop()  # a start that had not begun when all were stopped
 
 
 def _own_servers(

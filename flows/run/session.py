@@ -47,14 +47,13 @@ from evalcube.flows.run.interrupts import stop_on_interrupt
 from evalcube.flows.run.plugin import install, plugin_name, plugin_on, task_group
 from evalcube.flows.run.preflight import Admission, refuse_far_workers
 from evalcube.flows.run.proof import Proof
-from evalcube.flows.run.servers import is_managed, serve_models
+from evalcube.flows.run.servers import Served, is_managed, serve_models
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.subscribers.engine_book import EngineBook
 from evalcube.flows.run.subscribers.live_file import LiveFile
 from evalcube.flows.run.summarized import left_of, summarized
 from evalcube.flows.run.summary import RunSummary, Tracker
-from evalcube.flows.run.turns import Turns
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import Route, RunContext
 from evalcube.flows.run.workers import present
@@ -101,7 +100,7 @@ class Session:
         )
         self._wish = StopWish(store.cube.records, lease.holder.token, self._note)
         self._endpoints: dict[str, Endpoint] = {}
-        self._turns: Turns | None = None
+        self._served = Served({})
         self._reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
@@ -191,8 +190,7 @@ class Session:
             stack.enter_context(self._wish)
             longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
             answer_tokens = 0 if 0 in longest else max(longest, default=0)
-            served = stack.enter_context(serve_models(asked, self._note, answer_tokens))
-            self._turns = served.turns
+            self._served = served = stack.enter_context(serve_models(asked, self._note, answer_tokens))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
@@ -280,7 +278,7 @@ class Session:
             serials=serials,
             emit=self._emit,
             reports=self._reports,
-            turns=self._turns,
+            is_over=self._served.is_over,
             flush_seconds=self._flush_seconds,
             patience=patience,
             admission=admission,

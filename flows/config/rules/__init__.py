@@ -35,7 +35,6 @@ def check(config: SweepConfig) -> list[Finding]:
         models.only_measured_are_evaluated(config),
         endpoints.batches(config),
         endpoints.served(config),
-        endpoints.in_turn(config),
         endpoints.evaluations_fit(config, tasks.samples),
         endpoints.judges_fit(config),
         iter(tasks.findings),

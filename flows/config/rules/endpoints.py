@@ -75,33 +75,6 @@ def served(config: SweepConfig) -> Iterator[Finding]:
             )
 
 
-def in_turn(config: SweepConfig) -> Iterator[Finding]:
-    """Servers that take turns agree on how many run, and no judge waits for its turn."""
-    first: int | None = None
-    names: set[str] = set()
-    for index, model in enumerate(config.models):
-        keep = None if model.serve is None else model.serve.keep
-        if keep is None:
-            continue
-        names.add(model.name)
-        first = keep if first is None else first
-        if keep != first:
-            yield Finding(
-                ("models", index, "serve", "keep"),
-                f"must be the same for all servers that take turns, and is {first} above",
-                remedy="Give the same number",
-                shown=True,
-            )
-    for index, judge in enumerate(config.judges):
-        if judge.model in names:
-            yield Finding(
-                ("judges", index, "model"),
-                "a judge rates answers while others give them, and its server has `keep`: it waits for its turn",
-                remedy="Remove `keep` there, or serve the judge elsewhere and give its endpoint",
-                shown=True,
-            )
-
-
 def evaluations_fit(config: SweepConfig, samples: Samples) -> Iterator[Finding]:
     """Evaluations' samplers and templates go to models whose API can carry them.
 

@@ -25,7 +25,7 @@ def served(name="m", **serve):
 
 
 def test_serve__takes_the_place_of_an_endpoint_and_travels_as_it_was_written():
-    model = served(preset="vllm", model="Q/q", args="--tensor-parallel-size 2", keep=1)
+    model = served(preset="vllm", model="Q/q", args="--tensor-parallel-size 2")
 
     found = config(model)
 
@@ -121,14 +121,3 @@ def test_serve__weights_below_folders_with_long_names_are_no_key():
     path = "/hub/models--q/snapshots/9c1b2a3d4e5f6a7b8c9d0e1f2a3b4c5d6e7f8a9b/q.gguf"
 
     assert config(served(command=["srv", "--port", "{port}", "-m", path])).models[0].serve.command[-1] == path
-
-
-def test_keep__is_one_number_and_no_judge_waits_for_its_turn():
-    first, second = served("a", preset="vllm", keep=1), served("b", preset="vllm", keep=2)
-    assert "models[1].serve.keep: must be the same" in problems(first, second)
-
-    judged = {"judges": [{"model": "a"}], "tasks": {"sort": {**TASKS["sort"], "rubric": "It is sorted."}}}
-    with pytest.raises(ConfigError, match=r"judges\[0\].model: a judge rates answers while others give them"):
-        from_mapping({"models": [first], **judged})
-    alone = served("a", preset="vllm")
-    assert from_mapping({"models": [alone, {**second, "measured": True}], **judged}).judges
