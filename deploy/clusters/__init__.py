@@ -1,15 +1,17 @@
-"""Dask clusters to run a sweep on, one module per kind."""
+"""Dask clusters to run a sweep on."""
 
 from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
-from evalcube.deploy.clusters.existing import Certificates, ExistingScheduler
+from evalcube.deploy.clusters.existing import ExistingScheduler
 from evalcube.deploy.clusters.local import LocalProcesses, ThisProcess
+from evalcube.deploy.clusters.made import GivenCluster, MadeCluster
 
 __all__ = [
-    "Certificates",
     "Cluster",
     "ClusterError",
     "Connection",
     "ExistingScheduler",
+    "GivenCluster",
     "LocalProcesses",
+    "MadeCluster",
     "ThisProcess",
 ]

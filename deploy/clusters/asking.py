@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import concurrent.futures
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Literal, TypeVar
 
 from distributed import Client
 
@@ -84,6 +84,7 @@ async def ask_each(
     *args: object,
     workers: Sequence[str],
     seconds: float = ANSWER_SECONDS,
+    failures: bool = False,
 ) -> dict[str, T]:
     """What some workers return, by address; those that fail, or do not answer in time, are left out.
 
@@ -99,11 +100,14 @@ async def ask_each(
         Addresses.
     seconds
         Limit of a question to all of them; those that are asked once more, one by one, have as long again.
+    failures
+        Whether what a worker raises is returned in place of its answer.
     """
+    on_error: Literal["return", "ignore"] = "return" if failures else "ignore"
 
     async def ask(addresses: Sequence[str]) -> dict[str, T]:
         # The public `run` waits for good: for a worker that hangs, and so for all.
-        asking = client._run(function, *args, workers=list(addresses), on_error="ignore")  # noqa: SLF001
+        asking = client._run(function, *args, workers=list(addresses), on_error=on_error)  # noqa: SLF001
         found: dict[str, T] = await asyncio.wait_for(asking, seconds)
         return found
 

@@ -14,11 +14,10 @@ from evalcube.deploy.clusters.asking import is_gone
 from evalcube.deploy.clusters.code import Code
 from evalcube.deploy.errors import DeployError
 
-Environment = Literal["own", "inherited", "ask"]
-"""Whose environment variables workers see, and so whose keys.
+Environment = Literal["own", "inherited"]
+"""Whose environment, disks and packages workers have, and so whose keys.
 
-``own``: those of the places where they were started. ``inherited``: this process's. ``ask``: it depends on the site,
-so that only the workers know.
+``own``: those of the places where they were started. ``inherited``: this process's.
 """
 PATIENCE_SECONDS = 60.0
 """A nanny restarts a dead worker within seconds; a minute without any is nobody's restart."""
@@ -36,8 +35,8 @@ class Connection:
     client
         A connected client of the cluster.
     code
-        How evalcube's code reaches the workers; default: they can import it, as they have this process's environment.
-        Where they have one of their own, it is `evalcube.deploy.clusters.carried.CarriedCode`.
+        How a run's plugin and tasks reach the workers; default: without a look at their evalcube, which is this
+        process's own.
     """
 
     replaces = False
@@ -72,11 +71,11 @@ class Connection:
                 "the cluster's scheduler went away. Look at its log, and run the same command again to resume."
             ) from error
 
-    def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for kinds that start workers
+    def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for clusters that start workers
         """Look after the cluster: replace workers that were taken away, for one.
 
         Called by the driver's thread about once a second while a run waits for workers or has some; what takes longer
-        than a moment, such as asking a batch system, is begun here and its outcome collected by a later call.
+        than a moment is begun here and its outcome collected by a later call.
 
         Parameters
         ----------
@@ -86,12 +85,7 @@ class Connection:
         Returns
         -------
         sequence of str
-            What the user should read, such as that jobs wait in a queue; each is said once, so return news only.
-
-        Raises
-        ------
-        ClusterError
-            The cluster will never have workers again, such as after jobs that failed one after another.
+            What the user should read; each is said once, so return news only.
         """
         return ()
 
@@ -100,7 +94,7 @@ class Cluster(ABC):
     """Settings of one cluster. Subclasses are frozen dataclasses; nothing happens before `connect`."""
 
     environment: Environment = "own"
-    """Whose environment variables workers see."""
+    """Whose environment workers have."""
     patience: float = PATIENCE_SECONDS
     """Seconds without any worker after which a run gives up."""
     minimum: int = 1

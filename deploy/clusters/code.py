@@ -1,7 +1,12 @@
-"""How a run's plugin and tasks reach workers that can import evalcube already, and what its scheduler is told of it."""
+"""How a run's plugin and tasks reach workers, and what its scheduler is told of it."""
 
 from __future__ import annotations
 
+import asyncio
+import pickle
+import platform
+import sys
+import sysconfig
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -11,14 +16,13 @@ from distributed import Client, WorkerPlugin
 from distributed import Future as DaskFuture
 
 from evalcube.deploy.clusters import registrar
-from evalcube.deploy.clusters.asking import SERVING, Question, ask_scheduler, is_gone
-from evalcube.deploy.clusters.sent import SentFunction, SentRegistrar
+from evalcube.deploy.clusters.asking import SERVING, Question, ask_each, ask_scheduler, is_gone
+from evalcube.deploy.clusters.registrar import Registrar
+from evalcube.deploy.clusters.source import line_to_type, unlike
 
 Future = DaskFuture[Any]
 
-_REGISTRATIONS = 3
-_REGISTRATION_SECONDS = 60.0
-_REMOVAL_SECONDS = 5.0
+_STATE_SECONDS = 5.0
 _RANKS = 100
 """Between two priorities of runs, so that all stages of one come before all of another."""
 
@@ -68,6 +72,8 @@ class View(NamedTuple):
     queue: Queue = Queue()
     others: Sequence[str] = ()
     """Names of some workers that are there and that the run may not use."""
+    ids: Mapping[str, str] = {}
+    """By address, the unique name of the worker's process: one that is started again may have the same address."""
 
 
 class State(NamedTuple):
@@ -85,10 +91,16 @@ class State(NamedTuple):
     """Seconds since the epoch by the worker's clock."""
     cut_off: Mapping[str, str] = {}
     """Addresses of endpoints that it cannot connect to, and why."""
+    there: bool = True
+    """Whether it has the plugin."""
 
 
 class Code:
-    """Evalcube as workers have it: the same as here, installed or inherited.
+    """How a run reaches the workers of a cluster, and what its scheduler is told of it.
+
+    The scheduler and the workers need evalcube, as they need every package that their tasks use. A worker gets the
+    run's plugin from the driver, once it is known to have the same evalcube: one that has none, or another, could not
+    even unpickle it, and Dask would end it.
 
     Parameters
     ----------
@@ -96,27 +108,36 @@ class Code:
         A connected client.
     choice
         Which workers are used, and how urgent the run is.
+    digest
+        Of the source that scheduler and workers have to have; empty where they share this process's environment.
     """
 
-    carried = False
-    """Whether it is brought to the workers, who are asked whether they can take part."""
-
-    def __init__(self, client: Client, choice: Choice = EVERYBODY) -> None:
+    def __init__(self, client: Client, choice: Choice = EVERYBODY, digest: str = "") -> None:
         self.client = client
         self.choice = choice
+        self.elsewhere = bool(digest)
+        """Whether workers have an environment of their own."""
+        self._digest = digest
         self._name = ""
+        self._plugin = b""
 
-    def install(
-        self, name: str, plugin: WorkerPlugin, *, owner: str, group: str, endpoints: Sequence[str]
-    ) -> None:
-        """Give all workers, those that join later too, the plugin of a run.
+    def unfit_scheduler(self) -> str:
+        """Why the scheduler cannot hold a run's tasks, and what to do; empty if it can."""
+        try:
+            problem = Question.within(self.client, ask_scheduler(self.client, unlike, self._digest)).answer()
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001 - whatever it stumbles over, it is not this evalcube
+            problem = _strangeness(error)
+        return f"{problem}. Type there, and start it again: {line_to_type('python')}" if problem else ""
+
+    def install(self, name: str, plugin: WorkerPlugin, *, group: str, endpoints: Sequence[str]) -> None:
+        """Have the scheduler know a run, whose plugin workers get as soon as they are asked for their states.
 
         Parameters
         ----------
         name, plugin
-            The plugin, and its name.
-        owner
-            Whose run it is, for people.
+            The plugin, and its name. On workers it has a `state`.
         group
             What the names of the run's task groups end with.
         endpoints
@@ -127,50 +148,24 @@ class Code:
         OSError
             The cluster cannot be reached.
         """
-        del owner
-        self._announce(name, group, endpoints)
-        self._register(name, plugin)
-
-    def _announce(self, name: str, group: str, endpoints: Sequence[str]) -> None:
-        """Have the scheduler know the run."""
-        self._name = name
-        sent = SentRegistrar(
+        self._name, self._plugin = name, pickle.dumps(plugin)
+        registrar = Registrar(
             name, self.client.id, group, list(endpoints), list(self.choice.names), self.choice.resource
         )
         registration = self.client._register_scheduler_plugin(  # noqa: SLF001 - the public one has no time limit
-            plugin=sent, name=sent.name, idempotent=False
+            plugin=registrar, name=registrar.name, idempotent=False
         )
         Question.within(self.client, registration).answer()
 
-    def _register(self, name: str, plugin: WorkerPlugin, seconds: float = _REGISTRATION_SECONDS) -> None:
-        """Register a plugin; once more if a worker died meanwhile, since Dask gives the whole call up then."""
-        for attempt in range(_REGISTRATIONS):
-            # The public one has no time limit.
-            registering = self.client._register_worker_plugin(plugin=plugin, name=name, idempotent=False)  # noqa: SLF001
-            registration = Question(self.client, registering)
-            try:
-                registration.answer(seconds)
-            except TimeoutError:
-                # The scheduler has it, and all workers but those that hang, which hear of it when they go on.
-                return
-            except OSError:
-                if attempt == _REGISTRATIONS - 1:
-                    raise
-                time.sleep(1.0)
-            else:
-                return
-
     def remove(self, name: str) -> None:
-        """Take a run's plugin away; a cluster that is gone needs no cleaning, and one worker holds nothing up."""
+        """Take a run away; a cluster that is gone needs no cleaning, and one worker holds nothing up."""
+        scheduler: Any = self.client.scheduler
         with suppress(Exception):
-            Question(self.client, self._removal(name)).answer(_REMOVAL_SECONDS)
+            removal = scheduler.broadcast(msg={"op": "plugin-remove", "name": name}, on_error="ignore")
+            Question.within(self.client, removal).answer()
         with suppress(Exception):
-            scheduler: Any = self.client.scheduler
             removal = scheduler.unregister_scheduler_plugin(name=f"{name}-registrar")
             Question.within(self.client, removal).answer()
-
-    async def _removal(self, name: str) -> None:
-        await self.client._unregister_worker_plugin(name)  # noqa: SLF001
 
     def submit(
         self,
@@ -212,30 +207,29 @@ class Code:
 
         async def ask() -> View:
             found = await ask_scheduler(
-                self.client,
-                SentFunction(registrar.look),
-                self._name,
-                list(self.choice.names),
-                self.choice.resource,
+                self.client, registrar.look, self._name, self.choice.names, self.choice.resource
             )
             workers = {
-                address: (name, status, seen)
-                for address, (name, status, seen) in sorted(found["workers"].items())
-                if status in SERVING
+                address: worker
+                for address, worker in sorted(found["workers"].items())
+                if worker[1] in SERVING
             }
             return View(
-                {address: name for address, (name, _, _) in workers.items()},
+                {address: name for address, (name, *_) in workers.items()},
                 found["shares"],
-                {address: seen for address, (_, _, seen) in workers.items()},
-                frozenset(address for address, (_, status, _) in workers.items() if status == "paused"),
+                {address: seen for address, (_, _, seen, _) in workers.items()},
+                frozenset(address for address, (_, status, *_) in workers.items() if status == "paused"),
                 Queue(*found["queue"]),
                 found["others"],
+                {address: process for address, (*_, process) in workers.items()},
             )
 
         return Question.within(self.client, ask())
 
     def states(self, name: str, workers: Sequence[str]) -> Question[Mapping[str, State]]:
         """Ask workers how far they are with a run's plugin; the answer lacks those that did not answer in time.
+
+        Those that have it not, and could, are given it.
 
         Parameters
         ----------
@@ -246,13 +240,46 @@ class Code:
         """
 
         async def ask() -> Mapping[str, State]:
-            return {address: State(ready=True) for address in workers}
+            said: dict[str, Any] = await ask_each(
+                self.client,
+                state_of,
+                name,
+                self._digest,
+                workers=workers,
+                seconds=_STATE_SECONDS,
+                failures=True,
+            )
+            strange = {
+                one: error
+                for one, error in said.items()
+                if isinstance(error, Exception) and not isinstance(error, OSError)
+            }
+            found = {one: state for one, state in said.items() if isinstance(state, State)}
+            new = [one for one, state in found.items() if not state.there and not state.problem]
+            await ask_each(self.client, give, name, self._plugin, workers=new)
+            if strange:
+                found |= await self._strangers(strange)
+            return found
 
-        del name
         return Question(self.client, ask())
 
-    def bar(self, name: str, addresses: Sequence[str], silent: Sequence[str] = ()) -> Question[None]:
-        """Keep a run's tasks away from some workers, and move those that are there; replaces what was said before.
+    async def _strangers(self, workers: Mapping[str, Exception]) -> dict[str, State]:
+        """Workers that cannot even be asked, as they have no evalcube or quite another one."""
+        folders = await ask_each(self.client, sysconfig.get_path, "scripts", workers=list(workers))
+        hosts = await ask_each(self.client, platform.node, workers=list(workers))
+        return {
+            one: State(
+                False,
+                f"{_strangeness(error)}. Type there, and start the worker again: "
+                f"{line_to_type(f'{folders.get(one, sys.prefix)}/python')}",
+                one,
+                hosts.get(one, ""),
+            )
+            for one, error in workers.items()
+        }
+
+    def allow(self, name: str, addresses: Sequence[str], silent: Sequence[str] = ()) -> Question[None]:
+        """Let a run's tasks go to some workers only, and move those that are elsewhere; replaces what was said before.
 
         Parameters
         ----------
@@ -261,9 +288,35 @@ class Code:
         addresses
             Of the workers.
         silent
-            Those of them that do not answer: what they have of the run is made again elsewhere.
+            Others that do not answer: what they have of the run is made again elsewhere.
         """
-        function = SentFunction(registrar.bar)
         return Question.within(
-            self.client, ask_scheduler(self.client, function, name, list(addresses), list(silent))
+            self.client, ask_scheduler(self.client, registrar.allow, name, list(addresses), list(silent))
         )
+
+
+def _strangeness(error: BaseException) -> str:
+    # What cannot even be unpickled comes back as a text in a plain exception.
+    if "No module named 'evalcube'" in str(error):
+        return "has no evalcube"
+    return f"has another version of evalcube, or lacks what it requires ({error})"
+
+
+async def state_of(name: str, digest: str, dask_worker: Any = None) -> State:  # noqa: ANN401 - Dask's own worker
+    """Runs on workers: how far one is with a run's plugin, or why it cannot be given it."""
+    plugin = dask_worker.plugins.get(name)
+    if plugin is not None:
+        state: State = plugin.state(dask_worker)
+        return state
+    # In a thread: it reads all of the source, and other runs' tasks go on meanwhile.
+    problem = await asyncio.to_thread(unlike, digest)
+    if problem:
+        problem += f". Type there, and start the worker again: {line_to_type(sys.executable)}"
+    return State(False, problem, str(dask_worker.id), platform.node(), time.time(), there=False)
+
+
+async def give(name: str, plugin: bytes, dask_worker: Any = None) -> None:  # noqa: ANN401
+    """Runs on workers: set up a run's plugin, whose modules are imported in a thread."""
+    made = await asyncio.to_thread(pickle.loads, plugin)
+    if name not in dask_worker.plugins:
+        await dask_worker.plugin_add(plugin=made, name=name)

@@ -15,7 +15,6 @@ from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
 from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
-from evalcube.deploy.clusters.scratch import scratch_folder
 
 _MOST_WORKERS = 8
 
@@ -78,8 +77,8 @@ class _OnThisMachine(Cluster):
         """Do what must be done before signals are blocked."""
 
     @abstractmethod
-    def _start(self, scratch: str) -> SpecCluster:
-        """Start it; temporary files go into the folder."""
+    def _start(self) -> SpecCluster:
+        """Start it."""
 
     @abstractmethod
     def _trouble(self, error: Exception) -> str:
@@ -88,12 +87,12 @@ class _OnThisMachine(Cluster):
     @contextmanager
     def _connect(self) -> Iterator[Connection]:
         # The settings hold for as long as the cluster: workers that are added later read them, too.
-        with scratch_folder() as scratch, dask.config.set(SETTINGS):
+        with dask.config.set(SETTINGS):
             try:
                 self._prepare()
                 # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.
                 with interrupts_blocked():
-                    cluster = self._start(str(scratch))
+                    cluster = self._start()
             except (OSError, RuntimeError, TimeoutError) as error:
                 raise ClusterError(self._trouble(error)) from error
             # The client ends before the cluster, which it would otherwise report as lost.
@@ -125,7 +124,7 @@ class LocalProcesses(_OnThisMachine):
     def _count(self) -> int:
         return self.workers or min(CPU_COUNT, _MOST_WORKERS)
 
-    def _start(self, scratch: str) -> SpecCluster:
+    def _start(self) -> SpecCluster:
         return LocalCluster(
             n_workers=self._count,
             threads_per_worker=self.threads,
@@ -133,7 +132,6 @@ class LocalProcesses(_OnThisMachine):
             dashboard_address="127.0.0.1:0",
             scheduler_kwargs={"dashboard": self.dashboard},
             host="127.0.0.1",
-            local_directory=scratch,
             silence_logs=logging.CRITICAL,  # what fails is reported by the driver, once
         )
 
@@ -161,9 +159,9 @@ class ThisProcess(_OnThisMachine):
     threads: int = 2
     """Task threads. Requests in flight need none."""
 
-    def _start(self, scratch: str) -> SpecCluster:
+    def _start(self) -> SpecCluster:
         # There is nobody who could restart the worker, and one that pauses for want of memory would never go on.
-        worker = {**_TELLS_FIGURES, "nthreads": self.threads, "memory_limit": 0, "local_directory": scratch}
+        worker = {**_TELLS_FIGURES, "nthreads": self.threads, "memory_limit": 0}
         return SpecCluster(
             scheduler={"cls": Scheduler, "options": {**_TELLS_FIGURES, "port": 0}},
             workers={0: {"cls": Worker, "options": worker}},

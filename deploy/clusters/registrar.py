@@ -1,9 +1,10 @@
-"""What a scheduler knows of runs; sent as text like `deploy.clusters.carrier`, so it imports nothing of ours."""
+"""What a scheduler knows of runs."""
 
 from __future__ import annotations
 
 import asyncio
 import time
+from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -13,8 +14,7 @@ from distributed import SchedulerPlugin
 class Registrar(SchedulerPlugin):
     """What a scheduler knows of a run: whose it is, what it asks, and where its tasks must not go.
 
-    Plugins of different versions of evalcube meet on one scheduler: they know each other by attributes that begin with
-    ``evalcube_``, which therefore keep their meaning.
+    Whoever joins gets no task before the driver has let it in: it may have no evalcube.
 
     Parameters
     ----------
@@ -36,42 +36,42 @@ class Registrar(SchedulerPlugin):
         client: str,
         group: str,
         endpoints: list[str],
-        names: list[str] | None = None,
+        names: Sequence[str] = (),
         resource: str = "",
     ) -> None:
         self.name = f"{name}-registrar"
-        self.evalcube_run = name
-        self.evalcube_endpoints = endpoints
-        self.evalcube_since = 0.0
+        self.run = name
+        self.endpoints = endpoints
+        self.since = 0.0
         self._client, self._group = client, group
-        self._names, self._resource = names or [], resource
-        self._barred: set[str] = set()
+        self._names, self._resource = names, resource
+        self._allowed: set[str] = set()
         self._scheduler: Any = None
 
     async def start(self, scheduler: Any) -> None:  # noqa: ANN401 - Dask's scheduler
         """Remember the scheduler, and since when the run is there."""
-        self._scheduler, self.evalcube_since = scheduler, time.time()
+        self._scheduler, self.since = scheduler, time.time()
 
     def shares(self) -> dict[str, tuple[int, int]]:
         """For each endpoint, how many runs ask it at the moment, and this one's place among them."""
-        others = [plugin for plugin in self._scheduler.plugins.values() if hasattr(plugin, "evalcube_run")]
+        others = [plugin for plugin in self._scheduler.plugins.values() if isinstance(plugin, Registrar)]
         found = {}
-        for endpoint in self.evalcube_endpoints:
-            asking = [plugin for plugin in others if endpoint in plugin.evalcube_endpoints]
-            asking.sort(key=lambda plugin: (plugin.evalcube_since, plugin.evalcube_run))
-            names = [plugin.evalcube_run for plugin in asking]
-            if self.evalcube_run in names:
-                found[endpoint] = (len(names), names.index(self.evalcube_run))
+        for endpoint in self.endpoints:
+            asking = [plugin for plugin in others if endpoint in plugin.endpoints]
+            asking.sort(key=lambda plugin: (plugin.since, plugin.run))
+            names = [plugin.run for plugin in asking]
+            if self.run in names:
+                found[endpoint] = (len(names), names.index(self.run))
         return found
 
-    def bar(self, addresses: list[str], silent: list[str] | None = None) -> None:
-        """Keep the run's tasks away from these workers, and let them go to all others.
+    def allow(self, addresses: Sequence[str], silent: Sequence[str] = ()) -> None:
+        """Let the run's tasks go to these workers, and keep them away from all others.
 
-        What those of them that are silent have of the run is computed again.
+        What those that are silent have of the run is computed again.
         """
-        before, self._barred = self._barred, set(addresses)
-        if self._barred != before or silent:
-            self._restrict(silent=silent or [])
+        before, self._allowed = self._allowed, set(addresses)
+        if self._allowed != before or silent:
+            self._restrict(silent=silent)
 
     def queue(self) -> tuple[int, int, int]:
         """Tasks of the run that are under way and that wait for a worker, and tasks of others."""
@@ -91,21 +91,18 @@ class Registrar(SchedulerPlugin):
 
     def _kept_away(self) -> set[str]:
         """Workers that are there and that the run's tasks must not go to."""
-        workers = self._scheduler.workers
-        kept = self._barred.intersection(workers)
-        if self._names or self._resource:
-            kept |= {
-                address
-                for address, worker in workers.items()
-                if not is_chosen(address, worker.name, worker.resources, self._names, self._resource)
-            }
-        return kept
+        return {
+            address
+            for address, worker in self._scheduler.workers.items()
+            if address not in self._allowed
+            or not is_chosen(address, worker.name, worker.resources, self._names, self._resource)
+        }
 
     def _restrict(self, keys: Any = None, silent: Any = ()) -> None:  # noqa: ANN401
         barred = self._kept_away()
         allowed = set(self._scheduler.workers) - barred if barred else set()
-        if barred and not allowed and (self._names or self._resource):
-            allowed = {"nowhere"}  # none of the chosen is there: it waits for one
+        if barred and not allowed:
+            allowed = {"nowhere"}  # it waits for one that may
         # Asked first without restrictions, as these end Dask's queuing: only where there is somebody to keep away.
         moved = []
         for key in list(self._scheduler.tasks) if keys is None else keys:
@@ -157,23 +154,16 @@ class Registrar(SchedulerPlugin):
 
     def update_graph(self, scheduler: Any, *, tasks: Any = (), **kwargs: Any) -> None:  # noqa: ANN401, ARG002
         """Keep new tasks away, too."""
-        if self._restricts:
-            self._restrict(tasks)
+        self._restrict(tasks)
 
     def add_worker(self, scheduler: Any, worker: str) -> None:  # noqa: ANN401, ARG002
-        """Let tasks go to a worker that joins."""
-        if self._restricts:
-            self._restrict()
+        """Keep the run's tasks away from a worker that joins."""
+        self._restrict()
 
     def remove_worker(self, scheduler: Any, worker: str, **kwargs: Any) -> None:  # noqa: ANN401, ARG002
-        """Forget a worker that is gone."""
-        if self._restricts:
-            self._barred.discard(worker)
-            self._restrict()
-
-    @property
-    def _restricts(self) -> bool:
-        return bool(self._barred or self._names or self._resource)
+        """Forget a worker that is gone: another one may come with its address."""
+        self._allowed.discard(worker)
+        self._restrict()
 
     def remove_client(self, scheduler: Any, client: str) -> None:  # noqa: ANN401
         """Take the run's plugins off the workers and the scheduler when its driver is gone, however it ended."""
@@ -181,27 +171,25 @@ class Registrar(SchedulerPlugin):
             return
         with suppress(ValueError, KeyError):
             scheduler.remove_plugin(self.name)
-        if self.evalcube_run in scheduler.worker_plugins:
-            self._leaving = asyncio.ensure_future(
-                scheduler.unregister_worker_plugin(comm=None, name=self.evalcube_run)
-            )
+        leaving = {"op": "plugin-remove", "name": self.run}
+        self._leaving = asyncio.ensure_future(scheduler.broadcast(msg=leaving, on_error="ignore"))
 
 
-def is_chosen(address: str, name: Any, resources: Any, names: list[str], resource: str) -> bool:  # noqa: ANN401
+def is_chosen(address: str, name: Any, resources: Any, names: Sequence[str], resource: str) -> bool:  # noqa: ANN401
     """Whether a worker is one of those that a run uses."""
     if names and str(name) not in names and address not in names:
         return False
     return not resource or resource in resources
 
 
-def look(name: str, names: list[str], resource: str, dask_scheduler: Any = None) -> dict[str, Any]:  # noqa: ANN401
-    """Runs on the scheduler: the workers that a run uses, with name, status and when they were heard of, and itself."""
+def look(name: str, names: Sequence[str], resource: str, dask_scheduler: Any = None) -> dict[str, Any]:  # noqa: ANN401
+    """Runs on the scheduler: the workers that a run uses, with name, status, when they were heard of and id; itself."""
     registrar = dask_scheduler.plugins.get(f"{name}-registrar")
     workers: dict[str, Any] = {}
     others: list[str] = []
     for address, worker in dask_scheduler.workers.items():
         if is_chosen(address, worker.name, worker.resources, names, resource):
-            workers[address] = (str(worker.name), worker.status.name, worker.last_seen)
+            workers[address] = (str(worker.name), worker.status.name, worker.last_seen, worker.server_id)
         elif len(others) < 5:
             others.append(str(worker.name))
     return {
@@ -212,8 +200,13 @@ def look(name: str, names: list[str], resource: str, dask_scheduler: Any = None)
     }
 
 
-def bar(name: str, addresses: list[str], silent: list[str], dask_scheduler: Any = None) -> None:  # noqa: ANN401
-    """Runs on the scheduler: keep a run's tasks away from some workers."""
+def allow(name: str, addresses: Sequence[str], silent: Sequence[str], dask_scheduler: Any = None) -> None:  # noqa: ANN401
+    """Runs on the scheduler: let a run's tasks go to some workers only."""
     registrar = dask_scheduler.plugins.get(f"{name}-registrar")
     if registrar is not None:
-        registrar.bar(addresses, silent)
+        registrar.allow(addresses, silent)
+
+
+def is_known(name: str, dask_scheduler: Any = None) -> bool:  # noqa: ANN401
+    """Runs on the scheduler: whether a run is there."""
+    return f"{name}-registrar" in dask_scheduler.plugins

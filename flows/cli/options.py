@@ -207,9 +207,9 @@ ClusterOption = Annotated[
     str | None,
     typer.Option(
         "--cluster",
-        metavar="NAME|FILE",
-        help="Where to work: a cluster of ~/.config/evalcube/clusters.yaml, or a YAML file that describes one; "
-        "default: the config's.",
+        metavar="local|ADDRESS|FILE",
+        help="Where to work: local, a scheduler's address, or a YAML file that describes a cluster; default: the "
+        "config's.",
     ),
 ]
 WorkersOption = Annotated[

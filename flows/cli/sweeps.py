@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -24,6 +24,9 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.output import show_json
 from evalcube.flows.cli.running import subscribers, tell
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.models import SweepConfig
 
 
 def run(
@@ -98,6 +101,12 @@ def plan(
     task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
     only: OnlyOption = None,
     trials: AskedTrialsOption = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Ask each worker instead what a run asks it before its first request."),
+    ] = False,
+    scheduler: SchedulerOption = None,
+    cluster: ClusterOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Show what a run would ask and cost, without asking anything."""
@@ -108,6 +117,9 @@ def plan(
     from evalcube.flows.plan.estimate import estimate, planned_points
 
     sweep = load_sweep(config, models or (), key_envs or ())
+    if check:
+        _check(sweep, cube, cache, scheduler, cluster, as_json=as_json)
+        return
     if task is not None:
         points = planned_points(sweep, task)
         if as_json:
@@ -120,6 +132,33 @@ def plan(
         show_json(result.to_dict())
     else:
         print_estimate(result)
+
+
+def _check(
+    sweep: SweepConfig,
+    cube: str | None,
+    cache: str | None,
+    scheduler: str | None,
+    cluster: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from evalcube.flows.cli.output import Code, complain, safe, show
+    from evalcube.flows.config.load import as_config
+    from evalcube.flows.run.checking import check_workers
+
+    found = check_workers(
+        as_config(sweep, cube=cube, cache=cache), cluster=cluster, scheduler=scheduler, note=complain
+    )
+    fit = sum(not problem for problem in found.values())
+    if as_json:
+        show_json({"workers": found})
+    else:
+        for address, problem in found.items():
+            show(safe(f"{address}: {problem or 'ok'}"))
+        show(f"{fit} of {len(found)} workers could take part")
+    if fit < len(found):
+        raise typer.Exit(Code.REFUSED)
 
 
 COMMANDS = (run, plan)

@@ -1,15 +1,15 @@
-"""What a config says about where a sweep works: the section `cluster`, by kind; no part of the sweep's identity."""
+"""What a config says about where a sweep works: the section `cluster`; no part of the sweep's identity."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, Self
 
-from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from evalcube.flows.config import values
-from evalcube.flows.config.section import Flag, Name, Section, Whole
+from evalcube.flows.config.section import Flag, Params, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|m|h|d)")
@@ -65,23 +65,6 @@ Line = Annotated[str, BeforeValidator(_line)]
 Variable = Annotated[str, BeforeValidator(values.variable)]
 
 
-class LocalSection(Section):
-    """Worker processes on this machine."""
-
-    kind: Literal["local"] = Field(description="Which kind of cluster this is.")
-    workers: Whole | None = Field(
-        None, ge=1, le=256, description="Worker processes; default: one per core, at most eight."
-    )
-
-
-class TlsSection(Section):
-    """Files that prove to a cluster who is talking."""
-
-    ca: Line = Field(description="PEM file of the authority that signed the cluster's certificates.")
-    cert: Line = Field(description="PEM file of the driver's certificate.")
-    key: Line = Field(description="PEM file of its private key.")
-
-
 class ChosenWorkers(Section):
     """Which workers of a Dask cluster a run uses; those of whom all holds that is given."""
 
@@ -104,62 +87,11 @@ def _workers(value: object) -> object:
     )
 
 
-class SchedulerSection(Section):
-    """A Dask cluster that somebody else runs."""
-
-    kind: Literal["scheduler"] = Field(description="Which kind of cluster this is.")
-    address: Annotated[str, BeforeValidator(_line)] = Field(
-        description="The scheduler's address, such as tcp://host:8786."
-    )
-    minimum: Whole = Field(1, ge=1, le=100_000, description="Workers to wait for before the first request.")
-    patience: Seconds = Field(
-        60.0, description="How long a run waits without any worker before it gives up, such as 20m."
-    )
-    workers: Annotated[ChosenWorkers, BeforeValidator(_workers)] = Field(
-        ChosenWorkers(),
-        description="Which of its workers are used: names or addresses, or {resource: NAME}; default: all.",
-    )
-    priority: Whole = Field(
-        0,
-        ge=-1000,
-        le=1000,
-        description="How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.",
-    )
-    tls: TlsSection | None = Field(
-        None, description="Certificates for a tls:// address; default: those of Dask's own configuration."
-    )
-
-
-class Jobs(Section):
-    """How many jobs of a batch system."""
-
-    minimum: Whole = Field(1, ge=1, le=10_000, description="Jobs to wait for before the first request.")
-    maximum: Whole = Field(ge=1, le=10_000, description="Jobs that are kept in the queue or running.")
-
-    @model_validator(mode="after")
-    def _room(self) -> Self:
-        if self.maximum < self.minimum:
-            raise values.refusal(f"must be at most maximum ({self.maximum})", "Lower it", where=("minimum",))
-        return self
-
-
-def _jobs(value: object) -> object:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return {"maximum": value}
-    if isinstance(value, (Mapping, Jobs)):
-        return value
-    raise values.refusal("must be a number of jobs or a mapping", "Write 8 or {minimum: 2, maximum: 8}")
-
-
 class SlurmSection(Section):
-    """Jobs of Slurm, each with workers."""
+    """What `evalcube submit` asks Slurm for: a job for each model, with its server and its run."""
 
-    kind: Literal["slurm"] = Field(description="Which kind of cluster this is.")
-    jobs: Annotated[Jobs, BeforeValidator(_jobs)] = Field(
-        Jobs(maximum=1), description="How many: 8 or {minimum: 2, maximum: 8}."
-    )
     walltime: Annotated[float, BeforeValidator(_walltime)] = Field(
-        3600.0, description="Of each job, such as 1h; its workers retire before and are replaced."
+        3600.0, description="Of each job, such as 1h; the next one goes on."
     )
     cores: Whole = Field(1, ge=1, le=1024, description="CPUs of a job; it has as many worker processes.")
     memory: Annotated[str, BeforeValidator(_memory)] = Field(
@@ -168,21 +100,15 @@ class SlurmSection(Section):
     partition: Word | None = Field(None, description="Partition; default: the site's.")
     account: Word | None = Field(None, description="Account that the jobs are charged to.")
     qos: Word | None = Field(None, description="Quality of service.")
-    interface: Word | None = Field(
-        None, description="Network interface by which workers reach this machine, such as ib0."
-    )
-    port: Whole = Field(
-        0, ge=0, le=65_535, description="Port of the scheduler on this machine; default: a free one."
-    )
     python: Line | None = Field(
-        None, description="Python on the nodes, whose packages the workers use; default: this process's own."
+        None, description="Python on the nodes, which has evalcube; default: this process's own."
     )
     container: Line | None = Field(
         None,
-        description="Command that starts a container, for what `submit` runs: apptainer exec image.sif.",
+        description="Command that starts a container for the run: apptainer exec image.sif.",
     )
     prologue: tuple[Line, ...] = Field(
-        (), description="Shell lines before the workers start, such as [module load python, source keys.sh]."
+        (), description="Shell lines before the run starts, such as [module load python, source keys.sh]."
     )
     environment: tuple[Variable, ...] = Field(
         (),
@@ -195,167 +121,84 @@ class SlurmSection(Section):
         None,
         description="Folder of the jobs' logs, which this machine and the nodes see; default: beside the cube.",
     )
-    patience: Seconds = Field(
-        3600.0,
-        description="How long a run waits in the queue without any worker before it gives up, such as 6h.",
+
+
+_CLASS: dict[str, Any] = {
+    "class": (
+        Line | None,
+        Field(
+            None,
+            description="Class of a Dask cluster that is made for the run, such as distributed.SSHCluster or "
+            "dask_jobqueue.SLURMCluster; or `local`.",
+        ),
     )
+}
+"""`class` is no name in Python, and so no attribute of a class body."""
 
 
-class SshHost(Section):
-    """One host with workers."""
+class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type: ignore[misc]  # a base that is made
+    """Where a sweep works: this machine, a scheduler that runs, or a cluster that is made for it."""
 
-    host: Word = Field(description="Name or address; what ~/.ssh/config says of it holds.")
-    user: Word | None = Field(None, description="Login there; default: as ~/.ssh/config says, or as here.")
-    port: Whole | None = Field(None, ge=1, le=65_535, description="Of its SSH server; default: 22.")
-    python: Line | None = Field(None, description="Python there; default: that of the cluster.")
-    workers: Whole | None = Field(
-        None, ge=1, le=1024, description="Worker processes there; default: as the cluster says."
+    address: Line | None = Field(
+        None, description="Address of a Dask scheduler that runs, such as tcp://host:8786."
     )
-
-
-def _host(value: object) -> object:
-    if not isinstance(value, str):
-        return value
-    match = re.fullmatch(r"(?:([\w.-]+)@)?([\w.-]+)(?::(\d{1,5}))?", value, re.ASCII)
-    if match is None or value.startswith("-"):
-        raise values.refusal("must be a host such as node1 or ada@node1:22", "Or write {host: node1}")
-    user, host, port = match.groups()
-    return {"host": host, "user": user, "port": None if port is None else int(port)}
-
-
-class SshSection(Section):
-    """Workers on hosts that SSH reaches."""
-
-    kind: Literal["ssh"] = Field(description="Which kind of cluster this is.")
-    hosts: tuple[Annotated[SshHost, BeforeValidator(_host)], ...] = Field(
-        min_length=1,
-        description="Hosts, such as [node1, ada@node2, {host: node3, python: /opt/py/bin/python}].",
-    )
-    python: Line = Field("python3", description="Python on the hosts, with what evalcube needs.")
-    workers: Whole = Field(1, ge=1, le=1024, description="Worker processes on each host.")
-    known_hosts: Line | None = Field(
-        None, description="File with the hosts' keys; default: ~/.ssh/known_hosts."
-    )
-    check_host_keys: Flag = Field(
-        True,
-        description="Whether a host must have the key that is known of it; leave it on outside of tests.",
-    )
-    identity: Line | None = Field(
-        None, description="File with the private key; default: those of ~/.ssh and of the agent."
-    )
-    directory: Line | None = Field(None, description="Folder for temporary files on the hosts.")
-    environment: tuple[Variable, ...] = Field(
-        (),
-        description="NAMES of further variables that workers get from here; key_env of the models go by themselves.",
-    )
-    scheduler_host: Word | None = Field(
+    options: Params = Field({}, description="Arguments of the class, by their names there.")
+    scale: Whole | None = Field(
         None,
-        description="This machine's address as hosts reach it; default: that of the way to the first host.",
+        ge=1,
+        le=100_000,
+        description="Workers that the cluster is scaled to; default: as its class has them.",
     )
-    port: Whole = Field(
-        0, ge=0, le=65_535, description="Of the scheduler on this machine; default: a free one."
+    tls: Flag = Field(
+        True, description="Whether connections of a cluster that is made are encrypted, where its class can."
     )
     minimum: Whole = Field(1, ge=1, le=100_000, description="Workers to wait for before the first request.")
-    patience: Seconds = Field(
-        300.0, description="How long a run waits without any worker before it gives up, such as 20m."
+    patience: Seconds | None = Field(
+        None,
+        description="How long a run waits without any worker before it gives up, such as 20m; default: 60s, and 1h "
+        "where a cluster is made.",
+    )
+    workers: Annotated[ChosenWorkers, BeforeValidator(_workers)] = Field(
+        ChosenWorkers(),
+        description="Which workers are used: names or addresses, or {resource: NAME}; default: all.",
+    )
+    priority: Whole = Field(
+        0,
+        ge=-1000,
+        le=1000,
+        description="How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.",
+    )
+    slurm: SlurmSection | None = Field(
+        None, description="Jobs of Slurm, to which `evalcube submit` hands the sweep."
     )
 
+    @model_validator(mode="after")
+    def _one(self) -> Self:
+        if sum(value is not None for value in (self.made_of, self.address, self.slurm)) != 1:
+            raise values.refusal(
+                "must have one of address, class and slurm", "Write address: tcp://host:8786"
+            )
+        return self
 
-def _kube_memory(value: object) -> object:
-    if isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,3})?(Ki|Mi|Gi|Ti)", value):
-        return value
-    raise values.refusal("must be a size such as 4Gi or 500Mi", "Write digits and one of Ki, Mi, Gi, Ti")
+    @property
+    def made_of(self) -> str | None:
+        """Name of the class of a cluster that is made."""
+        name: str | None = vars(self)["class"]
+        return name
 
 
-def _kube_name(value: object) -> object:
-    if isinstance(value, str) and re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?", value):
+def _described(value: object) -> object:
+    """A mapping for what is written as one word."""
+    if value == "local":
+        return {"class": "local"}
+    if isinstance(value, str) and re.fullmatch(r"[a-z]+://\S+", value):
+        return {"address": value}
+    if isinstance(value, (Mapping, ClusterSection)):
         return value
     raise values.refusal(
-        "must be a name of Kubernetes: small letters, digits and dashes", "Write it as kubectl shows it"
+        "must be local, the address of a scheduler, or a mapping",
+        "Write tcp://host:8786, or {class: dask_jobqueue.SLURMCluster, options: {...}}",
     )
 
 
-def _mount(value: object) -> object:
-    if isinstance(value, str) and re.fullmatch(r"/[\w./-]{1,256}", value, re.ASCII) and ".." not in value:
-        return value
-    raise values.refusal("must be the absolute path at which the claim is mounted", "Write it as in /results")
-
-
-KubeName = Annotated[str, BeforeValidator(_kube_name)]
-
-
-class KubernetesSection(Section):
-    """Pods of Kubernetes, which Dask's operator starts from manifests."""
-
-    kind: Literal["kubernetes"] = Field(description="Which kind of cluster this is.")
-    image: Word | None = Field(
-        None, description="Image of all pods, such as registry.example/evalcube:0.1.0."
-    )
-    name: KubeName | None = Field(None, description="Of the cluster; default: made from the sweep's name.")
-    namespace: KubeName | None = Field(None, description="Default: where the manifests are applied.")
-    workers: Annotated[Jobs, BeforeValidator(_jobs)] = Field(
-        Jobs(maximum=1), description="How many: 8 or {minimum: 2, maximum: 8}, then as many as have work."
-    )
-    cores: Whole = Field(1, ge=1, le=1024, description="CPUs of a worker.")
-    memory: Annotated[str, BeforeValidator(_kube_memory)] = Field(
-        "2Gi", description="Memory of a worker, as Kubernetes writes it, such as 2Gi."
-    )
-    secrets: tuple[KubeName, ...] = Field(
-        (), description="NAMES of secrets, whose entries become environment variables of driver and workers."
-    )
-    claims: dict[KubeName, Annotated[str, BeforeValidator(_mount)]] = Field(
-        {}, description="Name of a volume claim -> where it is mounted; the first is the working directory."
-    )
-    service_account: KubeName | None = Field(None, description="Service account of driver and workers.")
-    patience: Seconds = Field(
-        1800.0, description="How long the run waits without any worker before it gives up, such as 1h."
-    )
-
-
-KINDS: Mapping[str, type[Section]] = {
-    "slurm": SlurmSection,
-    "ssh": SshSection,
-    "kubernetes": KubernetesSection,
-    "scheduler": SchedulerSection,
-    "local": LocalSection,
-}
-CLUSTER_TAGS = ("\0name", *(f"\0{kind}" for kind in KINDS))
-"""Names of the forms of a cluster, a name and its kinds; no key of a config can be one."""
-
-
-def _known(value: object) -> object:
-    if isinstance(value, str):
-        return values.name(value)
-    if isinstance(value, Section):
-        return value
-    if not isinstance(value, Mapping):
-        raise values.refusal(
-            "must be the name of a cluster or a mapping with its kind", "Write {kind: slurm, jobs: 8}"
-        )
-    kind = value.get("kind")
-    if not isinstance(kind, str) or kind not in KINDS:
-        what = "is missing" if kind is None else f"must be one of {', '.join(KINDS)}"
-        raise values.refusal(what, f"Write kind: {' or '.join(KINDS)}", where=("kind",), told=kind is None)
-    return value
-
-
-def _form(value: Any) -> str:  # noqa: ANN401 - any value
-    if isinstance(value, str):
-        return "\0name"
-    return f"\0{value['kind'] if isinstance(value, Mapping) else value.kind}"
-
-
-ClusterSection = SlurmSection | SshSection | KubernetesSection | SchedulerSection | LocalSection
-Cluster = Annotated[
-    Annotated[
-        Annotated[Name, Tag("\0name")]
-        | Annotated[SlurmSection, Tag("\0slurm")]
-        | Annotated[SshSection, Tag("\0ssh")]
-        | Annotated[KubernetesSection, Tag("\0kubernetes")]
-        | Annotated[SchedulerSection, Tag("\0scheduler")]
-        | Annotated[LocalSection, Tag("\0local")],
-        Discriminator(_form),
-    ],
-    BeforeValidator(_known),
-]
-"""The settings of a cluster, or the name of one of this user's (see `evalcube.flows.config.sites`)."""
+Cluster = Annotated[ClusterSection, BeforeValidator(_described)]

@@ -9,13 +9,12 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evalcube.flows.config.cluster import CLUSTER_TAGS, KINDS
 from evalcube.flows.config.judges import SAMPLER_TAGS
 from evalcube.flows.config.manifold import TAGS
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.near_names import close_name, did_you_mean, suggestion
 from evalcube.flows.config.secrecy import looks_secret, mask, show
-from evalcube.flows.config.section import Section, section_at
+from evalcube.flows.config.section import section_at
 from evalcube.flows.config.text import YamlText
 from evalcube.flows.errors import Problem
 
@@ -76,8 +75,7 @@ def findings(error: ValidationError) -> list[Finding]:
     A misspelt required field is one finding, not an unknown field and a missing one.
     """
     details: list[dict[str, Any]] = [
-        {**detail, "loc": _written(detail["loc"]), "section": _chosen_section(detail["loc"])}
-        for detail in error.errors(include_url=False)
+        {**detail, "loc": _written(detail["loc"])} for detail in error.errors(include_url=False)
     ]
     found = [
         _finding(detail, guess=place < _GUESSED)
@@ -90,17 +88,7 @@ def findings(error: ValidationError) -> list[Finding]:
 
 def _written(loc: Path) -> Path:
     """Leave out the tags of unions, which stand in no config."""
-    return tuple(step for step in loc if step not in (*TAGS, *SAMPLER_TAGS, *CLUSTER_TAGS))
-
-
-def _chosen_section(loc: Path) -> type[Section] | None:
-    """The section that a tag in an error's path names, where several may stand; None where there is no such tag."""
-    return next((KINDS[str(step)[1:]] for step in loc[:-1] if step in CLUSTER_TAGS[1:]), None)
-
-
-def _section_of(path: Path, chosen: type[Section] | None) -> type[Section] | None:
-    """The section that a field is in; `chosen` is that of the config's field if several may stand there."""
-    return section_at(SweepConfig, path[:-1]) if chosen is None else section_at(chosen, path[1:-1])
+    return tuple(step for step in loc if step not in (*TAGS, *SAMPLER_TAGS))
 
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:
@@ -116,12 +104,12 @@ def _finding(detail: Mapping[str, Any], *, guess: bool) -> Finding:
     at_key = bool(loc) and loc[-1] == "[key]"
     path = loc[:-1] if at_key else loc
     if kind == "extra_forbidden":
-        return _unknown(path, detail["section"], guess=guess)
+        return _unknown(path, guess=guess)
     if kind == "rule":
         return _broken_rule(path, context, detail["input"], at_key=at_key)
     rule, remedy = _RULES.get(kind, (mask(detail["msg"]), ""))
     if kind == "missing":
-        return Finding(path, rule, remedy=_meaning(path, detail["section"]))
+        return Finding(path, rule, remedy=_meaning(path))
     limits = {name: _number(value) for name, value in context.items()}
     told = kind == "too_short" or _sensitive(path)
     value = "" if told else show(detail["input"])
@@ -187,9 +175,9 @@ def unknown_name(
     return Finding(path, f"unknown {kind} {show(name)}", remedy=remedy, at_key=at_key)
 
 
-def _unknown(path: Path, section: type[Section] | None, *, guess: bool) -> Finding:
+def _unknown(path: Path, *, guess: bool) -> Finding:
     name = str(path[-1])
-    section = _section_of(path, section)
+    section = section_at(SweepConfig, path[:-1])
     fields = [] if section is None else list(section.model_fields)
     close = close_name(name, fields) if guess else None
     return Finding(
@@ -202,8 +190,8 @@ def _unknown(path: Path, section: type[Section] | None, *, guess: bool) -> Findi
     )
 
 
-def _meaning(path: Path, section: type[Section] | None) -> str:
-    section = _section_of(path, section)
+def _meaning(path: Path) -> str:
+    section = section_at(SweepConfig, path[:-1])
     field = section.model_fields.get(str(path[-1])) if section else None
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
 

@@ -3,34 +3,49 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from evalcube.deploy.clusters import Certificates, Cluster, ExistingScheduler, LocalProcesses
-from evalcube.deploy.clusters.code import Choice
-from evalcube.deploy.clusters.slurm import JobSettings, Slurm
-from evalcube.deploy.clusters.ssh import Host, Login, Ssh
-from evalcube.flows.config.cluster import (
-    ClusterSection,
-    KubernetesSection,
-    LocalSection,
-    SchedulerSection,
-    SlurmSection,
-    SshSection,
+from evalcube.deploy.clusters import (
+    Cluster,
+    ExistingScheduler,
+    GivenCluster,
+    LocalProcesses,
+    MadeCluster,
+    ThisProcess,
 )
+from evalcube.deploy.clusters.code import Choice
+from evalcube.deploy.clusters.slurm import JobSettings
+from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.plugins import installed_plugins
 from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.storage.urls import directory_of, is_directory
 
 SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
+_FEW = 10_000
+"""Trials that one process asks and grades before further ones have started: about 2 500 a second."""
+_STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
+
+
+def default_cluster(trials: int) -> Cluster:
+    """The cluster of a run that names none: this process for few trials, else worker processes.
+
+    Parameters
+    ----------
+    trials
+        How many are left to ask.
+    """
+    # A process of its own dies alone; code that is not ours might kill it, and the driver finds the trial to blame.
+    return LocalProcesses() if trials > _FEW or installed_plugins() else ThisProcess()
 
 
 def chosen_cluster(
     settings: SweepConfig,
     *,
-    cluster: Cluster | str | Path | None = None,
+    cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's, too
     scheduler: str | None = None,
     workers: int | None = None,
 ) -> Cluster | None:
@@ -41,7 +56,8 @@ def chosen_cluster(
     settings
         The sweep's config, whose own `cluster` counts last.
     cluster
-        A cluster, the name of one of this user's, or the path of a file that describes one.
+        A cluster of ours, a cluster or client of Dask's, what a config's `cluster` may be, or the path of a YAML file
+        with such.
     scheduler
         Address of a running Dask scheduler; default: that of the variable DASK_SCHEDULER_ADDRESS, if nothing else is
         named, the config's `cluster` included.
@@ -51,7 +67,7 @@ def chosen_cluster(
     Raises
     ------
     SweepError
-        If more than one is given, or there is no cluster of that name.
+        If more than one is given, or what is given is for `submit` alone.
     ConfigError
         With all problems of the cluster's description.
     """
@@ -63,90 +79,39 @@ def chosen_cluster(
         return ExistingScheduler(scheduler)
     if workers is not None:
         return LocalProcesses(workers)
+    if cluster is not None and not isinstance(cluster, (str, Path, Mapping)):
+        return GivenCluster(cluster)
     section = cluster_section(settings, cluster)
     if section is not None:
-        return make_cluster(section, settings)
+        return make_cluster(section)
     # Dask's own variable, which its operator sets in every pod.
     scheduler = os.environ.get(SCHEDULER_VARIABLE, "").strip()
     return ExistingScheduler(scheduler) if scheduler else None
 
 
-def make_cluster(section: ClusterSection, settings: SweepConfig) -> Cluster:
-    """The cluster that a section of a config describes, for one sweep."""
-    return _MAKERS[type(section)](section, settings)
-
-
-def script_of(settings: SweepConfig, cluster: str | Path | None = None) -> str:
-    """The job script with which a run asks for workers.
-
-    Parameters
-    ----------
-    settings
-        The sweep's config.
-    cluster
-        As for `chosen_cluster`.
+def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
+    """The cluster that a section of a config describes.
 
     Raises
     ------
     SweepError
-        If it works without jobs.
+        If it is for `submit` alone.
     """
-    found = chosen_cluster(settings, cluster=cluster)
-    if not isinstance(found, Slurm):
+    if isinstance(section, SlurmSection):
         raise SweepError(
-            "this sweep's cluster has no job scripts",
-            "Give one of kind slurm: in the config, or as `cluster`",
+            "`slurm` describes jobs to which a whole sweep is handed",
+            "Type `evalcube submit`; or have workers in jobs, with class: dask_jobqueue.SLURMCluster",
         )
-    return found.script()
-
-
-def _local(section: LocalSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001 - the interface of all kinds
-    return LocalProcesses(section.workers)
-
-
-def _scheduler(section: SchedulerSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
-    tls = None if section.tls is None else Certificates(**section.tls.model_dump())
-    timeout = min(ExistingScheduler.timeout, section.patience)
+    if section.made_of == "local":
+        return LocalProcesses(section.scale)
     choice = Choice(section.workers.names, section.workers.resource or "", section.priority)
-    return ExistingScheduler(section.address, timeout, section.patience, section.minimum, tls, choice)
-
-
-def _slurm(section: SlurmSection, settings: SweepConfig) -> Cluster:
-    return Slurm(
-        job_settings(section, settings),
-        settings.name,
-        jobs=section.jobs.maximum,
-        minimum=section.jobs.minimum * section.cores,
-        patience=section.patience,
-        interface=section.interface,
-        port=section.port,
-        python=section.python,
-    )
-
-
-def _ssh(section: SshSection, settings: SweepConfig) -> Cluster:
-    hosts = tuple(
-        Host(one.host, one.user, one.port, one.python or section.python, one.workers or section.workers)
-        for one in section.hosts
-    )
-    return Ssh(
-        hosts,
-        Login(section.known_hosts, section.identity, section.check_host_keys),
-        directory=section.directory,
-        variables=_variables(settings, section.environment),
-        scheduler_host=section.scheduler_host,
-        port=section.port,
-        minimum=section.minimum,
-        patience=section.patience,
-    )
-
-
-def _kubernetes(section: KubernetesSection, settings: SweepConfig) -> Cluster:  # noqa: ARG001
-    raise SweepError(
-        "a sweep on Kubernetes is started there",
-        "Print its manifests with `evalcube cluster manifest`, and apply them: "
-        "`evalcube cluster manifest sweep.yaml | kubectl apply -f -`",
-    )
+    waits: dict[str, Any] = {"minimum": section.minimum, "choice": choice}
+    if section.patience is not None:
+        waits["patience"] = section.patience
+    if section.address is not None:
+        timeout = min(ExistingScheduler.timeout, section.patience or ExistingScheduler.patience)
+        return ExistingScheduler(section.address, timeout, **waits)
+    return MadeCluster(str(section.made_of), section.options, section.scale, section.tls, **waits)
 
 
 def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
@@ -166,16 +131,12 @@ def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
 
 
 def _variables(settings: SweepConfig, further: Sequence[str]) -> tuple[str, ...]:
-    """Names of the variables that workers need: with keys of models, for stores, and further ones."""
+    """Names of the variables that jobs need: with keys of models, for stores, and further ones."""
     keys = [model.key_env for model in settings.models if model.key_env is not None]
-    return tuple(dict.fromkeys((*keys, *_of_stores(settings), *further)))
-
-
-def _of_stores(settings: SweepConfig) -> list[str]:
-    """Variables that are set here and say how object stores are reached; none where all is in directories."""
-    if is_directory(settings.cube) and is_directory(settings.cache):
-        return []
-    return sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
+    stores: list[str] = []
+    if not (is_directory(settings.cube) and is_directory(settings.cache)):
+        stores = sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
+    return tuple(dict.fromkeys((*keys, *stores, *further)))
 
 
 def _logs(section: SlurmSection, settings: SweepConfig) -> Path:
@@ -183,13 +144,3 @@ def _logs(section: SlurmSection, settings: SweepConfig) -> Path:
         return Path(section.logs).expanduser().absolute()
     beside = directory_of(settings.cube).parent if is_directory(settings.cube) else Path.cwd()
     return beside / "slurm-logs"
-
-
-_STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
-_MAKERS: Mapping[type, Callable[[Any, SweepConfig], Cluster]] = {
-    LocalSection: _local,
-    SchedulerSection: _scheduler,
-    SlurmSection: _slurm,
-    SshSection: _ssh,
-    KubernetesSection: _kubernetes,
-}

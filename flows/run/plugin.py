@@ -4,16 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import os
+import pickle
+import platform
 import re
+import threading
 import time
 from collections.abc import Callable, Hashable
+from contextlib import suppress
 from functools import partial
 from typing import Any
 
-from distributed import Worker, WorkerPlugin, get_worker
+from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 
 from evalcube.deploy.clusters import ClusterError, Connection
-from evalcube.deploy.clusters.carried import owner_here
+from evalcube.deploy.clusters.code import State
+from evalcube.deploy.clusters.registrar import is_known
 from evalcube.flows.run.events import Slowed, as_message, process_at, topic
 from evalcube.flows.run.poison_isolation import blame_nobody
 from evalcube.flows.run.proof import unmade
@@ -25,6 +30,12 @@ _REPORT_MS = 500
 _TRY_SECONDS = 5.0
 _LAST_PART, _LAST_SECONDS = 0.1, 60.0
 """Of a worker's bounded life, and at most, in which it only waits for replies."""
+_WATCH_SECONDS = 20.0
+"""Between two looks whether the run is still there: what took its plugin away may not have reached this worker."""
+_AWAITED_SECONDS = 60.0
+"""So long a run that ends waits for what it began on a worker."""
+_PAUSE_SECONDS = 0.3
+"""Before a task leaves a worker that cannot do it, so that the two do not keep the scheduler busy."""
 _MOST_REPORTS = 200
 """Of all workers' traffic, per second: the scheduler handles each."""
 
@@ -56,42 +67,77 @@ def seconds_to_ask(lifetime: float | None, age: float) -> float | None:
 
 
 class SweepPlugin(WorkerPlugin):
-    """Gives every worker, also one that joins or restarts later, the workspace of a run."""
+    """Gives a worker the workspace of a run, once it has proved that it can take part.
+
+    It never fails to be set up: a worker that cannot take part in this run serves others. What it does takes place
+    beside the worker's loop, so that no other run waits for it.
+    """
 
     def __init__(self, context: RunContext) -> None:
         self.name = plugin_name(context.run)
         self.context = context
+        self._begin_fresh()
+
+    def _begin_fresh(self) -> None:
         self.workspace: Workspace | None = None
         self.label = ""
         """Names this worker process in reports."""
+        self.problem = ""
+        """Why this worker cannot take part."""
+        self.ready = threading.Event()
+        """Set when that is known."""
         self.cut_off: dict[str, str] = {}
         """Addresses of endpoints that this worker cannot connect to, and why; tried again now and then."""
         self._timer: Any = None
-        self._trying: asyncio.Future[None] | None = None
+        self._tasks: list[asyncio.Future[None]] = []
         self._unpublish: Callable[[], None] | None = None
 
-    def check(self, worker: Worker) -> str:
-        """Why this worker cannot take part in the run; empty if it can. May wait for stores."""
+    def state(self, worker: Worker) -> State:
+        """How far this worker is."""
+        ready, host = self.ready.is_set(), platform.node()
+        return State(
+            ready and not self.problem, self.problem, str(worker.id), host, time.time(), dict(self.cut_off)
+        )
+
+    def setup(self, worker: Worker) -> None:
+        """Begin to get ready."""
+        self._tasks = [asyncio.ensure_future(work(worker)) for work in (self._begin, self._watch)]
+
+    async def _begin(self, worker: Worker) -> None:
+        try:
+            # In a thread: it reads files, and asks the stores.
+            self.problem = await asyncio.to_thread(self._open, worker)
+            if not self.problem:
+                self._start(worker)
+        except Exception as error:  # noqa: BLE001 - a worker that cannot take part goes on without it
+            self.problem = f"{type(error).__name__}: {error}"
+        self.ready.set()
+
+    def _open(self, worker: Worker) -> str:
+        """Open the workspace; why this worker cannot take part, if so."""
         problem = self.context.proof.lacking(str(worker.id))
         if problem:
             return problem
-        self.workspace = Workspace(self.context)
-        problem = unmade(self.workspace.plan)
+        workspace = Workspace(self.context)
+        problem = unmade(workspace.plan)
         if problem:
-            self.workspace.close()
+            workspace.close()
             return problem
         self.cut_off = self.context.proof.cut_off()
+        self.workspace = workspace
         return ""
 
-    def open(self) -> None:
-        """Open the workspace, unless it is open since the check; waits for the disk."""
-        if self.workspace is None:
-            self.workspace = Workspace(self.context)
-
-    def setup(self, worker: Worker) -> None:
-        """Get ready where nothing has to be checked: on a worker that is this process, or its child."""
-        self.open()
-        self.start(worker)
+    async def _watch(self, worker: Worker) -> None:
+        """Leave when the run is over: one that hangs while the run ends never hears that it does."""
+        question = {"function": pickle.dumps(is_known), "args": pickle.dumps((self.name,)), "wait": True}
+        while worker.plugins.get(self.name) is self:
+            await asyncio.sleep(_WATCH_SECONDS)
+            with suppress(OSError):  # a scheduler that is away says nothing of its runs
+                answer = await worker.scheduler.run_function(**question, kwargs=pickle.dumps({}))
+                if answer.get("result") is False and worker.plugins.get(self.name) is self:
+                    del self._tasks[1]  # this one, which would be ended before it has ended the rest
+                    await worker.plugin_remove(name=self.name)
+                    return
 
     @staticmethod
     def _hold_before_end(worker: Worker, work: Workspace) -> None:
@@ -106,13 +152,12 @@ class SweepPlugin(WorkerPlugin):
         if left is not None:
             worker.io_loop.call_later(left, _hold, work)
 
-    def start(self, worker: Worker) -> None:
+    def _start(self, worker: Worker) -> None:
         """Report the traffic twice a second, with hundreds of workers more seldom."""
         from tornado.ioloop import PeriodicCallback
 
         work = self.workspace
-        if work is None:
-            raise RuntimeError("the workspace is opened first")
+        assert work is not None  # noqa: S101 - opened a moment ago
         # A worker that its nanny restarts has the address of the one that died, whose totals count as well.
         self.label = process_at(worker.address, os.getpid())
         self._unpublish = publish(self.context.run, work.meter, partial(work.traffic, self.label))
@@ -146,7 +191,7 @@ class SweepPlugin(WorkerPlugin):
         self._timer = PeriodicCallback(report, _REPORT_MS)
         self._timer.start()
         if self.cut_off:
-            self._trying = asyncio.ensure_future(self._try_again())
+            self._tasks.append(asyncio.ensure_future(self._try_again()))
 
     async def _try_again(self) -> None:
         """Connect to the endpoints again until that works: cables are plugged in, and firewalls opened."""
@@ -166,8 +211,11 @@ class SweepPlugin(WorkerPlugin):
 
     async def teardown(self, worker: Worker) -> None:  # noqa: ARG002 - the interface of plugins
         """Close the workspace, off the worker's event loop: it waits for the disk."""
-        if self._trying is not None:
-            self._trying.cancel()
+        beginning, *others = self._tasks
+        for task in others:
+            task.cancel()
+        with suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(beginning), _AWAITED_SECONDS)
         if self._timer is not None:
             self._timer.stop()
             # Once more: what was sent in the last half second is paid for, too.
@@ -179,15 +227,12 @@ class SweepPlugin(WorkerPlugin):
 
     def __getstate__(self) -> dict[str, Any]:
         """Travel without the workspace: it belongs to one process."""
-        fresh: dict[str, Any] = {
-            "workspace": None,
-            "label": "",
-            "cut_off": {},
-            "_timer": None,
-            "_trying": None,
-            "_unpublish": None,
-        }
-        return {"name": self.name, "context": self.context, **fresh}
+        return {"name": self.name, "context": self.context}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Arrive."""
+        self.__dict__.update(state)
+        self._begin_fresh()
 
 
 def plugin_name(run: str) -> str:
@@ -236,7 +281,6 @@ def install(connection: Connection, context: RunContext, sweep: str) -> None:
         connection.code.install(
             plugin_name(context.run),
             SweepPlugin(context),
-            owner=owner_here(sweep),
             group=task_group(sweep, context.run),
             # Batches have limits that the provider keeps by itself.
             endpoints=[endpoint.digest for endpoint in endpoints if endpoint.batch is None],
@@ -248,15 +292,21 @@ def install(connection: Connection, context: RunContext, sweep: str) -> None:
 
 
 def workspace(run: str) -> Workspace:
-    """The workspace of a run on this worker; for use in tasks."""
+    """The workspace of a run on this worker; for use in tasks.
+
+    Raises
+    ------
+    Reschedule
+        This worker does not take part.
+    """
     plugin = plugin_on(get_worker(), plugin_name(run))
-    if plugin is None or plugin.workspace is None:
-        raise RuntimeError(f"the plugin of run {run} is not set up on this worker")
+    if plugin is None or plugin.workspace is None or not plugin.ready.is_set():
+        time.sleep(_PAUSE_SECONDS)
+        raise Reschedule
     return plugin.workspace
 
 
 def plugin_on(worker: Worker, name: str) -> SweepPlugin | None:
-    """A run's plugin on a worker, also where another one brought it; None if it is not there, or not yet."""
-    found = worker.plugins.get(name)
-    plugin = getattr(found, "inner", found)
+    """A run's plugin on a worker; None if it is not there, or not yet."""
+    plugin = worker.plugins.get(name)
     return plugin if isinstance(plugin, SweepPlugin) else None

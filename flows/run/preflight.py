@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -22,7 +22,7 @@ _OTHERS_SECONDS = 10.0
 """Others are waited for that long after the first; then they are as if they joined later."""
 _LOOK_SECONDS, _NOTE_SECONDS = 1.0, 5.0
 """Between two looks at which workers there are while none is ready, and until it is said that they are waited for."""
-_POLL_SECONDS = 0.05
+_POLL_SECONDS = 0.02
 _LATE_SECONDS = 0.25
 """Between two questions to workers that joined and are not ready, where they are few."""
 _MOST_QUESTIONS = 500
@@ -71,10 +71,10 @@ class Admission:
         """Workers that would be ready, but for endpoints that they cannot connect to."""
         self._lacks: dict[str, Mapping[str, str]] = {}
         """What each worker could not connect to when it was asked last, and why."""
-        self._barred: tuple[frozenset[str], frozenset[str]] | None = (frozenset(), frozenset())
-        """Whom the scheduler keeps away, and which of them are silent; None if it may not have heard of it."""
-        self._barring: Question[None] | None = None
-        """On its way to the scheduler: that these are kept away."""
+        self._allowed: tuple[frozenset[str], frozenset[str]] | None = None
+        """Whom the scheduler lets in, and which others are silent; None if it may not have heard of it."""
+        self._allowing: Question[None] | None = None
+        """On its way to the scheduler: that these are let in."""
         self._question: Question[Mapping[str, State]] | None = None
         self._asked_at = 0.0
         self._renewed_at = time.monotonic()
@@ -102,8 +102,6 @@ class Admission:
         ClusterError
             If none gets ready.
         """
-        if not self._code.carried:
-            return list(addresses)
         began = looked_at = time.monotonic()
         first_at: float | None = None
         said = ""
@@ -134,11 +132,18 @@ class Admission:
         self._tell_apart()
         self._refuse_run()
         self._announce()
-        barring = self._bar(addresses)
-        if barring is not None:
+        allowing = self._allow(self._ready)
+        if allowing is not None:
             with suppress(OSError):
-                barring.answer()
+                allowing.answer()
         return list(self._ready)
+
+    def verdicts(self, addresses: Iterable[str]) -> dict[str, str]:
+        """Why each of some workers takes no part; empty for those that do."""
+        unfit = self._refused | {one: self._why_cut_off(one) for one in self._cut_off}
+        return {
+            one: "" if one in self._ready else unfit.get(one, "does not answer") for one in sorted(addresses)
+        }
 
     def _still_waits(self, workers: int, seconds: float, said: str) -> str:
         """Say once that so many workers are waited for, and again when it changes; raises after too many seconds."""
@@ -190,9 +195,8 @@ class Admission:
             Those of these that do not answer, so that what they have is made again.
         """
         self._renew()
-        if not self._code.carried:
-            self._ready = {address: "" for address in there if address not in self._refused}
-        # One that is out of sight for a moment stays ready: barred anew, it would lose tasks that it is at.
+        for address in set(self._ready).difference(there):
+            del self._ready[address]
         for address in set(self._refused).difference(there):
             del self._refused[address]
             self._announced.discard(address)
@@ -209,13 +213,13 @@ class Admission:
             self._question = self._code.states(self._name, waiting)
         self._tell_apart()
         self._announce()
-        self._bar(there, aside, silent)
+        ready = set(self._ready).difference(aside)
+        self._allow(ready, frozenset(silent).intersection(aside))
         # Whoever may still lose its tasks sends nothing: others would be given them, and ask the same once more.
-        under_way = self._barring is not None and not self._barring.done
-        losing = self._barred[0] if under_way and self._barred is not None else frozenset()
-        ready = set(self._ready).intersection(there).difference(aside)
-        self.undecided = bool(waiting or ready & losing)
-        return sorted(ready - losing)
+        under_way = self._allowing is not None and not self._allowing.done
+        sure = ready & self._allowed[0] if under_way and self._allowed is not None else ready
+        self.undecided = bool(waiting or ready - sure)
+        return sorted(sure)
 
     def _tell_apart(self) -> None:
         """Take in workers that reach no less than all others do: what nobody reaches is the endpoint's trouble."""
@@ -240,30 +244,24 @@ class Admission:
             self._announced.add(address)
             self._note(f"worker {self.named(address)} takes no part in the run: {out[address]}")
 
-    def _bar(
-        self, there: Collection[str], aside: Collection[str] = (), silent: Collection[str] = ()
-    ) -> Question[None] | None:
-        """Keep tasks away from workers that are not ready, as long as others are; the question, if it has to be asked.
-
-        One that hangs, or cannot take part, would hold them for minutes.
-        """
-        if self._barring is not None:
-            if not self._barring.done:
+    def _allow(self, ready: Collection[str], silent: frozenset[str] = frozenset()) -> Question[None] | None:
+        """Have tasks go to these workers only; the question, if it has to be asked."""
+        if self._allowing is not None:
+            if not self._allowing.done:
                 return None  # one after the other, so that the last one holds
             try:
-                self._barring.answer()
+                self._allowing.answer()
             except OSError:  # said again
-                self._barred = None
-            self._barring = None
-        barred = frozenset(there).difference(self._ready) if self._ready else frozenset(self._refused)
-        wanted = barred.union(aside), frozenset(silent).intersection(aside)
-        if wanted == self._barred:
+                self._allowed = None
+            self._allowing = None
+        wanted = frozenset(ready), silent
+        if wanted == self._allowed:
             return None
         # Only those that fell silent since: what they had was given up once.
-        before = frozenset() if self._barred is None else self._barred[1]
-        newly, self._barred = sorted(wanted[1] - before), wanted
-        self._barring = self._code.bar(self._name, sorted(wanted[0]), newly)
-        return self._barring
+        before = frozenset() if self._allowed is None else self._allowed[1]
+        newly, self._allowed = sorted(silent - before), wanted
+        self._allowing = self._code.allow(self._name, sorted(ready), newly)
+        return self._allowing
 
     def _take(self, states: Mapping[str, State]) -> None:
         now = time.monotonic()

@@ -22,7 +22,7 @@ from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.sampling import Sampling
 from evalcube.flows.plan.store import SweepStore
-from evalcube.flows.run.default_cluster import default_cluster
+from evalcube.flows.run.chosen_cluster import default_cluster
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.events import (
     TALLY,
@@ -305,9 +305,9 @@ class Session:
             graders=tuple(filter(may_load, plan.graders)),
             proof=Proof(
                 # Whoever was started here has the same disks and variables: nothing can differ.
-                leave_tokens(self._id, cube, cache) if connection.code.carried else (),
+                leave_tokens(self._id, cube, cache) if connection.code.elsewhere else (),
                 tuple(route.endpoint for route in routes.values()) if unset_keys else (),
-                self._reached(routes) if connection.code.carried else (),
+                self._reached(routes) if connection.code.elsewhere else (),
             ),
         )
 

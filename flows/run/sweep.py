@@ -11,7 +11,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from evalcube.deploy.clusters import Cluster
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import ModelConfig, SweepConfig
 from evalcube.flows.errors import SweepError
@@ -53,7 +52,7 @@ def run(
     cache: str | Path | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
-    cluster: Cluster | str | Path | None = None,
+    cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's
     sampling: Sampling | None = None,
     only: Sequence[str] = (),
     trials: str | None = None,
@@ -81,8 +80,8 @@ def run(
         Number of local worker processes; default: none where few trials are left and no plugin is installed, as this
         process does them sooner; else one per core, at most eight.
     cluster
-        A cluster of any kind, the name of one in ``~/.config/evalcube/clusters.yaml``, or the path of a YAML file that
-        describes one; excludes `scheduler` and `workers`. Default: the config's.
+        A cluster of this package's or of Dask's, a client of Dask's, what a config's `cluster` may be, or the path of a
+        YAML file with such; excludes `scheduler` and `workers`. Default: the config's.
     sampling
         How far each cell is measured; default: as the config says. Excludes `only` and `trials`.
     only

@@ -7,7 +7,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
-from evalcube.deploy.clusters import Cluster
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.precision import LEVELS, Precision
 from evalcube.flows.errors import SweepError, no_bare_text
@@ -40,7 +39,7 @@ def upsample(
     cache: str | Path | None = None,
     scheduler: str | None = None,
     workers: int | None = None,
-    cluster: Cluster | str | Path | None = None,
+    cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's
     subscribers: Sequence[Subscriber] = (),
     config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
     endpoints: Mapping[str, str] | str = MappingProxyType({}),

@@ -184,6 +184,9 @@ class Workers:
 
     def _see(self, view: View) -> None:
         """Take in who is there."""
+        # One that was started again with the address of the one before is another one: it is there from the next look.
+        anew = {one for one, process in view.ids.items() if self._view.ids.get(one, process) != process}
+        view = view._replace(workers={one: name for one, name in view.workers.items() if one not in anew})
         before, self._view = self._view, view
         for note in self._connection.tend(view.workers):
             self._emit(Noted(note))

@@ -13,8 +13,10 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
+import dask
+
 from evalcube import EvalcubeError
-from evalcube.deploy.clusters import Certificates, ExistingScheduler
+from evalcube.deploy.clusters import ExistingScheduler
 from evalcube.deploy.clusters.code import Choice
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.records import DRIVER, read_driver
@@ -113,13 +115,19 @@ def drive(order: DriverOrder, tell: Tell = lambda _: None) -> dict[str, str]:
     """
     before = _said_before(order)
     book = DriverBook(order, before or [], tell)
-    tls = None if order.tls is None else Certificates(**order.tls)
+    if order.tls is not None:
+        dask.config.set(
+            {
+                "distributed.comm.require-encryption": True,
+                "distributed.comm.tls.ca-file": order.tls["ca"],
+                "distributed.comm.tls.client": {name: order.tls[name] for name in ("cert", "key")},
+            }
+        )
     names, resource, priority = order.choice
     cluster = ExistingScheduler(
         order.address,
         patience=order.patience,
         minimum=order.minimum,
-        tls=tls,
         choice=Choice(tuple(names), resource, priority),
     )
     try:

@@ -1,4 +1,4 @@
-"""A scheduler and workers in processes of an environment that has what evalcube requires, and not evalcube."""
+"""A scheduler and workers in processes of their own; some workers have what evalcube requires, and not evalcube."""
 
 import itertools
 import json
@@ -30,16 +30,16 @@ class BareCluster:
 
     def __init__(self, folder, *, python=None, env=None, options=()):
         self.folder = folder
-        self._python = python or bare_python(folder)
+        self._python = python or sys.executable
         self._env = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | (env or {})
         self._options = tuple(options)
         self._note = folder / "scheduler.json"
         self.processes = []
         self.address = ""
 
-    def start(self, *arguments, prefix=(), cwd=None):
+    def start(self, *arguments, prefix=(), cwd=None, python=None):
         """Start a program of Dask's in a session of its own."""
-        command = [*prefix, str(self._python), "-m", "dask", *map(str, arguments)]
+        command = [*prefix, str(python or self._python), "-m", "dask", *map(str, arguments)]
         log = self.folder / f"{arguments[0]}-{len(self.processes)}.log"
         with log.open("wb") as out:
             process = subprocess.Popen(
@@ -75,11 +75,18 @@ class BareCluster:
             self.address = json.loads(self._note.read_text())["address"]
         return self.address
 
-    def add_worker(self, *arguments, host="127.0.0.1", prefix=(), nanny=True, cwd=None):
+    def add_worker(self, *arguments, host="127.0.0.1", prefix=(), nanny=True, cwd=None, python=None):
         """Start one more worker."""
         options = ("--nthreads", 2, "--no-dashboard", "--host", host, *([] if nanny else ["--no-nanny"]))
         return self.start(
-            "worker", self.address, *options, *self._options, *arguments, prefix=prefix, cwd=cwd
+            "worker",
+            self.address,
+            *options,
+            *self._options,
+            *arguments,
+            prefix=prefix,
+            cwd=cwd,
+            python=python,
         )
 
     def run(self, function, **options):
@@ -88,13 +95,7 @@ class BareCluster:
             return client.run(function)
 
     def left_behind(self, **options):
-        """What is left of evalcube: modules of workers and scheduler, plugins, files."""
-
-        # Nested, so that they are sent by value: nodes have none of our code.
-        def loaded():
-            ours = ("flows", "stages", "storage", "deploy", "evalcube", "_evalcube_runs")
-            # A copy, made in one step: other threads import meanwhile.
-            return [name for name in list(sys.modules) if name.partition(".")[0] in ours]
+        """What is left of evalcube: plugins and files."""
 
         def plugins(dask_scheduler):
             return [*dask_scheduler.worker_plugins, *dask_scheduler.plugins]
@@ -104,8 +105,8 @@ class BareCluster:
 
         with Client(self.address, set_as_default=False, **options) as client:
             names = [*client.run_on_scheduler(plugins), *itertools.chain(*client.run(files).values())]
-            modules = [*client.run_on_scheduler(loaded), *itertools.chain(*client.run(loaded).values())]
-        return [name for name in names if "evalcube" in name] + modules
+            names += itertools.chain(*client.run(lambda dask_worker: list(dask_worker.plugins)).values())
+        return [name for name in names if "evalcube" in name]
 
     def logs(self):
         """What all processes said."""

@@ -1,6 +1,5 @@
-"""Workers in jobs of Slurm, which are submitted, watched and replaced by the driver."""
+"""Slurm's own commands and scripts, for sweeps that are handed to it whole."""
 
-from evalcube.deploy.clusters.slurm.cluster import Slurm
 from evalcube.deploy.clusters.slurm.script import JobSettings
 
-__all__ = ["JobSettings", "Slurm"]
+__all__ = ["JobSettings"]

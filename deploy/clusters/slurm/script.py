@@ -4,11 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-
-from evalcube.deploy.clusters.local import SETTINGS
 
 ALWAYS_EXPORTED = (
     *(
@@ -42,17 +39,6 @@ CAREFUL = (
     """trap 'echo "evalcube: the job ends, as this failed: $BASH_COMMAND" >&2' ERR""",
 )
 """Lines after which one that fails ends the job, and is named."""
-_WORKER_SETTINGS = (
-    "distributed.worker.profile.enabled",
-    "distributed.admin.tick.interval",
-    "distributed.admin.system-monitor.interval",
-    "distributed.comm.timeouts.connect",
-)
-"""Of our settings of Dask, of which a worker elsewhere knows nothing, those that concern it."""
-_MEMORY_UNITS = {"K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_DEATH_SECONDS = 60
-_THREADS = 2
-_LEAST_LIFETIME = 15
 
 
 @dataclass(frozen=True)
@@ -74,14 +60,6 @@ class JobSettings:
     """Names of further variables that jobs get from where they are submitted."""
     logs: str = "slurm-logs"
     """Absolute path of the folder of the jobs' logs."""
-
-    @property
-    def memory_bytes(self) -> int:
-        """What `memory` stands for; Slurm's unit is MiB."""
-        match = re.fullmatch(r"(\d+(?:\.\d+)?)([KMGT]?)B?", self.memory, re.IGNORECASE)
-        if match is None:
-            raise ValueError(self.memory)
-        return int(float(match[1]) * _MEMORY_UNITS[match[2].upper() or "M"])
 
 
 def sbatch_header(name: str, settings: JobSettings, more: Sequence[str] = ()) -> list[str]:
@@ -119,66 +97,6 @@ def sbatch_header(name: str, settings: JobSettings, more: Sequence[str] = ()) ->
         first,
         *(f"#SBATCH {line}" for line in (*lines, "--no-requeue", *more, *settings.options)),
     ]
-
-
-def worker_script(
-    name: str,
-    scheduler: str,
-    settings: JobSettings,
-    *,
-    python: str | None = None,
-    tls: Mapping[str, str] | None = None,
-) -> str:
-    """The script of a job that starts workers.
-
-    Parameters
-    ----------
-    name
-        Of the job, which its workers' names begin with.
-    scheduler
-        Address of the Dask scheduler.
-    settings
-        What the job asks for.
-    python
-        Path of the Python that starts the workers; default: that of this process.
-    tls
-        Paths of the files ``ca``, ``cert`` and ``key``, by these names, where connections are encrypted.
-    """
-    margin, stagger = retirement(settings.walltime)
-    words = [python or sys.executable, "-P", "-m", "distributed.cli.dask_worker", scheduler]
-    words += ["--nworkers", str(settings.cores), "--nthreads", str(_THREADS)]
-    words += ["--memory-limit", str(settings.memory_bytes // settings.cores)]
-    words += ["--death-timeout", str(_DEATH_SECONDS), "--lifetime-stagger", f"{stagger}s", "--no-dashboard"]
-    for what, option in (("ca", "--tls-ca-file"), ("cert", "--tls-cert"), ("key", "--tls-key")):
-        words += [option, tls[what]] if tls else []
-    lines = [
-        *sbatch_header(name, settings),
-        *CAREFUL,
-        *(f"export {_variable(name)}={SETTINGS[name]}" for name in _WORKER_SETTINGS),
-        *settings.prologue,
-        "# Workers retire before the walltime ends them, so that others take over what they hold.",
-        f"lifetime=$(( {int(settings.walltime) - margin - stagger} - SECONDS ))",
-        f"if [ $lifetime -lt {_LEAST_LIFETIME} ]; then lifetime={_LEAST_LIFETIME}; fi",
-        f'exec {shlex.join(words)} --name "$SLURM_JOB_NAME.$SLURM_JOB_ID" \\',
-        '  --lifetime "${lifetime}s" --local-directory "${TMPDIR:-/tmp}"',
-    ]
-    return "\n".join(lines) + "\n"
-
-
-def _variable(setting: str) -> str:
-    """The environment variable from which Dask takes a setting."""
-    return f"DASK_{setting.replace('.', '__').replace('-', '_').upper()}"
-
-
-def retirement(walltime: float) -> tuple[int, int]:
-    """Seconds before the walltime by which a worker has retired, and by how many seconds workers differ in that.
-
-    Examples
-    --------
-    >>> retirement(3600), retirement(60)
-    ((120, 450), (10, 7))
-    """
-    return int(min(120, max(10, walltime / 12))), int(min(600, walltime / 8))
 
 
 def clock(seconds: float) -> str:

@@ -2,12 +2,11 @@
 
 import pytest
 
-from evalcube.deploy.clusters import ExistingScheduler, LocalProcesses
+from evalcube.deploy.clusters import ExistingScheduler, GivenCluster, LocalProcesses, MadeCluster
 from evalcube.deploy.clusters.code import Choice
-from evalcube.deploy.clusters.slurm import Slurm
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.chosen_cluster import chosen_cluster, script_of
+from evalcube.flows.run.chosen_cluster import chosen_cluster, job_settings
 
 PLAN = {
     "name": "my sweep",
@@ -15,8 +14,6 @@ PLAN = {
     "tasks": {"boolean": {"params": {"length": 4}}},
 }
 SLURM = {
-    "kind": "slurm",
-    "jobs": {"minimum": 2, "maximum": 8},
     "cores": 4,
     "walltime": "2h",
     "environment": ["MORE"],
@@ -28,7 +25,7 @@ def sweep(**changes):
 
 
 def test_chosen_cluster__waits_for_a_scheduler_no_longer_than_its_patience():
-    settings = sweep(cluster={"kind": "scheduler", "address": "tcp://config:1", "patience": "3s"})
+    settings = sweep(cluster={"address": "tcp://config:1", "patience": "3s"})
 
     assert chosen_cluster(settings).timeout == 3.0
 
@@ -43,17 +40,15 @@ def test_chosen_cluster__waits_for_a_scheduler_no_longer_than_its_patience():
     ],
 )
 def test_chosen_cluster__uses_the_workers_of_a_scheduler_that_are_named(workers, choice):
-    section = {"kind": "scheduler", "address": "tcp://config:1", "priority": -2}
+    section = {"address": "tcp://config:1", "priority": -2}
     settings = sweep(cluster=section if workers is None else {**section, "workers": workers})
 
     assert chosen_cluster(settings).choice == choice
 
 
 def test_chosen_cluster__what_is_given_comes_before_the_config(tmp_path):
-    settings = sweep(
-        cluster={"kind": "scheduler", "address": "tcp://config:1", "patience": "20m", "minimum": 3}
-    )
-    (tmp_path / "one.yaml").write_text("{kind: local, workers: 3}")
+    settings = sweep(cluster={"address": "tcp://config:1", "patience": "20m", "minimum": 3})
+    (tmp_path / "one.yaml").write_text("{class: local, scale: 3}")
 
     assert chosen_cluster(settings) == ExistingScheduler("tcp://config:1", patience=1200.0, minimum=3)
     assert chosen_cluster(settings).timeout == 10.0
@@ -66,29 +61,29 @@ def test_chosen_cluster__what_is_given_comes_before_the_config(tmp_path):
         chosen_cluster(settings, cluster="local", workers=2)
 
 
-def test_chosen_cluster__jobs_of_slurm_get_the_keys_by_name(tmp_path, monkeypatch):
-    monkeypatch.setenv("MY_KEY", "sk-secret-123")
+def test_chosen_cluster__makes_what_a_class_describes_and_takes_what_is_given():
+    section = {"class": "dask_jobqueue.SLURMCluster", "options": {"cores": 2}, "scale": 3, "minimum": 2}
+    given = object()
+
+    found = chosen_cluster(sweep(cluster=section))
+
+    assert found == MadeCluster("dask_jobqueue.SLURMCluster", {"cores": 2}, 3, minimum=2)
+    assert found.patience == 3600.0
+    assert chosen_cluster(sweep(), cluster=given) == GivenCluster(given)
+
+
+def test_chosen_cluster__jobs_that_get_a_whole_sweep_are_for_submit():
+    with pytest.raises(SweepError, match="Type `evalcube submit`"):
+        chosen_cluster(sweep(cluster={"slurm": SLURM}))
+
+
+def test_job_settings__name_the_variables_with_keys_and_of_stores(tmp_path, monkeypatch):
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-    found = chosen_cluster(sweep(cluster=SLURM, cube=str(tmp_path / "a" / "c.zarr")))
+    here = sweep(cluster={"slurm": SLURM}, cube=str(tmp_path / "a" / "c.zarr"))
+    there = sweep(cluster={"slurm": SLURM}, cube="s3://bucket/c.zarr")
 
-    assert isinstance(found, Slurm)
-    assert (found.jobs, found.minimum, found.settings.walltime) == (8, 8, 7200.0)
-    assert found.settings.environment == ("MY_KEY", "MORE")
-    assert found.settings.logs == str(tmp_path / "a" / "slurm-logs")
-    script = script_of(sweep(cluster=SLURM))
-    assert "sk-secret" not in script
-    assert ",MY_KEY,MORE\n" in script
-    assert "--job-name=evalcube-my-sweep\n" in script
+    found = job_settings(here.cluster.slurm, here)
 
-
-def test_chosen_cluster__variables_of_object_stores_go_along_where_something_is_in_one(monkeypatch):
-    monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "x")
-
-    found = chosen_cluster(sweep(cluster=SLURM, cube="s3://bucket/c.zarr"))
-
-    assert "AWS_SECRET_ACCESS_KEY" in found.settings.environment
-
-
-def test_script_of__needs_jobs():
-    with pytest.raises(SweepError, match="has no job scripts"):
-        script_of(sweep())
+    assert (found.walltime, found.environment) == (7200.0, ("MY_KEY", "MORE"))
+    assert found.logs == str(tmp_path / "a" / "slurm-logs")
+    assert "AWS_SECRET_ACCESS_KEY" in job_settings(there.cluster.slurm, there).environment

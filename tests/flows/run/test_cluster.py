@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, LocalProcesses
-from evalcube.deploy.clusters.carried import CarriedCode
+from evalcube.deploy.clusters.code import Code
 from evalcube.deploy.servers.simulator import Simulator
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.events import BlockDone
@@ -140,14 +140,14 @@ def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
 
 def test_run__ends_with_a_message_when_the_scheduler_dies_with_a_result(tmp_path, simulator, monkeypatch):
     config = sweep_config(tmp_path, simulator.base_url)
-    processes, fetch = [], CarriedCode.fetch
+    processes, fetch = [], Code.fetch
 
     def late(code, future):
         processes[0].kill()
         processes[0].wait()
         return fetch(code, future)
 
-    monkeypatch.setattr(CarriedCode, "fetch", late)
+    monkeypatch.setattr(Code, "fetch", late)
     with (
         dask_cluster(tmp_path, workers=1, processes=processes) as address,
         pytest.raises(ClusterError, match="its scheduler may have ended"),

@@ -6,7 +6,7 @@ import pytest
 
 from evalcube.deploy.clusters import LocalProcesses, ThisProcess
 from evalcube.flows.config import plugins as module
-from evalcube.flows.run.default_cluster import default_cluster
+from evalcube.flows.run.chosen_cluster import default_cluster
 from evalcube.flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config

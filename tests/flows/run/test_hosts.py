@@ -150,7 +150,7 @@ def config_of(tmp_path, model, **changes):
 
 def of_both(cluster):
     """The section of a config that waits for both hosts."""
-    return {"kind": "scheduler", "address": cluster.address, "minimum": 2}
+    return {"address": cluster.address, "minimum": 2}
 
 
 def test_run__refuses_hosts_that_do_not_see_the_cube_before_anything_is_sent(

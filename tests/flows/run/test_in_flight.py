@@ -3,6 +3,7 @@
 import itertools
 import queue
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -34,6 +35,9 @@ def full_limit(**settings):
     limit.workers = 2
     limit.in_flight = limit.depth
     return limit
+
+
+EVERYBODY = SimpleNamespace(admitted=lambda there, *_: sorted(there), named=str, undecided=False)
 
 
 def test_grow__allows_half_as_many_blocks_again_within_bounds():
@@ -147,7 +151,7 @@ def test_took__a_small_sweep_stays_shared_out():
 
 def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
     events, there = [], iter([["a", "b"], ["a", "c"], ["d", "e"], ["f"], ["g", "h"], ["i", "j"], ["k"]])
-    workers = Workers(Connection(None), "run", (), events.append)
+    workers = Workers(Connection(None), "run", (), events.append, admission=EVERYBODY)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
 
     counts = []
@@ -163,7 +167,7 @@ def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
 
 def test_workers__of_one_that_is_gone_nothing_is_in_flight(monkeypatch):
     tracker = Tracker()
-    workers = Workers(Connection(None), "run", (), tracker)
+    workers = Workers(Connection(None), "run", (), tracker, admission=EVERYBODY)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
     for address in ("a:1", "b:1"):
         tracker(Traffic(sent=9, in_flight=4, worker=process_at(address, 7)))
@@ -180,7 +184,7 @@ def test_workers__of_one_that_is_gone_nothing_is_in_flight(monkeypatch):
 @pytest.mark.parametrize("worked", [False, True])
 def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatch, worked):
     addresses = itertools.count()
-    workers = Workers(Connection(None), "run", (), lambda _: None)
+    workers = Workers(Connection(None), "run", (), lambda _: None, admission=EVERYBODY)
     monkeypatch.setattr(workers, "_share_out", lambda: None)
     if worked:
         workers.worked()
@@ -207,7 +211,9 @@ def test_limit__is_divided_among_the_runs_that_share_an_endpoint():
 
 def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoint(monkeypatch):
     notes, limit = [], InFlightLimit(8, 16, model="m")
-    workers = Workers(Connection(None), "run", (limit,), notes.append, endpoints={"m": "digest"})
+    workers = Workers(
+        Connection(None), "run", (limit,), notes.append, endpoints={"m": "digest"}, admission=EVERYBODY
+    )
     monkeypatch.setattr(workers_module, "ask_each", lambda *_, workers: workers)
     monkeypatch.setattr(workers_module, "Question", lambda _, asked: asked)
 

@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.deploy.clusters import ClusterError
 from evalcube.flows.run.events import BlockDone
 from evalcube.flows.run.sweep import run
 from tests import waiting
@@ -42,24 +41,21 @@ def on_slurm(tmp_path, simulator, *, latency=0.1, cluster=None, **changes):
     for model in config["models"]:
         model["simulate"]["latency"] = latency
         model["limits"]["connections"] = CONNECTIONS
+    options = {"cores": 1, "processes": 1, "memory": "1GiB", "walltime": "00:01:00", "interface": "lo"}
     there = {
-        "kind": "slurm",
-        "jobs": 2,
-        "walltime": "1m",
-        "memory": "1G",
-        "interface": "lo",
+        "class": "dask_jobqueue.SLURMCluster",
+        "options": {**options, "shared_temp_directory": str(tmp_path), **(cluster or {})},
+        "scale": 2,
         "patience": "3m",
     }
-    return {**config, "cluster": {**there, **(cluster or {})}}
+    return {**config, "cluster": there}
 
 
 def notes_of(events):
     return [event.message for event in events if hasattr(event, "message")]
 
 
-def test_run__is_complete_and_the_same_though_walltime_scancel_and_a_drained_node_take_its_jobs(
-    tmp_path, simulator, slurm
-):
+def test_run__is_complete_and_the_same_though_walltime_and_scancel_take_its_jobs(tmp_path, simulator, slurm):
     config = on_slurm(tmp_path, simulator, latency=0.5, trials=220)
     hurried = [{**model, "limits": {**model["limits"], "connections": 256}} for model in config["models"]]
     calm = {"cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache"), "models": hurried}
@@ -69,16 +65,15 @@ def test_run__is_complete_and_the_same_though_walltime_scancel_and_a_drained_nod
 
     def take_away():
         wait_until(lambda: any(isinstance(event, BlockDone) for event in events))
-        first = min(slurm.jobs())
         seen.update(slurm.jobs())
-        slurm.command("scontrol", "update", f"nodename={slurm.host}", "state=drain", "reason=test")
-        slurm.command("scancel", str(first))
-        waiting = wait_until(lambda: [job for job, state in slurm.jobs().items() if state == "PENDING"])
-        seen.update(waiting)
-        slurm.resume()
+        slurm.command("scancel", str(min(seen)))
+        wait_until(lambda: seen.update(slurm.jobs()) or len(seen) >= 3)
 
     disturber = threading.Thread(target=take_away)
     disturber.start()
+    # One of them retires before its walltime ends it, as a recipe has it.
+    extra = ["--lifetime", "45s", "--lifetime-stagger", "5s"]
+    config["cluster"]["options"]["worker_extra_args"] = extra
     summary = run(config, subscribers=[events.append])
     disturber.join()
 
@@ -86,42 +81,27 @@ def test_run__is_complete_and_the_same_though_walltime_scancel_and_a_drained_nod
     assert_same_cube(config["cube"], calm["cube"])
     slurm.wait_until_empty()
     assert len(seen) >= 3
-    notes = notes_of(events)
-    assert any("(CANCELLED)" in note for note in notes), notes
-    assert "jobs reach their walltime; each is replaced" in notes
+    assert any("others are started in their place" in note for note in notes_of(events))
     counts = simulator_stats(simulator)
-    # One cancelled, and each job that reached its walltime: what these had in flight, and nothing else, is asked again.
-    ended = len(list((tmp_path / "slurm-logs").glob("*.log")))
-    assert 0 <= counts["requests"] - 2 * asked_calmly <= CONNECTIONS * ended
-
-
-def test_run__three_jobs_that_fail_at_once_end_it_with_the_end_of_their_log(tmp_path, simulator, slurm):
-    config = on_slurm(tmp_path, simulator, cluster={"prologue": ["echo the module is gone >&2", "false"]})
-
-    with pytest.raises(ClusterError, match="3 jobs in a row ended before a worker came") as caught:
-        run(config)
-
-    assert "  the module is gone" in str(caught.value)
-    assert "the job ends, as this failed: false" in str(caught.value)
-    slurm.wait_until_empty()
-    assert simulator_stats(simulator)["requests"] == 0
+    assert 0 <= counts["requests"] - 2 * asked_calmly <= CONNECTIONS * len(seen)
 
 
 def test_run__a_refusal_of_sbatch_is_one_message(tmp_path, simulator, slurm):
-    config = write_config(tmp_path, on_slurm(tmp_path, simulator, cluster={"memory": "900G"}))
+    config = write_config(tmp_path, on_slurm(tmp_path, simulator, cluster={"memory": "900GiB"}))
 
     process = command("run", config, "--quiet", cwd=tmp_path)
     _, errors = process.communicate()
 
     assert process.returncode == 2, errors
-    assert "sbatch refused the job" in errors
     assert "Requested node configuration is not available" in errors
     assert "Traceback" not in errors
     slurm.wait_until_empty()
 
 
 def test_run__ctrl_c_cancels_its_jobs_also_while_they_wait(tmp_path, simulator, slurm):
-    config = write_config(tmp_path, on_slurm(tmp_path, simulator, cluster={"options": ["--hold"]}))
+    config = write_config(
+        tmp_path, on_slurm(tmp_path, simulator, cluster={"job_extra_directives": ["--hold"]})
+    )
 
     process = command("run", config, "--quiet", cwd=tmp_path)
     wait_until(lambda: "PENDING" in slurm.jobs().values())

@@ -62,10 +62,10 @@ def test_run__on_a_cluster_with_tls(tmp_path, simulator, files):
         tmp_path / "cluster", workers=1, env=own, security=security, scheduler_options=("--protocol", "tls")
     ) as cluster:
         assert cluster.address.startswith("tls://")
-        place = {"kind": "scheduler", "address": cluster.address, "tls": files}
+        place = {"address": cluster.address, "tls": files}
         summary = run({**config, "cluster": place})
         assert_nothing_is_left(cluster, security=security)
         with pytest.raises(ClusterError, match="needs certificates"):
-            run({**config, "trials": 9, "cluster": {"kind": "scheduler", "address": cluster.address}})
+            run({**config, "trials": 9, "cluster": {"address": cluster.address}})
 
     assert (summary.reason, summary.done) == ("complete", 40)

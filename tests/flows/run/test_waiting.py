@@ -12,6 +12,8 @@ from evalcube.flows.run.events import Noted
 from evalcube.flows.run.waiting import wait_for_workers
 from tests.flows.support import sweep_config
 
+ADMITTED = SimpleNamespace(admitted=lambda there, *_: sorted(there), named=str, undecided=False)
+
 
 class Lease:
     checks = 0
@@ -22,8 +24,6 @@ class Lease:
 
 class Seen:
     """What is seen of a cluster, one look after another."""
-
-    carried = False
 
     def __init__(self, workers):
         self.workers = iter(workers)
@@ -88,7 +88,9 @@ def test_workers__what_tending_finds_reaches_the_user(monkeypatch):
     notes = []
     monkeypatch.setattr(workers.Workers, "_share_out", lambda _: None)
 
-    workers.Workers(Queue(["job 4 is replaced"], [{"a": "job-1"}]), "run", (), notes.append).poll()
+    workers.Workers(
+        Queue(["job 4 is replaced"], [{"a": "job-1"}]), "run", (), notes.append, admission=ADMITTED
+    ).poll()
 
     assert [note.message for note in notes] == ["job 4 is replaced"]
 
@@ -100,7 +102,7 @@ def test_workers__of_a_cluster_that_replaces_them_come_and_go_without_a_note(mon
     replaced = Queue(workers=({f"{number}": ""} for number in range(100)))
     replaced.replaces = True
 
-    of_a_batch_system = workers.Workers(replaced, "run", (), notes.append)
+    of_a_batch_system = workers.Workers(replaced, "run", (), notes.append, admission=ADMITTED)
     for _ in range(12):
         of_a_batch_system.poll()
 
@@ -117,7 +119,7 @@ def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not
     notes = []
 
     run(
-        {**plain, "cube": str(tmp_path / "c.zarr"), "cluster": {"kind": "local", "workers": 1}},
+        {**plain, "cube": str(tmp_path / "c.zarr"), "cluster": {"class": "local", "scale": 1}},
         subscribers=[notes.append],
     )
 

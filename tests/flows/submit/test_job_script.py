@@ -30,7 +30,7 @@ def job(tmp_path):
             "cache": str(tmp_path / "cache"),
             "models": [{"name": "a", "endpoint": "sim:"}],
             "tasks": {"boolean": {"params": {"length": 4}}},
-            "cluster": {"kind": "slurm", "prologue": prologue, "python": python},
+            "cluster": {"slurm": {"prologue": prologue, "python": python}},
         }
         prepared = prepare(from_mapping(config))
         place = prepared.folder / "a"

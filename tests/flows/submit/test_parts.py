@@ -12,7 +12,7 @@ PLAN = {
     "cache": "cache",
     "models": [{"name": name, "endpoint": "sim:"} for name in ("a", "b", "c d")],
     "tasks": {"boolean": {"params": {"length": 4}}},
-    "cluster": {"kind": "slurm", "prologue": ["module load x"]},
+    "cluster": {"slurm": {"prologue": ["module load x"]}},
 }
 
 

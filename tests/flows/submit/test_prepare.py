@@ -26,7 +26,7 @@ def sweep(folder, *models, **cluster):
             "cache": str(folder / "cache"),
             "models": [{"name": name, "endpoint": "sim:"} for name in models or ("a",)],
             "tasks": {"boolean": {"params": {"length": 4}}},
-            "cluster": {"kind": "slurm", **cluster},
+            "cluster": {"slurm": {**cluster}},
         }
     )
 

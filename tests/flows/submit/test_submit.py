@@ -42,7 +42,7 @@ def submitted(tmp_path, simulator, *, latency=0.0, cluster=None, **changes):
     config = sweep_config(tmp_path, simulator.base_url, **changes)
     for model in config["models"]:
         model["simulate"]["latency"] = latency
-    return {**config, "cluster": {"kind": "slurm", "memory": "1G", **(cluster or {})}}
+    return {**config, "cluster": {"slurm": {"memory": "1G", **(cluster or {})}}}
 
 
 def chains(folder):

@@ -3,12 +3,10 @@
 import os
 import shutil
 import subprocess
-import sys
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from evalcube.deploy.clusters.ssh import Host, Login
 from tests.ports import free_port
 from tests.tiers import need
 from tests.waiting import wait_until
@@ -34,14 +32,13 @@ class Server:
     process: subprocess.Popen
 
     @property
-    def host(self):
-        """It, with this process's Python."""
-        return Host(self.address, port=self.port, python=sys.executable)
-
-    @property
-    def login(self):
-        """The key that it takes, and the file that knows its own."""
-        return Login(str(self.folder / "known_hosts"), str(self.folder / "id"))
+    def options(self):
+        """How asyncssh logs in."""
+        return {
+            "port": self.port,
+            "known_hosts": str(self.folder / "known_hosts"),
+            "client_keys": [str(self.folder / "id")],
+        }
 
 
 def sshd_program():

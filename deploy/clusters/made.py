@@ -1,0 +1,256 @@
+"""Any cluster of Dask's: made of its class for as long as a sweep runs, or given by whoever made it."""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import importlib
+import inspect
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import dask
+from distributed import Client, SpecCluster, SSHCluster
+from distributed.security import Security
+
+from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code
+from evalcube.deploy.clusters.existing import connection_elsewhere, quiet
+from evalcube.deploy.clusters.local import SETTINGS, interrupts_blocked
+
+_ALLOWED_FAILURES = 10
+"""Deaths of workers that a task may see before it is suspected: time limits end jobs that do no wrong."""
+_GONE_SECONDS = 10.0
+"""So long no worker of a job is there until another job is begun: a nanny starts its worker again within seconds."""
+_AGAIN_SECONDS = 60.0
+"""Between two attempts to begin others, where the first one failed."""
+_LONGEST = 600
+"""Characters of a cluster's own words that are passed on."""
+
+
+@dataclass(frozen=True)
+class MadeCluster(Cluster):
+    """A cluster of Dask's that is made for a sweep and ends with it."""
+
+    name: str
+    """Of its class, such as ``dask_jobqueue.SLURMCluster``."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Arguments of the class."""
+    scale: int | None = None
+    """Workers that it is scaled to."""
+    encrypted: bool = True
+    """Whether its connections are encrypted, where the class can."""
+    patience: float = 3600.0
+    """Seconds without any worker after which a run gives up."""
+    minimum: int = 1
+    """Workers to wait for before the first request."""
+    choice: Choice = EVERYBODY
+    """Which of its workers are used, and how urgent the run is."""
+
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A context with a connection; leaving it ends the cluster.
+
+        Raises
+        ------
+        ClusterError
+            There is no such class, or its cluster cannot be made.
+        """
+        return self._connect()
+
+    @contextmanager
+    def _connect(self) -> Iterator[Connection]:
+        kind = _found(self.name)
+        settings = {**SETTINGS, "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES}
+        with ExitStack() as stack:
+            stack.enter_context(quiet())
+            # They hold for as long as the cluster: workers that are added later read them, too.
+            stack.enter_context(dask.config.set(settings))
+            options = self._options(kind, stack)
+            try:
+                with interrupts_blocked():
+                    cluster = stack.enter_context(kind(**options))
+                    if self.scale is not None:
+                        cluster.scale(self.scale)
+                if isinstance(cluster, SpecCluster):
+                    # What a batch system refuses is said now, and not in a log.
+                    cluster.sync(cluster._correct_state)  # noqa: SLF001 - what `scale` begins, and nobody hears of
+                client = stack.enter_context(Client(cluster, set_as_default=False))
+            except Exception as error:
+                raise ClusterError(f"{self.name} cannot be made: {_words(error)}") from error
+            yield connection_elsewhere(client, self.choice, _Tended)
+
+    def _options(self, kind: Callable[..., Any], stack: ExitStack) -> dict[str, Any]:
+        """Its own, and those that encrypt connections and keep Dask's dashboard on its machine."""
+        options = dict(self.options)
+        known = inspect.signature(kind).parameters
+        if "scheduler_options" in known:
+            local = {"dashboard_address": "127.0.0.1:0", **(options.get("scheduler_options") or {})}
+            options["scheduler_options"] = local
+        if not self.encrypted or "security" in options:
+            return options
+        if kind is SSHCluster:
+            # It takes no `security`: what it starts has this process's settings of Dask.
+            own = _temporary().get_tls_config_for_role("client")
+            protocol = {
+                "distributed.comm.default-scheme": "tls",
+                "distributed.comm.require-encryption": True,
+                "distributed.comm.tls.ca-file": own["ca_file"],
+            }
+            for role in ("client", "scheduler", "worker"):
+                protocol |= {f"distributed.comm.tls.{role}.{what}": own[what] for what in ("cert", "key")}
+            stack.enter_context(dask.config.set(protocol))
+            options["scheduler_options"] = {"protocol": "tls://", **options["scheduler_options"]}
+        elif "security" in known:
+            options |= {"security": _temporary()}
+            # Dask asks where to leave the key for jobs, and takes this folder after a warning.
+            defaults = {"protocol": "tls://", "shared_temp_directory": os.getcwd()}  # noqa: PTH109 - a text is wanted
+            options = {name: value for name, value in defaults.items() if name in known} | options
+        return options
+
+
+@dataclass(frozen=True)
+class GivenCluster(Cluster):
+    """A cluster or a client of Dask's that somebody made, and that is left as it is."""
+
+    given: Any
+    patience: float = PATIENCE_SECONDS
+    """Seconds without any worker after which a run gives up."""
+
+    def connect(self) -> AbstractContextManager[Connection]:
+        """A context with a connection.
+
+        Raises
+        ------
+        ClusterError
+            It cannot be reached.
+        """
+        return self._connect()
+
+    @contextmanager
+    def _connect(self) -> Iterator[Connection]:
+        given = self.given
+        if getattr(given, "asynchronous", False):
+            raise ClusterError(
+                "`cluster` is asynchronous, which a run is not. Make it with asynchronous=False"
+            )
+        # A client of our own, also where one is given: what it is subscribed to ends with it.
+        place: Any = given
+        security = None
+        if isinstance(given, Client):
+            scheduler: Any = given.scheduler
+            place, security = given.cluster or scheduler.address, given.security
+        with quiet():
+            try:
+                client = Client(place, security=security, set_as_default=False)
+            except (OSError, RuntimeError, TypeError, ValueError) as error:
+                raise ClusterError(f"`cluster` cannot be reached: {_words(error)}") from error
+            with client:
+                yield connection_elsewhere(client, EVERYBODY, _Tended)
+
+
+class _Tended(Connection):
+    """A connection that begins jobs or processes anew whose workers have gone, such as at a time limit.
+
+    Clusters that keep a list of what they start do not do so by themselves; others look after their workers.
+    """
+
+    replaces = True
+
+    def __init__(self, client: Client, code: Code | None = None) -> None:
+        super().__init__(client, code)
+        self._seen: dict[Any, float] = {}
+        """When a worker of each job was there last."""
+        self._beginning: concurrent.futures.Future[None] | None = None
+        self._next_at = 0.0
+
+    def tend(self, present: Mapping[str, str]) -> Sequence[str]:
+        """Begin again what ended; says so, and once that failed."""
+        cluster: Any = self.client.cluster
+        if not isinstance(cluster, SpecCluster) or getattr(cluster, "_adaptive", None) is not None:
+            return ()
+        now = monotonic()
+        self._seen |= {key: now for key in cluster.worker_spec if _is_there(key, present)}
+        if self._beginning is not None:
+            if not self._beginning.done():
+                return ()
+            error, self._beginning = self._beginning.exception(), None
+            if error is not None:
+                self._next_at = now + _AGAIN_SECONDS
+                return (f"no others could be started for workers that ended: {_words(error)}",)
+        # Those that never came may wait in a queue.
+        gone = [
+            key
+            for key, seen in self._seen.items()
+            if now - seen > _GONE_SECONDS and key in cluster.worker_spec
+        ]
+        missing = set(cluster.worker_spec).difference(cluster.workers)
+        if (not gone and not missing) or now < self._next_at:
+            return ()
+        for key in gone:
+            del self._seen[key]
+        self._beginning = asyncio.run_coroutine_threadsafe(_begin_anew(cluster, gone), _loop_of(self.client))
+        return (
+            (f"{len(gone)} jobs ended, as at a time limit: others are started in their place",)
+            if gone
+            else ()
+        )
+
+
+def _loop_of(client: Client) -> asyncio.AbstractEventLoop:
+    loop: Any = client.loop
+    found: asyncio.AbstractEventLoop = loop.asyncio_loop
+    return found
+
+
+def _is_there(key: Any, present: Mapping[str, str]) -> bool:  # noqa: ANN401 - any key
+    return any(name == str(key) or name.startswith(f"{key}-") for name in present.values())
+
+
+async def _begin_anew(cluster: SpecCluster, gone: Sequence[Any]) -> None:
+    for key in gone:
+        worker = cluster.workers.pop(key, None)
+        if worker is not None:
+            await worker.close()
+    await cluster._correct_state()  # noqa: SLF001 - what `scale` begins, and nobody hears of
+
+
+def _found(name: str) -> Callable[..., Any]:
+    """A class of clusters, or a function that makes one."""
+    module, _, last = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), last)
+    except (ImportError, AttributeError, ValueError) as error:
+        raise ClusterError(
+            f"cluster.class: {name} cannot be imported here ({error}). Write the class with its module, such as "
+            f"dask_jobqueue.SLURMCluster, and install its package"
+        ) from None
+    if not callable(found):
+        raise ClusterError(f"cluster.class: {name} is no class. Write that of a Dask cluster")
+    made: Callable[..., Any] = found
+    return made
+
+
+def _temporary() -> Security:
+    """What encrypts all connections with a key of this run.
+
+    Whoever reaches a Dask scheduler may run code in its user's name, and the network of a cluster is everybody's.
+    """
+    try:
+        made: Security = Security.temporary()
+    except ImportError:
+        raise ClusterError(
+            "clusters that are made encrypt their connections, for which the package cryptography is missing here: "
+            "pip install cryptography, or write `tls: false`"
+        ) from None
+    return made
+
+
+def _words(error: BaseException) -> str:
+    """What a cluster or a batch system says, in one line that a terminal may show."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    line = "; ".join(lines) or type(error).__name__
+    return "".join(character if character.isprintable() else "?" for character in line)[-_LONGEST:]
