@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.policy import Policy, PolicyFile
 from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
+from evalcube.flows.config.section import Name
+from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
+from evalcube.flows.config.views import ViewConfig
 from evalcube.flows.errors import ConfigError, Problem
-from evalcube.stages.generate.dataset.matching import allow_graders
+from evalcube.stages.generate.dataset.matching import allow_code
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
@@ -80,8 +83,27 @@ def load_policy(path: str | Path) -> Policy:
     try:
         return PolicyFile.model_validate(mapping).policy
     except ValidationError as error:
-        problems = [problem_of(finding, source, parsed) for finding in findings(error)]
-        raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field))) from None
+        raise _sorted(problem_of(finding, source, parsed) for finding in findings(error)) from None
+
+
+def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
+    """The views of the config that a cube notes, which may be a stranger's: nothing else of it is looked at.
+
+    Raises
+    ------
+    ConfigError
+        With all problems of the views.
+    """
+    try:
+        return TypeAdapter(dict[Name, ViewConfig]).validate_python(config.get("views") or {})
+    except ValidationError as error:
+        source = "the config in the cube's notes"
+        found = (replace(finding, path=("views", *finding.path)) for finding in findings(error))
+        raise _sorted(problem_of(finding, source, None) for finding in found) from None
+
+
+def _sorted(problems: Iterable[Problem]) -> ConfigError:
+    return ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
 
 
 def parse_config(
@@ -167,7 +189,9 @@ def as_config(
     if isinstance(config, (str, Path)):
         config = load_config(config)
     elif isinstance(config, SweepConfig):
-        allow_graders(named_graders(config.model_dump(include={"tasks"})))  # it may come from another process
+        allow_code(
+            named_code(config.model_dump(include={"tasks", "templates"}))
+        )  # it may come from another process
     else:
         config = from_mapping(config)
     update = {name: str(value) for name, value in (("cube", cube), ("cache", cache)) if value is not None}
@@ -205,7 +229,7 @@ def _validate(
     raw: dict[str, object], source: str, text: YamlText | None, *, models_from: str = ""
 ) -> SweepConfig:
     # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
-    allow_graders(named_graders(raw))
+    allow_code(named_code(raw))
     try:
         config = SweepConfig.model_validate(raw)
         found = [_with_value(finding, raw) for finding in check(config)]
@@ -218,13 +242,15 @@ def _validate(
             else problem_of(finding, source, text)
             for finding in found
         ]
-        raise ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
+        raise _sorted(problems)
     return config
 
 
-def named_graders(config: Mapping[str, object]) -> set[str]:
-    """Each ``module:function`` that the tasks of a config name as a grader."""
-    found: set[str] = set()
+def named_code(config: Mapping[str, object]) -> set[str]:
+    """Each ``module:function`` that the tasks of a config name as a grader, and its templates that have code."""
+    templates = config.get("templates")
+    sources = templates.values() if isinstance(templates, Mapping) else ()
+    found = {code for source in sources if (code := code_of(source))}
     waiting: list[tuple[object, bool]] = [(config.get("tasks"), False)]
     seen: set[int] = set()
     while waiting:

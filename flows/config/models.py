@@ -7,7 +7,6 @@ problems.
 
 from __future__ import annotations
 
-import difflib
 import re
 from collections.abc import Iterator
 from dataclasses import fields
@@ -26,8 +25,7 @@ from evalcube.flows.config.precision import Precision, PrecisionSetting
 from evalcube.flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.config.spend import Spend
-from evalcube.flows.config.views import View, ViewConfig
-from evalcube.flows.errors import SweepError
+from evalcube.flows.config.views import View, ViewConfig, find_view
 from evalcube.stages.generate import Entry
 
 TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(values.template)]
@@ -267,20 +265,8 @@ class SweepConfig(Section):
         return task.task or label, task.entries(degree=self.degree, density=self.density)
 
     def view(self, name: str) -> View:
-        """The view of that name.
-
-        Raises
-        ------
-        SweepError
-            If there is none.
-        """
-        if name not in self.views:
-            near = difflib.get_close_matches(name, self.views, n=1)
-            known = ", ".join(self.views) or "none"
-            raise SweepError(
-                f"there is no view '{name}'", f"Did you mean '{near[0]}'?" if near else f"Views: {known}"
-            )
-        return self.views[name].view(name)
+        """The view of that name; raises SweepError if there is none."""
+        return find_view(self.views, name)
 
     def combinations(self) -> list[tuple[ModelConfig, str, str]]:
         """List the evaluations (model, template, sampler), each once, in order of first mention."""

@@ -1,25 +1,136 @@
 """Templates: messages with Jinja contents, or a Jinja text of JSON, that make chat messages of a prompt.
 
-Templates run in Jinja's sandbox: no attribute that begins with an underscore, no change of the variables.
-An unknown variable is an error, never an empty text. Time and memory are bounded by `evalcube.flows.config.jinja`.
+Texts that have fields such as ``{{ prompt }}`` and ``{{ params.length }}`` and nothing else of Jinja are filled in
+here, whoever wrote them. More than that is code: it is compiled and run, in Jinja's sandbox, only if a config of this
+user's has it, never because a cube does. An unknown variable is an error, never an empty text.
 """
 
 from __future__ import annotations
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
-from evalcube.flows.config.jinja.budget import LARGEST_OUTPUT, SHORTEN, Budget
-from evalcube.flows.config.jinja.text import Text
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import TemplateError
 
+if TYPE_CHECKING:
+    from evalcube.flows.config.jinja import Code
+
+LARGEST_OUTPUT = 4_000_000
+"""Bytes of UTF-8 in all contents together."""
 ROLES = ("system", "user", "assistant", "developer", "tool")
-MOST_PLAIN = 32
-"""Messages of a template whose texts may go without a budget."""
+VARIABLES = ("prompt", "task", "params")
+_SHORTEN = f"Keep the messages under {LARGEST_OUTPUT:,} bytes"
+_FIELD = re.compile(r"\{\{\s*(prompt|task|params\.([^\W\d]\w*))\s*(\|\s*tojson\s*)?\}\}|\{[{%#]")
+"""A field, or the beginning of anything else of Jinja."""
+_IN_JSON = {ord(sign): f"\\u{ord(sign):04x}" for sign in "<>&'"}
+"""How Jinja's filter `tojson` writes what HTML would take for its own."""
 
 Message = dict[str, str]
+Source = str | Sequence[Mapping[str, str]]
+
+
+def code_of(source: object) -> str:
+    """A template as one text if it has more than fields, by which a user's own are known; empty if it has not.
+
+    Parameters
+    ----------
+    source
+        As a config or a cube has it; what is no template has no code.
+
+    Examples
+    --------
+    >>> code_of([{"role": "user", "content": "{{ prompt }} {{ params.length }}"}]), code_of("{{ prompt | upper }}")
+    ('', 'template: "{{ prompt | upper }}"')
+    """
+    messages = source if isinstance(source, Sequence) and not isinstance(source, str) else ()
+    texts = [source, *(message.get("content") for message in messages if isinstance(message, Mapping))]
+    plain = all(_fields(text) is not None for text in texts if isinstance(text, str))
+    return "" if plain else f"template: {json.dumps(source, sort_keys=True)}"
+
+
+def _fields(text: str) -> list[re.Match[str]] | None:
+    """The fields of a text; None if it has more of Jinja than these."""
+    found = list(_FIELD.finditer(text))
+    # What a mapping has by itself, such as `items`, is that to Jinja, and no param.
+    return found if all(field[1] and not hasattr(dict, field[2] or "") for field in found) else None
+
+
+class _Text:
+    """One text of a template, filled in here or by Jinja."""
+
+    def __init__(self, source: str, where: tuple[str | int, ...]) -> None:
+        self._source, self._where = source, where
+        self._code: Code | None = None
+        try:
+            source.encode()
+            self._fields = _fields(source)
+            if self._fields is None:
+                from evalcube.flows.config.jinja import Code  # with Jinja, which most templates do not need
+
+                self._code = Code(source)
+        except UnicodeEncodeError as error:
+            raise TemplateError(f"wrong Jinja: {error.reason}", where=where) from None
+        except TemplateError as error:
+            raise self._placed(error) from None
+        if self._fields:
+            self._source = re.sub("\r\n?", "\n", source)  # as Jinja does
+            self._fields = _fields(self._source)
+        names = [field[1].partition(".")[0] for field in self._fields or ()]
+        self.uses = frozenset(names) if self._code is None else self._code.uses
+        """Names of the variables that it reads."""
+
+    def render(self, variables: Mapping[str, object]) -> str:
+        try:
+            if self._code is not None:
+                return self._code.render(variables, _hint(self.uses))
+            return bounded(self._parts(variables))
+        except TemplateError as error:
+            raise self._placed(error) from None
+
+    def _parts(self, variables: Mapping[str, object]) -> Iterable[str]:
+        end = 0
+        for field in self._fields or ():
+            yield self._source[end : field.start()]
+            end = field.end()
+            value = variables[field[1].partition(".")[0]]
+            if field[2]:
+                if not isinstance(value, Mapping) or field[2] not in value:
+                    line = self._source.count("\n", 0, field.start()) + 1
+                    raise TemplateError(
+                        f"wrong variable: 'dict object' has no attribute {field[2]!r}",
+                        _hint(self.uses),
+                        line=line,
+                    )
+                value = value[field[2]]
+            yield json.dumps(value, sort_keys=True).translate(_IN_JSON) if field[3] else str(value)
+        yield self._source[end:]
+
+    def _placed(self, error: TemplateError) -> TemplateError:
+        return TemplateError(error.message, error.remedy, where=self._where, line=error.line)
+
+
+def _hint(uses: Iterable[str]) -> str:
+    for name in sorted(set(uses) - set(VARIABLES)):
+        close = difflib.get_close_matches(name, VARIABLES, n=1)
+        if close:
+            return f"Did you mean {close[0]!r}?"
+    return f"There are {', '.join(VARIABLES[:-1])} and {VARIABLES[-1]} (params.length, ...)"
+
+
+def bounded(parts: Iterable[str]) -> str:
+    """The parts as one text, refused as soon as it is too long."""
+    kept: list[str] = []
+    size = 0
+    for part in parts:
+        size += len(part)
+        if size > LARGEST_OUTPUT:
+            raise TemplateError(f"renders more than {LARGEST_OUTPUT:,} bytes", _SHORTEN)
+        kept.append(part)
+    return "".join(kept)
 
 
 class Template:
@@ -42,21 +153,16 @@ class Template:
     [{'role': 'user', 'content': '1 + 1? Be brief.'}]
     """
 
-    def __init__(self, source: str | Sequence[Mapping[str, str]]) -> None:
+    def __init__(self, source: Source) -> None:
         self._source = source
-        self._json: Text | None = None
-        self._messages: list[tuple[str, Text]] = []
+        self._json: _Text | None = None
+        self._messages: list[tuple[str, _Text]] = []
         if isinstance(source, str):
-            self._json = Text(source, ())
+            self._json = _Text(source, ())
             return
         _check_messages(source, "is")
-        tokens = 0
         for index, message in enumerate(source):
-            text = Text(
-                message["content"], (index, "content"), plain=len(source) <= MOST_PLAIN, before=tokens
-            )
-            tokens = text.tokens
-            self._messages.append((message["role"], text))
+            self._messages.append((message["role"], _Text(message["content"], (index, "content"))))
 
     def __reduce__(self) -> tuple[object, ...]:
         # compiled code does not pickle; a worker compiles its own
@@ -79,14 +185,13 @@ class Template:
             If the template fails with these variables, renders no message list, or more than 4 MB.
         """
         variables = {"prompt": prompt, "task": task, "params": {} if params is None else params}
-        budget = Budget()
         if self._json is not None:
-            messages = _read_json(self._json.render(variables, budget))
+            messages = _read_json(self._json.render(variables))
             _add_up(messages)
             return messages
         messages, size = [], 0
         for role, text in self._messages:
-            messages.append({"role": role, "content": text.render(variables, budget)})
+            messages.append({"role": role, "content": text.render(variables)})
             size = _add_up(messages[-1:], size)
         return messages
 
@@ -97,7 +202,7 @@ def _add_up(messages: Sequence[Message], size: int = 0) -> int:
         content = message["content"]
         size += len(content) if content.isascii() else len(content.encode(errors="surrogatepass"))
         if size > LARGEST_OUTPUT:
-            raise TemplateError(f"renders more than {LARGEST_OUTPUT:,} bytes", SHORTEN)
+            raise TemplateError(f"renders more than {LARGEST_OUTPUT:,} bytes", _SHORTEN)
     return size
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +12,7 @@ from pydantic import Field, PlainValidator
 
 from evalcube.flows.config import values
 from evalcube.flows.config.section import Flag, Name, Section, Whole
+from evalcube.flows.errors import SweepError
 
 Scalar = str | int | float | bool
 Bounds = tuple[float, float]
@@ -55,6 +57,23 @@ class ViewConfig(Section):
     def view(self, name: str) -> View:
         """Make the record of this view."""
         return View(name, dict(self.where), self.trials, self.unique_only)
+
+
+def find_view(views: Mapping[str, ViewConfig], name: str) -> View:
+    """The view of that name.
+
+    Raises
+    ------
+    SweepError
+        If there is none.
+    """
+    if name not in views:
+        near = difflib.get_close_matches(name, views, n=1)
+        known = ", ".join(views) or "none"
+        raise SweepError(
+            f"there is no view '{name}'", f"Did you mean '{near[0]}'?" if near else f"Views: {known}"
+        )
+    return views[name].view(name)
 
 
 def _filter(value: Any) -> Scalar | list[Scalar] | Bounds:  # noqa: ANN401 - as the config has it

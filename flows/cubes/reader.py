@@ -194,11 +194,13 @@ class Reader:
         stored = self._stored(model, task, slot, trial, repeat)
         response, reasoning, parsed, first_token = None, "", None, math.nan
         messages: Sequence[Mapping[str, str]]
-        if isinstance(cell.task, AbsentTask):
-            truth, store, key = Trial("", ""), None, ""
-            messages = [{"role": "note", "content": cell.task.reason}]
+        absent = [cell.task.reason] if isinstance(cell.task, AbsentTask) else []
+        truth = Trial("", "") if absent else cell.trial(trial)
+        if absent or evaluation.not_run:
+            store, key = None, ""
+            messages = [{"role": "note", "content": reason} for reason in (absent or evaluation.not_run)]
         else:
-            truth, store = cell.trial(trial), self.cache()
+            store = self.cache()
             key = trial_request(evaluation, cell, truth, repeat).digest
             messages = trial_messages(evaluation, cell, truth)
         said: list[Opinion] = []

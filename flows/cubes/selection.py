@@ -306,10 +306,11 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
             "Write its conditions with `where`",
         )
     from evalcube.flows.config.load import (
-        from_mapping,  # with all that configs are made of, which takes a while
+        noted_views,  # with all that configs are made of, which takes a while
     )
+    from evalcube.flows.config.views import find_view
 
-    return from_mapping(config).view(view)
+    return find_view(noted_views(config), view)
 
 
 def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:

@@ -7,13 +7,15 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from evalcube.flows.config.load import as_config, named_graders
+from evalcube.flows.config.load import as_config, named_code
 from evalcube.flows.config.models import ModelConfig, SweepConfig
 from evalcube.flows.config.serving import Serve
+from evalcube.flows.config.templates import code_of
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.evaluations import withheld_template
 from evalcube.flows.plan.records import MERGED, read_notes
-from evalcube.flows.plan.trust import remembered_config, remembered_graders
-from evalcube.stages.generate.dataset.matching import allow_graders, may_load, withheld
+from evalcube.flows.plan.trust import remembered_code, remembered_config
+from evalcube.stages.generate.dataset.matching import allow_code, may_run, withheld
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cube.cube import Cube
 
@@ -112,12 +114,15 @@ def acting_config(
 
 def _refuse_code(noted: Mapping[str, Any]) -> None:
     """Refuse a cube's own config if it names code that no config of this user's does."""
-    named = named_graders(noted)
-    if not all(map(may_load, named)):
-        allow_graders(remembered_graders())
+    named = named_code(noted)
+    if not all(map(may_run, named)):
+        allow_code(remembered_code())
+    templates = noted.get("templates")
+    sources = templates.items() if isinstance(templates, Mapping) else ()
+    why = {code_of(source): withheld_template(str(name)) for name, source in sources}
     for name in sorted(named):
-        if not may_load(name):
-            raise SweepError(withheld(name), "Or give the sweep's config with `config`")
+        if not may_run(name):
+            raise SweepError(why.get(name) or withheld(name), "Or give the sweep's config with `config`")
 
 
 def what_is_asked(config: SweepConfig) -> list[str]:

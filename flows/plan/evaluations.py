@@ -6,13 +6,13 @@ import hashlib
 import json
 from collections.abc import Mapping
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from evalcube.flows.config.templates import Template, code_of
+from evalcube.flows.errors import TemplateError
 from evalcube.flows.plan.identity import ApiName, IdentityRecord, Values
+from evalcube.stages.generate.dataset.matching import may_run
 from evalcube.stages.process.grading import IMPORTED
-
-if TYPE_CHECKING:
-    from evalcube.flows.config.templates import Template
 
 
 class NamedTemplate(IdentityRecord):
@@ -78,10 +78,26 @@ class Evaluation(IdentityRecord):
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 
     @cached_property
-    def prompt_template(self) -> Template:
-        """The compiled template."""
-        from evalcube.flows.config.templates import Template  # with Jinja, which no reader of counters needs
+    def code(self) -> str:
+        """The template as `may_run` knows it, if it has more than fields."""
+        return code_of(self.template.source)
 
+    @property
+    def not_run(self) -> list[str]:
+        """That its template is not run, where that is so, and why."""
+        return [] if may_run(self.code) else [withheld_template(self.template.name)]
+
+    @cached_property
+    def prompt_template(self) -> Template:
+        """The compiled template.
+
+        Raises
+        ------
+        TemplateError
+            It has code, and no config of this user's has it.
+        """
+        if self.not_run:
+            raise TemplateError(*self.not_run)
         return Template(self.template.source)
 
     @property
@@ -93,6 +109,14 @@ class Evaluation(IdentityRecord):
     def label(self) -> str:
         """A short name for people."""
         return f"{self.model} / {self.template.name} / {self.sampler.name}"
+
+
+def withheld_template(name: str) -> str:
+    """Why a template that only a cube has is not run."""
+    return (
+        f"template '{name}' is not run: it is code, more than fields such as {{{{ prompt }}}}, and only the cube has "
+        "it, no config of yours. Run the sweep's config to see what was asked and answered"
+    )
 
 
 def token_limit(sampler: Mapping[str, Any]) -> int:

@@ -22,7 +22,7 @@ from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from evalcube.stages.generate import TASKS, Cell, Task, all_tasks
 from evalcube.stages.generate.absent import AbsentTask, absent_cell
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.dataset.matching import may_load, withheld
+from evalcube.stages.generate.dataset.matching import may_run, withheld
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.plugins import GROUP, package_of
 from evalcube.stages.process.grading import IMPORTED
@@ -107,7 +107,7 @@ class TaskPlan:
         """What of its code is not run or not at hand, and why."""
         if isinstance(self.task, AbsentTask):
             return [self.task.reason]
-        return [withheld(name) for name in self.graders if not may_load(name)]
+        return [withheld(name) for name in self.graders if not may_run(name)]
 
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
@@ -169,14 +169,16 @@ class Plan:
         return [task.task.reason for task in self.tasks if isinstance(task.task, AbsentTask)]
 
     @property
-    def graders(self) -> list[str]:
-        """Graders that its points name."""
-        return list(dict.fromkeys(name for task in self.tasks for name in task.graders))
+    def code(self) -> list[str]:
+        """Graders that its points name, and templates that have more than fields."""
+        named = [name for task in self.tasks for name in task.graders]
+        return list(dict.fromkeys([*named, *(row.code for row in self.evaluations if row.code)]))
 
     @property
     def not_run(self) -> list[str]:
-        """What code of its tasks and graders is not run or not at hand, and why: replies are shown as recorded."""
-        return list(dict.fromkeys(reason for task in self.tasks for reason in task.not_run))
+        """What code of its tasks, graders and templates is not run or not at hand, and why."""
+        rows: tuple[TaskPlan | Evaluation, ...] = (*self.tasks, *self.evaluations)
+        return list(dict.fromkeys(reason for row in rows for reason in row.not_run))
 
     @property
     def slots(self) -> int:

@@ -27,8 +27,8 @@ from evalcube.flows.plan.row_ids import label_rows
 from evalcube.flows.plan.shared_arrays import planned_of
 from evalcube.flows.plan.spec import description, parse_spec
 from evalcube.flows.plan.targets import BoolArray, SampleTargets
-from evalcube.flows.plan.trust import remembered_graders
-from evalcube.stages.generate.dataset.matching import allow_graders, may_load
+from evalcube.flows.plan.trust import remembered_code
+from evalcube.stages.generate.dataset.matching import allow_code, may_run
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from evalcube.stages.score.counters import set_cost
 from evalcube.storage.cube.batch_notes import BatchNotes
@@ -423,8 +423,8 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
     parse_spec(spec, sizes)
     packages = _texts(notes.get(PACKAGES))
     plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"], packages=packages)
-    if not all(map(may_load, plan.graders)):
-        allow_graders(remembered_graders())
+    if not all(map(may_run, plan.code)):
+        allow_code(remembered_code())
     offer_questions(cube.records, plan)
     moved = _moved(plan.files, notes.get("files"))
     return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved, packages) if moved else plan

@@ -13,7 +13,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from evalcube.flows.config.load import named_graders
+from evalcube.flows.config.load import named_code
 from evalcube.flows.plan.own_files import own_record, state_folder, write_own
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.urls import resolved
@@ -51,13 +51,13 @@ def remembered_config(cube: Cube) -> dict[str, Any] | None:
     return max(elsewhere, key=lambda record: record[0])[1] if elsewhere else None
 
 
-def remembered_graders() -> set[str]:
-    """The ``module:function`` graders that any config of this user's named in a run."""
+def remembered_code() -> set[str]:
+    """The graders and templates with code that any config of this user's named in a run."""
     try:
         folders = list((state_folder() / "runs").iterdir())
     except OSError:
         return set()
-    return {name for folder in folders for _, config in _records(folder) for name in named_graders(config)}
+    return {name for folder in folders for _, config in _records(folder) for name in named_code(config)}
 
 
 def remember_caches(cube: Cube, addresses: Sequence[str]) -> None:

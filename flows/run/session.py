@@ -57,7 +57,7 @@ from evalcube.flows.run.summary import RunSummary, Tracker
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import Route, RunContext
 from evalcube.flows.run.workers import present
-from evalcube.stages.generate.dataset.matching import may_load
+from evalcube.stages.generate.dataset.matching import may_run
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.lease import Lease
@@ -302,7 +302,7 @@ class Session:
             cache=cache,
             routes=routes,
             lease=self._lease.holder.token,
-            graders=tuple(filter(may_load, plan.graders)),
+            code=tuple(filter(may_run, plan.code)),
             proof=Proof(
                 # Whoever was started here has the same disks and variables: nothing can differ.
                 leave_tokens(self._id, cube, cache) if connection.code.elsewhere else (),

@@ -27,7 +27,7 @@ from evalcube.flows.run.events import Traffic
 from evalcube.flows.run.proof import Proof
 from evalcube.flows.run.simulated import truth_of_trial
 from evalcube.flows.run.subscribers.prometheus import Meter
-from evalcube.stages.generate.dataset.matching import allow_graders
+from evalcube.stages.generate.dataset.matching import allow_code
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Slowdown
@@ -76,8 +76,8 @@ class RunContext:
     """By label of the model."""
     lease: str
     """Token of the driver's lease."""
-    graders: tuple[str, ...] = ()
-    """Those that the driver may run, as its user's config names them."""
+    code: tuple[str, ...] = ()
+    """Graders and templates that the driver may run, as its user's config names them."""
     proof: Proof = field(default_factory=Proof)
     """What a worker proves before it takes part, where that is not certain."""
 
@@ -98,7 +98,7 @@ class Workspace:
 
     def __init__(self, context: RunContext) -> None:
         self.context = context
-        allow_graders(context.graders)
+        allow_code(context.code)
         self.plan = Plan.from_spec(context.spec, context.trials, context.repeats)
         # Where this machine has not the data files, the cube has them.
         offer_questions(space_of(context.cube).at(SIDE), self.plan)

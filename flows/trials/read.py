@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -292,6 +293,12 @@ class Trials(Shown):
                 for task, meant in zip(one.plan.tasks, list(map(any, one.cells.tolist())), strict=True)
                 for reason in (task.not_run if meant else ())
             )
+            not_run |= {
+                reason: None
+                for one in self._opened
+                for row in compress(one.plan.evaluations, one.models)
+                for reason in row.not_run
+            }
             found = [*(f"{reason}." for reason in not_run), *found]
         if cells := _cells_of_several(self._opened):
             several = (

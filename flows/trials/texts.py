@@ -105,7 +105,7 @@ class Texts:
             model, task, slot, trial, repeat = place
             cell = plan.tasks[task].cells[slot].cell
             row = _Row(place, cell, self._question(cell, task, slot, trial))
-            if asked and row.truth is not None:
+            if asked and row.truth is not None and not plan.evaluations[model].not_run:
                 _ask(row, plan.evaluations[model], repeat)
             found.append(row)
         return found
@@ -124,7 +124,7 @@ class Texts:
         return truth
 
     def _look_up(self, rows: Sequence[_Row], *, parse: bool) -> None:
-        found = [row for row in rows if row.truth is not None]
+        found = [row for row in rows if row.digest]
         if self.cache is None:
             self.missing += len(found)
             return
@@ -226,10 +226,12 @@ _READ: Mapping[str, Callable[[_Row], Any]] = {
     "row": lambda row: row_of(_known(row))[0],
     "row_id": lambda row: row_of(_known(row))[1] or None,
     "prompt": lambda row: whole(_known(row).prompt),
-    "messages": lambda row: [{"role": one["role"], "content": whole(one["content"])} for one in row.messages],
+    "messages": lambda row: (
+        [{"role": one["role"], "content": whole(one["content"])} for one in row.messages] or None
+    ),
     "options": lambda row: [whole(option) for option in _known(row).options],
     "reference": lambda row: whole(_known(row).answer),
-    "digest": lambda row: row.digest,
+    "digest": lambda row: row.digest or None,
     "answer": _of_reply(lambda answered: _text(answered.parsed)),
     "response": _of_reply(lambda answered: whole(answered.reading.answer)),
     "reasoning": _of_reply(lambda answered: whole(answered.reading.reasoning)),

@@ -51,16 +51,16 @@ Grader = Callable[[str, GradingContext], bool | None]
 """Whether a reply is right; None if it has no answer, which makes it invalid."""
 
 _NAMED: set[str] = set()
-"""Each ``module:function`` that a config of this user's names."""
+"""Each ``module:function``, and each ``template: ...`` with code, that a config of this user's names."""
 
 
-def allow_graders(names: Iterable[str]) -> None:
-    """Let functions be imported that the user's own config names; nobody else's word has anything imported."""
+def allow_code(names: Iterable[str]) -> None:
+    """Let code be run that the user's own config names; nobody else's word has anything imported or compiled."""
     _NAMED.update(names)
 
 
-def may_load(name: str) -> bool:
-    """Whether a grader is an installed entry point's, or named by the user's own config."""
+def may_run(name: str) -> bool:
+    """Whether code is an installed entry point's, or named by the user's own config."""
     return ":" not in name or name in _NAMED
 
 
@@ -89,7 +89,7 @@ def load_grader(name: str) -> Grader:
         Its parameters are not called ``reply`` and ``context``. The names are asked for so that a config from elsewhere
         cannot have any function of any module called.
     """
-    if not may_load(name):
+    if not may_run(name):
         raise CodeError(withheld(name), field="grader", value=name)
     module, colon, attribute = name.partition(":")
     try:

@@ -7,9 +7,11 @@ import sys
 
 import pytest
 
-from evalcube.flows.config.load import named_graders
+from evalcube.flows.config.load import named_code
 from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.errors import SweepError
+from evalcube.flows.cubes.selection import Part
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.errors import SweepError, TemplateError
 from evalcube.flows.formats.export import export
 from evalcube.flows.plan.acting import acting_config
 from evalcube.flows.rework.rescore import rescore_cube
@@ -115,6 +117,55 @@ def test_acting_config__takes_no_cluster_and_no_command_from_notes(small_sweep, 
     assert acting.cluster is None
 
 
+CODE = [{"role": "user", "content": "{% if true %}{{ prompt }}{% endif %}"}]
+
+
+@pytest.fixture
+def coded(tmp_path, simulator, monkeypatch):
+    """Address of a cube that was asked with a template that has code, and its cache."""
+    forget(monkeypatch, tmp_path, "own")
+    config = sweep_config(tmp_path, simulator.base_url)
+    config |= {"templates": {"coded": CODE}, "trials": 1, "views": {"easy": {"where": {"tier": "easy"}}}}
+    run(config)
+    return config["cube"], str(tmp_path / "cache")
+
+
+def test_readers__render_the_template_that_this_user_ran(coded, monkeypatch, tmp_path):
+    forget(monkeypatch, tmp_path, "own")
+
+    view = Reader(*coded).view(0, 0, 0, 0)
+
+    assert view.messages[0]["role"] == "user"
+    assert view.response is not None
+
+
+def test_readers__compile_no_template_with_code_that_only_the_cube_has(coded, monkeypatch, tmp_path):
+    cube, cache = coded
+    forget(monkeypatch, tmp_path, "others")
+
+    view = Reader(cube, cache).view(0, 0, 0, 0)
+    table = trials(cube, columns=["status", "messages", "response"], cache=cache)
+    rows = list(table.rows())
+
+    assert (view.messages[0]["role"], view.response) == ("note", None)
+    assert "template 'coded' is not run" in view.messages[0]["content"]
+    assert rows[0] == {"status": view.status, "messages": None, "response": None}
+    assert sum("template 'coded' is not run" in note for note in table.notes) == 1
+    with pytest.raises(TemplateError, match="template 'coded' is not run"):
+        rescore_cube(cube, cache=cache)
+    with pytest.raises(SweepError, match="template 'coded' is not run"):
+        acting_config(cube, cache=cache, endpoints="sim:")
+
+
+def test_views__of_a_cube_are_read_without_the_rest_of_its_config(coded, monkeypatch, tmp_path):
+    forget(monkeypatch, tmp_path, "others")
+
+    board = leaderboard(coded[0], Part(view="easy"))
+
+    assert len(board.rows) == 1
+    assert set() == matching._NAMED
+
+
 @pytest.mark.parametrize(
     ("tasks", "found"),
     [
@@ -126,5 +177,5 @@ def test_acting_config__takes_no_cluster_and_no_command_from_notes(small_sweep, 
         (7, set()),
     ],
 )
-def test_named_graders__are_found_wherever_a_point_may_name_them(tasks, found):
-    assert named_graders({"tasks": tasks, "grader": "x:y"}) == found
+def test_named_code__are_found_wherever_a_point_may_name_them(tasks, found):
+    assert named_code({"tasks": tasks, "grader": "x:y"}) == found

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.dataset.matching import GradingContext, allow_graders, judged, load_grader
+from evalcube.stages.generate.dataset.matching import GradingContext, allow_code, judged, load_grader
 from evalcube.stages.generate.errors import CodeError, TaskError
 
 DATASET = TASKS["dataset"]
@@ -116,7 +116,7 @@ def nothing_of_the_kind(words: str) -> bool:
 
 
 def test_grader__decides(tmp_path: Path) -> None:
-    allow_graders([f"{__name__}:by_length"])
+    allow_code([f"{__name__}:by_length"])
     cell, trial = asked(tmp_path, grader=f"{__name__}:by_length")
 
     assert [outcome(cell, trial, reply) for reply in ("abcdefg", "abc", "")] == [True, False, None]
@@ -139,7 +139,7 @@ def test_judged__refuses_what_is_no_truth(said: object) -> None:
     "name", ["nowhere", "nowhere:at_all", "os:nothing", "os:system", f"{__name__}:nothing_of_the_kind"]
 )
 def test_grader__refuses_other_functions(name: str) -> None:
-    allow_graders([name])
+    allow_code([name])
 
     with pytest.raises(TaskError, match="grader"):
         load_grader(name)

@@ -1,1 +1,0 @@
-"""Jinja texts of strangers, rendered in bounded time and memory."""
