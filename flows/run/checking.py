@@ -18,7 +18,7 @@ from evalcube.flows.run.servers import SIMULATED, is_managed, keyed
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import RunContext
 from evalcube.flows.run.workers import present
-from evalcube.stages.generate.dataset.matching import may_load
+from evalcube.stages.generate.dataset.matching import may_run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.errors import StorageError
@@ -82,7 +82,7 @@ def check_workers(
             cache=cache,
             routes={},
             lease="",
-            graders=tuple(filter(may_load, plan.graders)),
+            code=tuple(filter(may_run, plan.code)),
             proof=Proof(tokens, endpoints, endpoints),
         )
         admission = Admission(connection.code, plugin_name(run), tokens, note)
