@@ -20,7 +20,7 @@ def import_command(
         list[str],
         typer.Argument(
             metavar="LOG...",
-            help="Logs: .eval and .json of Inspect, samples_*.jsonl of lm-eval, results.jsonl of NeMo Evaluator, "
+            help="Logs: .eval and .json of Inspect, samples_*.jsonl of lm-eval, "
             "JSONL or Parquet with --map; or directories with them.",
         ),
     ],
@@ -33,7 +33,7 @@ def import_command(
         typer.Option("--data", metavar="DIR", help="Where the questions go; default: beside the cube."),
     ] = None,
     format: Annotated[
-        str, typer.Option("--format", help="Who wrote the logs: auto, inspect, lm-eval, nemo, rows.")
+        str, typer.Option("--format", help="Who wrote the logs: auto, inspect, lm-eval, rows.")
     ] = "auto",
     map: Annotated[
         str | None,
@@ -70,7 +70,7 @@ def import_command(
     ] = "0:1",
     as_json: JsonOption = False,
 ) -> None:
-    """Read logs of Inspect, lm-eval, NeMo Evaluator or your own into a cube, replies and all; nothing is asked."""
+    """Read logs of Inspect, lm-eval or your own into a cube, replies and all; nothing is asked."""
     from evalcube.flows.imports.logs import import_logs
     from evalcube.flows.imports.rows import parse_map
     from evalcube.flows.imports.samples import Scale, Wanted

@@ -230,7 +230,7 @@ def export(
         str,
         typer.Option(
             metavar="FORM",
-            help="eee (Every Eval Ever), inspect (logs of Inspect), or lm-eval (results and samples).",
+            help="eee (Every Eval Ever) or inspect (logs of Inspect).",
         ),
     ],
     output: NewFolderOption,

@@ -10,13 +10,13 @@ from pathlib import Path
 from evalcube.flows.cubes.outputs import new_folder
 from evalcube.flows.cubes.selection import checked_option
 from evalcube.flows.errors import SweepError
-from evalcube.flows.formats import eee, inspect_log, lm_eval
+from evalcube.flows.formats import eee, inspect_log
 from evalcube.flows.formats.source import Source
 from evalcube.flows.trials.opened import split_where
 
 Writer = Callable[[Source, Path], Iterator[Path]]
 
-FORMATS: Mapping[str, Writer] = {"eee": eee.write, "inspect": inspect_log.write, "lm-eval": lm_eval.write}
+FORMATS: Mapping[str, Writer] = {"eee": eee.write, "inspect": inspect_log.write}
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,7 @@ def export(
     cube
         Its address.
     to
-        ``eee``: records of Every Eval Ever; ``inspect``: a log of Inspect for each evaluation and task; ``lm-eval``:
-        results and samples of lm-eval for each evaluation.
+        ``eee``: records of Every Eval Ever; ``inspect``: a log of Inspect for each evaluation and task.
     output
         The folder to write, where nothing may be.
     where

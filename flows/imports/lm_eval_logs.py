@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.formats.lm_eval import OWN, UNREAD
 from evalcube.flows.imports.bounded import (
     finite,
     flattened,
@@ -21,9 +20,11 @@ from evalcube.flows.imports.bounded import (
     text,
     whole,
 )
-from evalcube.flows.imports.samples import Answer, Question, Run, Sample, Wanted, canonical, named, own_answer
+from evalcube.flows.imports.samples import Answer, Question, Run, Sample, Wanted, canonical, named
 
 TOOL = "lm-eval"
+_UNREAD = "[invalid]"
+"""What its filters put in the place of an answer that they do not find."""
 SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl(\.gz)?")
 _MOST_RESULTS = 64 * 2**20
 _IDENTITY = (
@@ -48,7 +49,7 @@ def read_lm_eval(path: Path, wanted: Wanted) -> Iterator[Sample]:
     """The samples of a log.
 
     Of several filters, and of several metrics, the first counts, or the one asked for. The harness scores one answer to
-    each question, so that there are no repeats; what evalcube has exported says more than that, and all of it is read.
+    each question, so that there are no repeats.
 
     Raises
     ------
@@ -117,8 +118,7 @@ class _Lines:
         scorer = metric if self._filter == "none" else f"{metric},{self._filter}"
         shots = "" if self._shots is None else f"{self._shots}-shot"
         run = Run(TOOL, self._task, scorer, self._model, self._settings, setup, shots)
-        answers = _own_answers(line) or [_answer(line, asked, score)]
-        return [Sample(run, _question(line, asked), answer, where) for answer in answers]
+        return [Sample(run, _question(line, asked), _answer(line, asked, score), where)]
 
     def _score(self, line: Mapping[str, Any], where: str) -> tuple[str, object]:
         metrics = [name for name in items(line.get("metrics")) if isinstance(name, str)]
@@ -184,23 +184,9 @@ class _Asked:
 def _answer(line: Mapping[str, Any], asked: _Asked, score: object) -> Answer:
     """The answer that the harness scored."""
     filtered = next(iter(items(line.get("filtered_resps"))), None)
-    read = filtered if isinstance(filtered, str) and filtered != UNREAD and not asked.compared else None
+    read = filtered if isinstance(filtered, str) and filtered != _UNREAD and not asked.compared else None
     failure = "" if score is not None else "not scored by lm-eval"
-    return Answer(0, asked.reply, score=score, parsed=read, unread=filtered == UNREAD, failure=failure)
-
-
-def _own_answers(line: Mapping[str, Any]) -> list[Answer]:
-    """The answers of all repeats, with how each ended, if evalcube has exported them; else none."""
-    said, replies = items(line.get(OWN)), items(next(iter(items(line.get("resps"))), None))
-    filtered = items(line.get("filtered_resps"))
-    if len(replies) > 1:
-        filtered = items(next(iter(filtered), None))
-    if not said or not len(said) == len(replies) == len(filtered):
-        return []
-    return [
-        own_answer(mapping(one), reply, None if read == UNREAD else read)
-        for one, reply, read in zip(said, replies, filtered, strict=True)
-    ]
+    return Answer(0, asked.reply, score=score, parsed=read, unread=filtered == _UNREAD, failure=failure)
 
 
 def _likelihood(replies: object) -> float | None:
@@ -230,13 +216,12 @@ def _question(line: Mapping[str, Any], asked: _Asked) -> Question:
     reference = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
     identity = line.get("doc_id")
     content = text(line.get("doc_hash")) or canonical({"doc": line.get("doc")})
-    options = asked.options or tuple(map(str, items(mapping(line.get("doc")).get("choices")))) * (OWN in line)
     return Question(
         canonical({"doc": content, "target": reference}),
         asked.prompt,
         reference,
         None if identity is None else str(identity),
-        options,
+        asked.options,
     )
 
 

@@ -91,7 +91,7 @@ def import_logs(
     data
         Directory for the questions; default: beside the cube, with its name and the ending ``.data``.
     format
-        Who wrote the logs: ``auto``, ``inspect``, ``lm-eval``, ``nemo`` or ``rows``.
+        Who wrote the logs: ``auto``, ``inspect``, ``lm-eval`` or ``rows``.
     wanted
         What the logs do not say themselves.
     scale

@@ -12,18 +12,16 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.bounded import lines, mapping, opened, parse, unreadable
 from evalcube.flows.imports.inspect_logs import read_inspect
 from evalcube.flows.imports.lm_eval_logs import SAMPLES, read_lm_eval
-from evalcube.flows.imports.nemo_logs import read_nemo
 from evalcube.flows.imports.rows import read_rows
 from evalcube.flows.imports.samples import LogReader, Wanted
 
 READERS: dict[str, LogReader] = {
     "inspect": read_inspect,
     "lm-eval": read_lm_eval,
-    "nemo": read_nemo,
     "rows": read_rows,
 }
 """By name of the format."""
-_LOGS = ("*.eval", "*.json", "samples_*.jsonl", "samples_*.jsonl.gz", "results.jsonl", "results.jsonl.gz")
+_LOGS = ("*.eval", "*.json", "samples_*.jsonl", "samples_*.jsonl.gz")
 """What is looked for in a directory; of JSON files only those that begin as Inspect's do."""
 _INSPECT = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:')
 
@@ -110,8 +108,6 @@ def _format(path: Path, wanted: Wanted) -> str:
     if path.name.endswith((".jsonl", ".jsonl.gz")):
         for number, line in lines(path):
             first = mapping(parse(line, f"{path}, line {number}"))
-            if {"problem_idx", "reward"} <= first.keys():
-                return "nemo"
             if {"doc_id", "resps", "arguments"} <= first.keys():
                 return "lm-eval"
             break

@@ -3,7 +3,6 @@
 import hashlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import zipfile
@@ -282,55 +281,6 @@ def test_inspect__is_read_by_inspect_itself(folder, tmp_path):
         assert 0 <= log["accuracy"]["evalcube"]["accuracy"] <= 1
         assert log["scores"]["evalcube"] in ("C", "I", 1.0, 0.0)
         assert log["completion"]
-
-
-# ---- lm-eval
-
-
-def test_lm_eval__has_the_fields_of_files_that_lm_eval_wrote(folder, tmp_path):
-    _, files = written(folder, tmp_path / "out", "lm-eval")
-    theirs = json.loads((DATA / "lm_eval" / "results.json").read_text())
-    (theirs_sample, _) = lines((DATA / "lm_eval" / "samples.jsonl").read_bytes())
-
-    documents = [json.loads(data) for name, data in files.items() if "/results_" in name]
-    assert len(documents) == 2
-    machine = {"pretty_env_info", "transformers_version", "upper_git_hash", "total_evaluation_time_seconds"}
-    for ours in documents:
-        assert set(theirs) - machine <= set(ours)
-        assert set(theirs["config"]) == set(ours["config"])
-        for label, result in ours["results"].items():
-            assert {"name", "alias", "sample_len", "acc,none", "acc_stderr,none"} <= set(result)
-            assert ours["higher_is_better"][label]["acc"] is True
-            assert set(ours["n-samples"][label]) == set(theirs["n-samples"]["sums"])
-    for name, data in files.items():
-        if "/samples_" in name:
-            match = re.fullmatch(
-                r"[\w.-]+/samples_([\w-]+)_\d{4}-\d\d-\d\dT\d\d-\d\d-\d\d\.\d{6}\.jsonl", name
-            )
-            assert match, name
-            for sample in lines(data):
-                assert set(theirs_sample) - {"exact_match"} <= set(sample)
-                assert {metric: type(sample[metric]) for metric in sample["metrics"]}["acc"] is float
-                assert list(sample["arguments"]["gen_args_0"]) == ["arg_0", "arg_1"]
-                assert sample["target_hash"] == hashlib.sha256(sample["target"].encode()).hexdigest()
-
-
-def test_lm_eval__scores_a_question_by_the_mean_of_its_repeats(swept, tmp_path):
-    _, files = written(swept, tmp_path / "out", "lm-eval", where=["model=alpha", "task=arithmetic"])
-    rows = [
-        r for r in trials(swept / "cube.zarr").rows() if (r["model"], r["task"]) == ("alpha", "arithmetic")
-    ]
-
-    (samples,) = [lines(data) for name, data in files.items() if "/samples_" in name]
-    (results,) = [json.loads(data) for name, data in files.items() if "/results_" in name]
-
-    assert len(samples) == len(rows) / 2 == results["results"]["arithmetic"]["sample_len"]
-    for number, sample in enumerate(samples):
-        pair = rows[2 * number : 2 * number + 2]
-        assert sample["resps"] == [[row["response"] for row in pair]]
-        assert sample["acc"] == sum(row["status"] == "correct" for row in pair) / 2
-    mean = sum(sample["acc"] for sample in samples) / len(samples)
-    assert results["results"]["arithmetic"]["acc,none"] == pytest.approx(mean)
 
 
 # ---- all of them

@@ -11,7 +11,7 @@ from evalcube.flows.imports.samples import Sample, Wanted
 from evalcube.flows.imports.sources import READERS
 
 LOGS = Path(__file__).parents[2] / "data" / "logs"
-INSPECT, LM_EVAL, NEMO = LOGS / "inspect", LOGS / "lm-eval", LOGS / "nemo"
+INSPECT, LM_EVAL = LOGS / "inspect", LOGS / "lm-eval"
 
 
 def samples(form: str, path: Path, wanted: Wanted | None = None, **fields: Any) -> list[Sample]:

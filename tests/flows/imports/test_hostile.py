@@ -11,7 +11,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.collect import Collection
 from evalcube.flows.imports.samples import Scale, Wanted
 from evalcube.flows.imports.sources import READERS
-from tests.flows.imports.logs import INSPECT, LM_EVAL, NEMO, write_lines
+from tests.flows.imports.logs import INSPECT, LM_EVAL, write_lines
 
 VALUES = st.recursive(
     st.none()
@@ -25,7 +25,6 @@ VALUES = st.recursive(
 )
 LINES = {
     "lm-eval": next((LM_EVAL / "alfa").glob("samples_*")),
-    "nemo": NEMO / "gsm8k" / "results.jsonl",
 }
 FIELDS = {
     name: name

@@ -15,7 +15,7 @@ from evalcube.flows.imports.samples import Scale, Wanted
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
-from tests.flows.imports.logs import INSPECT, LM_EVAL, NEMO, write_lines
+from tests.flows.imports.logs import INSPECT, LM_EVAL, write_lines
 from tests.flows.support import arrays, evalcube, sweep_config
 
 CLOSE = Scale({"closeness": 0.5})
@@ -172,18 +172,6 @@ def test_import_logs__knows_guess_chances(tmp_path):
 
     guesses = Cube.open(tmp_path / "cube.zarr").dataset()["guess_chance"].to_numpy()
     assert set(guesses[np.isfinite(guesses)].tolist()) == {0.25}
-
-
-def test_import_logs__reads_nemo(tmp_path):
-    summary = imported(tmp_path, NEMO)
-
-    assert (summary.models, summary.tasks, summary.replies, summary.failed) == (
-        ("nemotron-nano",),
-        ("gsm8k",),
-        5,
-        1,
-    )
-    assert statuses(tmp_path / "cube.zarr", 0, 0) == {"correct": 3, "incorrect": 2, "transport": 1}
 
 
 def test_import_logs__writes_nothing_if_a_log_is_wrong(tmp_path):

@@ -64,7 +64,7 @@ def counters(path):
     }
 
 
-@pytest.mark.parametrize("form", ["inspect", "lm-eval"])
+@pytest.mark.parametrize("form", ["inspect"])
 def test_export_and_import__give_the_same_counters(swept, tmp_path, form):
     export(swept / "cube.zarr", to=form, output=tmp_path / "out", cache=swept / "cache")
 

@@ -70,7 +70,7 @@ def test_readers__show_what_was_recorded_where_only_the_cube_names_a_grader(grad
     view = reader.view(0, 0, 0, 0)
     table = trials(cube, columns=["status", "answer"], cache=cache)
     rows = list(table.rows())
-    exported = export(cube, output=tmp_path / "out", to="lm-eval", cache=cache)
+    exported = export(cube, output=tmp_path / "out", to="inspect", cache=cache)
 
     assert (view.status, view.parsed, view.response is None) == ("correct", None, False)
     assert rows == [{"status": "correct", "answer": None}]

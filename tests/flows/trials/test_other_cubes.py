@@ -45,24 +45,6 @@ def test_merged_cube__has_the_rows_of_its_sources(teams):
     assert all(row["response"] is not None for row in merged.values())
 
 
-def test_merged_cube__is_exported_like_its_sources(teams, tmp_path):
-    assert evalcube("merge", "joined.zarr", "one.zarr", "two.zarr", cwd=teams)[0] == 0
-
-    for cube in ("joined.zarr", "one.zarr", "two.zarr"):
-        result = evalcube(
-            "export", cube, "--to", "lm-eval", "-o", tmp_path / cube, "--cache", "cache", cwd=teams
-        )
-        assert result[0] == 0, result[2]
-
-    def samples(cube):
-        return {
-            path.relative_to(tmp_path / cube).parts[0]: path.read_text()
-            for path in (tmp_path / cube).glob("*/samples_boolean_*.jsonl")
-        }
-
-    assert samples("joined.zarr") == samples("one.zarr") | samples("two.zarr")
-
-
 def test_forgotten_trials__are_rows_no_more(teams, tmp_path):
     assert evalcube("merge", tmp_path / "left.zarr", "one.zarr", "two.zarr", cwd=teams)[0] == 0
     code, _, errors = evalcube("forget", tmp_path / "left.zarr", "--where", "model=one", "--yes", cwd=teams)
