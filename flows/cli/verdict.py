@@ -1,29 +1,14 @@
-"""The command that compares variants of a cube: verdict."""
+"""The command that tells whether a treatment may replace the control: verdict."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.length_bias import check_values, print_check, run_check
-from evalcube.flows.cli.options import (
-    CacheOption,
-    CubeArgument,
-    CubeConfigOption,
-    CubeEndpointsOption,
-    CubeKeysOption,
-    JsonOption,
-    LogOption,
-    QuietOption,
-    SchedulerOption,
-    TasksOption,
-    WorkersOption,
-)
+from evalcube.flows.cli.options import CubeArgument, JsonOption, TasksOption
 from evalcube.flows.cli.output import number, outlived, safe, show, show_json
-from evalcube.flows.cli.running import by_model, tell_what_is_left
 from evalcube.flows.cli.tables import one_form
 
 if TYPE_CHECKING:
@@ -31,14 +16,13 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from evalcube.flows.cubes.verdict import CubeVerdict
-    from evalcube.stages.analyze.verdict.paired import Interval
     from evalcube.stages.analyze.verdict.result import PairResult
 
-_THRESHOLD = 3.5
 _LAYERS = ("fact", "behavior", "judge")
 
 
 def verdict(
+    context: typer.Context,
     cube: CubeArgument,
     more: Annotated[
         list[str] | None,
@@ -57,12 +41,15 @@ def verdict(
             help="What might replace it; more may follow. None: only the gate.",
         ),
     ] = None,
-    engine: Annotated[
-        str, typer.Option(help="reference, or omk054: as oh-my-knowledge 0.54 decides.")
-    ] = "reference",
+    method: Annotated[
+        str,
+        typer.Option(
+            help="How intervals of the composite and of each layer are found: sign-flip, or studentised (a bootstrap)."
+        ),
+    ] = "sign-flip",
     threshold: Annotated[
         float, typer.Option(min=1.0, max=5.0, help="Lowest mean of a layer that passes the gate.")
-    ] = _THRESHOLD,
+    ] = 3.5,
     weights: Annotated[
         str | None, typer.Option(help="Weights of the layers, such as fact=2,judge=1; default: all the same.")
     ] = None,
@@ -93,29 +80,7 @@ def verdict(
             "treatment may be in a second cube: CONTROL.zarr TREATMENT.zarr.",
         ),
     ] = None,
-    length_bias: Annotated[
-        bool,
-        typer.Option(
-            "--length-bias",
-            help="Measure how much the length of answers moves the judges; they are asked again, without the sentence "
-            "that length is no quality.",
-        ),
-    ] = False,
-    yes: Annotated[
-        bool,
-        typer.Option(
-            "--yes", help="Ask the judges. Without it, the command only tells what that would cost."
-        ),
-    ] = False,
     tasks: TasksOption = None,
-    config: CubeConfigOption = None,
-    endpoints: CubeEndpointsOption = None,
-    key_envs: CubeKeysOption = None,
-    cache: CacheOption = None,
-    scheduler: SchedulerOption = None,
-    workers: WorkersOption = None,
-    log: LogOption = None,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
     markdown: Annotated[
         bool,
@@ -128,26 +93,9 @@ def verdict(
     if policy is not None:
         from evalcube.flows.cli.policy import decide_by_policy
 
-        of_layers = {
-            "--engine": engine != "reference",
-            "--threshold": threshold != _THRESHOLD,
-            "--weights": weights is not None,
-            "--gold": gold is not None,
-            "--gold-variant": gold_variant is not None,
-            "--missing": missing is not None,
-            "--holdout": holdout is not None,
-            "--length-bias": length_bias,
-            "--task": bool(tasks),
-        }
         named = [name for name in (control, *(treatments or ())) if name is not None]
-        decide_by_policy(
-            policy,
-            (cube, *(more or ())),
-            named,
-            [flag for flag, given in of_layers.items() if given],
-            as_json=as_json,
-            markdown=markdown,
-        )
+        cubes = (cube, *(more or ()))
+        decide_by_policy(policy, cubes, named, _of_layers(context), as_json=as_json, markdown=markdown)
     one_form(as_json=as_json, markdown=markdown)
     if markdown:
         from evalcube.flows.errors import SweepError
@@ -155,13 +103,12 @@ def verdict(
         raise SweepError("--markdown goes with --policy", "Add --policy FILE, or leave it out")
     from evalcube.flows.cubes.verdict import cube_verdict
 
-    others = (*(treatments or ()), *(more or ()))
     found = cube_verdict(
         cube,
         control,
-        others,
+        (*(treatments or ()), *(more or ())),
         tasks=tasks or (),
-        engine=engine,  # type: ignore[arg-type]  # refused there if it is none
+        method=method,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
         weights=None if weights is None else _read_weights(weights),
         gold=gold,
@@ -169,32 +116,20 @@ def verdict(
         missing=missing,
         holdout=holdout,
     )
-    check, checked = None, None
-    if length_bias:
-        from evalcube.flows.rework.length_bias import length_bias_check
-
-        check = length_bias_check(
-            cube,
-            control,
-            others,
-            tasks=tasks or (),
-            cache=cache,
-            config=config,
-            endpoints=by_model("--endpoint", endpoints or ()),
-            key_envs=by_model("--key-env", key_envs or ()),
-        )
-        checked = run_check(check, yes=yes, log=log, quiet=quiet, scheduler=scheduler, workers=workers)
     with outlived():
         if as_json:
-            own = {} if check is None else {"length_bias": check_values(check, checked)}
-            show_json({**found.to_dict(), **own})
+            show_json(found.to_dict())
         else:
             _print(found)
-            if check is not None:
-                print_check(check, checked)
-    if checked is not None:
-        tell_what_is_left(checked)
     raise typer.Exit(found.exit_code)
+
+
+def _of_layers(context: typer.Context) -> list[str]:
+    """Flags that were given and mean nothing to a policy."""
+    shared = ("cube", "more", "control", "treatments", "policy", "as_json", "markdown")
+    sources = {name: context.get_parameter_source(name) for name in context.params if name not in shared}
+    given = [name for name, source in sources.items() if source is not None and source.name == "COMMANDLINE"]
+    return [parameter.opts[0] for parameter in context.command.params if parameter.name in given]
 
 
 def _read_weights(text: str) -> dict[str, float]:
@@ -229,8 +164,7 @@ def _print(found: CubeVerdict) -> None:
     _print_arms(found, console)
     for pair_result in result.pairs:
         show(f"{safe(pair_result.treatment)} - {safe(pair_result.control)}: {pair_result.verdict}")
-        # Those that decide whether a layer moved hold together; omk054 has none.
-        _print_intervals(pair_result.composite, pair_result.simultaneous or pair_result.layers)
+        _print_intervals(pair_result)
         _print_robustness(pair_result)
     badges = (
         ("judges agree", result.badges.judges_agree),
@@ -269,11 +203,10 @@ def _print_arms(found: CubeVerdict, console: Console) -> None:
         show(f"composite on the other questions - on those held out: {told}")
 
 
-def _print_intervals(composite: Interval | None, layers: Mapping[str, Interval]) -> None:
-    rows = {"composite": composite, **layers}
-    for name, interval in rows.items():
-        if interval is None:
-            continue
+def _print_intervals(pair: PairResult) -> None:
+    # By sign flips those are shown that hold together, and decide whether a layer moved.
+    layers = pair.simultaneous if pair.composite.method == "sign-flip" else pair.layers
+    for name, interval in {"composite": pair.composite, **layers}.items():
         level = f"{100 * (1 - interval.alpha):.4g} %"
         bounds = f"{number(interval.low, sign=True)} to {number(interval.high, sign=True)}"
         p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"

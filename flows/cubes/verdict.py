@@ -22,7 +22,7 @@ from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
 from evalcube.stages.analyze.verdict.gates import THRESHOLD
 from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
-from evalcube.stages.analyze.verdict.result import Engine
+from evalcube.stages.analyze.verdict.paired import Method
 from evalcube.stages.analyze.verdict.rules import Limits
 from evalcube.stages.reply.status import FINISHED
 from evalcube.storage.cube.cube import Cube
@@ -73,7 +73,7 @@ def cube_verdict(
     treatments: Sequence[str] = (),
     *,
     tasks: Sequence[str] = (),
-    engine: Engine = "reference",
+    method: Method = "sign-flip",
     threshold: float = THRESHOLD,
     weights: Mapping[str, float] | None = None,
     gold: str | Path | None = None,
@@ -95,7 +95,7 @@ def cube_verdict(
         The control may be left out if there is one evaluation only, or the config says which is in use.
     tasks
         Labels of tasks; default: all with assertions or a rubric.
-    engine, threshold
+    method, threshold
         See `evalcube.stages.analyze.verdict.verdict`.
     weights
         Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those
@@ -105,7 +105,7 @@ def cube_verdict(
     gold_variant
         The variant whose answers were rated; default: the control.
     missing
-        Largest share of a variant's scores that may be missing, from 0 to 1; default: .1. Reference engine only.
+        Largest share of a variant's scores that may be missing, from 0 to 1; default: .1.
     holdout
         Share of the questions, above 0 and below 1, on which a gain is to hold that the others show; every so-many-th
         is held out. Default: none.
@@ -123,17 +123,12 @@ def cube_verdict(
         If there is no cube.
     """
     no_bare_text(treatments=treatments, tasks=tasks)
-    if engine not in get_args(Engine):
-        raise SweepError(f"`engine`: '{engine}' is none", f"Give one of: {', '.join(get_args(Engine))}")
-    if gold is not None and engine != "reference":
-        raise SweepError("`gold` goes with the reference `engine` only", "Leave one of the two out")
-    if weights is not None and engine != "reference":
-        raise SweepError("`weights` goes with the reference `engine` only", "Leave one of the two out")
-    _check_numbers(engine, threshold, missing, holdout)
+    if method not in get_args(Method):
+        raise SweepError(f"`method`: '{method}' is none", f"Give one of: {', '.join(get_args(Method))}")
+    _check_numbers(threshold, missing, holdout)
     reader = Reader(cube)
     declared, in_use = composite_settings(reader.notes)
-    if engine == "reference":
-        weights = declared if weights is None else weights
+    weights = declared if weights is None else weights
     plan = reader.plan
     if control is None and in_use is not None and not treatments:
         # The config says which is in use: all others may replace it, as in the report.
@@ -165,7 +160,7 @@ def cube_verdict(
         judge_names=None if readings is None else [f"judge {judge.name}" for judge in plan.judges],
         ok=data.runs(data.finished),
         entries=data.runs(data.planned),
-        engine=engine,
+        method=method,
         threshold=threshold,
         missing=Limits.missing if missing is None else missing,
         holdout_ratio=0.0 if holdout is None else holdout,
@@ -184,7 +179,7 @@ def cube_verdict(
     )
 
 
-def _check_numbers(engine: str, threshold: float, missing: float | None, holdout: float | None) -> None:
+def _check_numbers(threshold: float, missing: float | None, holdout: float | None) -> None:
     """Refuse what is out of range."""
     numbers = {"threshold": threshold, "missing": missing, "holdout": holdout}
     for name, value in numbers.items():
@@ -192,8 +187,6 @@ def _check_numbers(engine: str, threshold: float, missing: float | None, holdout
             need_number(name, value)
     if not 1 <= threshold <= 5:  # NaN, too
         raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
-    if missing is not None and engine != "reference":
-        raise SweepError("`missing` goes with the reference `engine` only", "Leave one of the two out")
     if missing is not None and not 0 <= missing <= 1:
         raise SweepError(f"`missing`: must be a share from 0 to 1, got {missing:g}")
     if holdout is not None and not 0 < holdout < 1:

@@ -96,9 +96,7 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
         "" if found.representative is None else f"{found.representative[1]} against {found.representative[0]}"
     )
     worst = f", the worst of {len(found.pairs)} treatments" if len(found.pairs) > 1 else ""
-    levels = [
-        f"{100 * (1 - pair.composite.alpha):.4g} %" for pair in found.pairs if pair.composite is not None
-    ]
+    levels = [f"{100 * (1 - pair.composite.alpha):.4g} %" for pair in found.pairs]
     first = (
         ""
         if declared or not several
@@ -120,10 +118,5 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
 
 def _pair(pair: PairResult) -> ShownPair:
     gap = pair.composite
-    nan = float("nan")
-    bounds = (
-        Estimate(nan, nan, nan)
-        if gap is None
-        else Estimate(gap.estimate, max(gap.low, -_WIDEST), min(gap.high, _WIDEST))
-    )
+    bounds = Estimate(gap.estimate, max(gap.low, -_WIDEST), min(gap.high, _WIDEST))
     return ShownPair(pair.verdict, bounds, pair.decision.reasons)

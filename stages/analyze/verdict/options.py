@@ -13,7 +13,7 @@ from evalcube.stages.analyze.verdict.rules import Limits
 
 @dataclass(frozen=True)
 class Options:
-    """Choices of the reference engine."""
+    """Choices of a verdict."""
 
     alpha: float = 0.05
     """Error of the whole comparison; each of K treatments is tested at alpha / K."""

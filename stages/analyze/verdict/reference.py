@@ -1,4 +1,4 @@
-"""The verdict of the reference engine.
+"""The verdict by the reference's rules.
 
 Runs of a unit are averaged before anything is compared, because the unit is what a comparison may generalise to.
 Failed executions are missing, everywhere. Units are in the order of their ids.
@@ -82,7 +82,6 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
         arms=arms,
         badges=_badges(arms, decided, gold, options.limits),
         gate_passed=all(arm.gate_passed for arm in arms),
-        engine="reference",
         notes=_notes(arms, pairs, scores),
         gold=gold,
     )
@@ -167,7 +166,6 @@ def _solo(scores: Scores, runs: Floats, arm: Arm, gold: GoldAgreement | None, op
         arms=(arm,),
         badges=_badges((arm,), None, gold, options.limits),
         gate_passed=arm.gate_passed and known,
-        engine="reference",
         notes=tuple(silent_judges(scores)),
         gold=gold,
     )

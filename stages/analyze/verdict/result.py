@@ -15,7 +15,6 @@ from evalcube.stages.analyze.verdict.sensitivity import Sensitivity
 
 Level = Literal["PROGRESS", "CAUTIOUS", "REGRESS", "NOISE", "UNDERPOWERED", "SOLO"]
 Badge = Literal["yes", "partly", "no", "unknown"]
-Engine = Literal["reference", "omk054"]
 
 ROLL_UP: tuple[Level, ...] = ("REGRESS", "CAUTIOUS", "UNDERPOWERED", "NOISE", "PROGRESS")
 """Worst first: one treatment that regresses decides, however good the others are."""
@@ -111,8 +110,8 @@ class PairResult:
     """Units with a composite in both arms."""
     shown: tuple[str, str]
     """Both composites over the complete pairs and the compared layers, control first."""
-    composite: Interval | None
-    """Difference treatment − control; None if no interval was asked for."""
+    composite: Interval
+    """Difference treatment − control."""
     layers: Mapping[str, Interval]
     """Each layer at the pair's own level."""
     simultaneous: Mapping[str, Interval]
@@ -122,7 +121,7 @@ class PairResult:
     joint: Hotelling | None = None
     sensitivity: Sensitivity | None = None
     missing: Missing | None = None
-    """What the pair lacks; None if nothing, or with the engine omk054, which does not look."""
+    """What the pair lacks; None if nothing."""
 
     @property
     def verdict(self) -> Level:
@@ -160,7 +159,6 @@ class Verdict:
     badges: Badges
     gate_passed: bool
     """Whether every variant passes its gate; decides the exit code of SOLO."""
-    engine: Engine
     notes: tuple[str, ...] = ()
     """Caveats that do not change the verdict."""
     gold: GoldAgreement | None = None

@@ -35,22 +35,3 @@ def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
     if math.isnan(value):
         return "missing"
     return f"{half_away(value, digits):{'+' if sign else ''}.{digits}f}"
-
-
-def round4(value: float) -> float:
-    """`Math.round(x * 1e4) / 1e4`: halves up, also below zero.
-
-    Examples
-    --------
-    >>> round4(0.00005), round4(-0.00005), round4(0.00015)
-    (0.0001, 0.0, 0.0001)
-    """
-    if not math.isfinite(value):
-        return value
-    return whole(value * 1e4) / 1e4 + 0.0
-
-
-def whole(value: float) -> int:
-    """`Math.round(x)`: nearest whole number, halves up."""
-    below = math.floor(value)
-    return below + 1 if value - below >= 0.5 else below

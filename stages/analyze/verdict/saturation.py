@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Literal
@@ -56,7 +56,6 @@ def saturation(
     *,
     threshold: float = THRESHOLD,
     window: int = WINDOW,
-    rounded: Callable[[float], float] | None = None,
 ) -> Saturation:
     """Saturation of a sequence of checkpoints, by the relative change of the interval's width.
 
@@ -66,15 +65,11 @@ def saturation(
         In order of growing samples.
     threshold, window
         As in `settled`.
-    rounded
-        Rounds the changes, for the profile of a tool that compares rounded numbers.
     """
     trace = [
         (now.samples, abs(before.width - now.width) / before.width if before.width > 0 else 0.0)
         for before, now in pairwise(checkpoints)
     ]
-    if rounded is not None:
-        trace = [(samples, rounded(change)) for samples, change in trace]
     return settled(checkpoints, trace, method=METHOD, threshold=threshold, window=window)
 
 

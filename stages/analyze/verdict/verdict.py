@@ -1,4 +1,4 @@
-"""The verdict on a control and its treatments, by the engine that is asked for."""
+"""The verdict on a control and its treatments, by tests that hold for few units."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ from typing import Literal
 
 from numpy.typing import ArrayLike
 
-from evalcube.stages.analyze.verdict import omk054, reference
+from evalcube.stages.analyze.verdict import reference
 from evalcube.stages.analyze.verdict.composite import LAYERS, checked_weights
 from evalcube.stages.analyze.verdict.gates import THRESHOLD
 from evalcube.stages.analyze.verdict.inputs import checked_scores
 from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.paired import DRAWS, Method
-from evalcube.stages.analyze.verdict.result import Engine, Verdict
+from evalcube.stages.analyze.verdict.result import Verdict
 from evalcube.stages.analyze.verdict.rules import Limits
 
 
@@ -26,14 +26,13 @@ def verdict(
     ok: ArrayLike | None = None,
     entries: ArrayLike | None = None,
     judge_names: Sequence[str] | None = None,
-    engine: Engine = "reference",
     alpha: float = 0.05,
     threshold: float = THRESHOLD,
     trivial: float = 0.1,
     missing: float = 0.1,
     method: Method = "sign-flip",
-    draws: int | None = None,
-    seed: int | None = None,
+    draws: int = DRAWS,
+    seed: int = 0,
     weights: Sequence[float] | None = None,
     layer_set: Literal["common", "own"] = "common",
     holdout_ratio: float = 0.0,
@@ -57,9 +56,6 @@ def verdict(
         Booleans ([run,] variant, unit): the execution finished, there is an execution at all.
     judge_names
         Names of the judges, for what is said about them; by default they are numbered.
-    engine
-        "reference" follows the reference text with tests that hold for few units. "omk054" answers as
-        oh-my-knowledge 0.54 does, with its percentile bootstrap and its order of rules.
     alpha
         Error of the whole comparison; K treatments are tested at alpha / K each.
     threshold, trivial
@@ -67,14 +63,13 @@ def verdict(
     missing
         Largest share of a variant's scores that may be missing; beyond it there is no PROGRESS and no NOISE. Nor is
         there where the shares of two arms differ by more than .05, or where a gain does not survive that all that is
-        missing had failed. Reference engine only.
+        missing had failed.
     method, draws, seed
-        Test and its resampling; see `evalcube.stages.analyze.verdict.paired`. By default 10 000 draws with seed 0, and
-        for "omk054" 1 000 with that tool's seed.
+        Test and its resampling; see `evalcube.stages.analyze.verdict.paired`.
     weights
-        Declared weights of the three layers; equal by default. Reference engine only.
+        Declared weights of the three layers; equal by default.
     layer_set
-        "common" compares the layers that both arms have of a unit, "own" whatever each has. Reference engine only.
+        "common" compares the layers that both arms have of a unit, "own" whatever each has.
     holdout_ratio
         Share of units to hold out for a check of overfitting; 0 for none.
     gold, gold_variant
@@ -91,8 +86,7 @@ def verdict(
 
     References
     ----------
-    Of the tests, see `evalcube.stages.analyze.verdict.paired` and `evalcube.stages.analyze.verdict.hotelling`; of the
-    omk054 engine, oh-my-knowledge 0.54.
+    Of the tests, see `evalcube.stages.analyze.verdict.paired` and `evalcube.stages.analyze.verdict.hotelling`.
 
     Examples
     --------
@@ -106,18 +100,6 @@ def verdict(
     scores = checked_scores(
         layers, variants, units, judges=judges, ok=ok, entries=entries, judge_names=judge_names
     )
-    if engine == "omk054":
-        settings = omk054.Settings(
-            threshold=threshold,
-            trivial=trivial,
-            alpha=alpha,
-            draws=omk054.DRAWS if draws is None else draws,
-            seed=omk054.SEED if seed is None else seed,
-            holdout_ratio=holdout_ratio,
-        )
-        return omk054.verdict(scores, settings)
-    if engine != "reference":
-        raise ValueError(f"`engine` must be 'reference' or 'omk054', got {engine!r}")
     if layer_set not in ("common", "own"):
         raise ValueError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")
     for name, share in (("missing", missing), ("holdout_ratio", holdout_ratio)):
@@ -129,8 +111,8 @@ def verdict(
         threshold=threshold,
         limits=Limits(trivial=trivial, missing=missing),
         method=method,
-        draws=DRAWS if draws is None else draws,
-        seed=0 if seed is None else seed,
+        draws=draws,
+        seed=seed,
         weights=declared,
         layer_set=layer_set,
         holdout_ratio=holdout_ratio,

@@ -102,8 +102,10 @@ def test_cube_verdict__alone_there_is_a_gate_only(written, threshold, code):
     assert (found.verdict.verdict, found.exit_code) == ("SOLO", code)
 
 
-def test_cube_verdict__omk054_answers_too(written):
-    assert cube_verdict(written, "before", ["after"], engine="omk054").verdict.engine == "omk054"
+def test_cube_verdict__a_bootstrap_interval_of_each_layer_is_an_option(written):
+    pair = cube_verdict(written, "before", ["after"], method="studentised").verdict.pairs[0]
+
+    assert {layer.method for layer in (pair.composite, *pair.layers.values())} == {"studentised"}
 
 
 def test_cube_verdict__tells_of_missing_readings_and_unfinished_trials(tmp_path):
@@ -171,9 +173,8 @@ def test_cube_verdict__a_judge_that_always_failed_is_named(tmp_path):
 
     url, _ = written_cube(tmp_path, change=change)
 
-    for engine in ("reference", "omk054"):
-        notes = cube_verdict(url, "before", ["after"], engine=engine).verdict.notes
-        assert "judge loose never gave a reading: it counts in nothing" in notes
+    notes = cube_verdict(url, "before", ["after"]).verdict.notes
+    assert "judge loose never gave a reading: it counts in nothing" in notes
 
 
 @pytest.mark.parametrize("name", ["fact", "judge_readings"])
@@ -257,8 +258,7 @@ def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
         ((None, []), {}, "`control` is missing"),
         (("", ["after"]), {}, "`control`: no evaluation is called ''"),
         (("before", ["after"]), {"tasks": ["x"]}, "`tasks`: 'x' is not in this cube.*dataset"),
-        (("before", ["after"]), {"engine": "x"}, "`engine`: 'x' is none"),
-        (("before", ["after"]), {"gold": "g", "engine": "omk054"}, "`gold` goes with"),
+        (("before", ["after"]), {"method": "x"}, "`method`: 'x' is none"),
         (
             ("before", ["after"]),
             {"weights": {"tone": 1}},
@@ -270,7 +270,6 @@ def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
             "`weights`: fact must be a finite number of at least 0",
         ),
         (("before", ["after"]), {"weights": {"fact": 0}}, "`weights`: no layer has any weight"),
-        (("before", ["after"]), {"weights": {"fact": 1}, "engine": "omk054"}, "`weights` goes with"),
         (
             ("before", ["after"]),
             {"threshold": float("nan")},
@@ -278,7 +277,6 @@ def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
         ),
         (("before", []), {"gold_variant": "after"}, "`gold_variant`: 'after' is not compared"),
         (("before", ["after"]), {"missing": 2.0}, "`missing`: must be a share from 0 to 1, got 2"),
-        (("before", ["after"]), {"missing": 0.2, "engine": "omk054"}, "`missing` goes with"),
         (("before", ["after"]), {"holdout": 1.0}, "`holdout`: must be a share above 0 and below 1"),
         (
             ("before", ["after"]),

@@ -8,8 +8,7 @@ import numpy as np
 
 from evalcube.stages.analyze.verdict.composite import LAYERS
 from evalcube.stages.analyze.verdict.inputs import checked_scores
-from evalcube.stages.analyze.verdict.omk054 import rules
-from evalcube.stages.analyze.verdict.omk054.bootstrap import Bootstrap
+from tests.oracles import omk054 as rules
 
 GOLDEN = json.loads((Path(__file__).parents[3] / "data" / "omk_verdict.json").read_text(encoding="utf-8"))
 
@@ -79,6 +78,6 @@ def report_of(case):
 def _pair(pair):
     ci = pair.get("ci")
     interval = (
-        None if ci is None else Bootstrap(ci["low"], ci["high"], ci["estimate"], 1000, ci["significant"])
+        None if ci is None else rules.Bootstrap(ci["low"], ci["high"], ci["estimate"], ci["significant"])
     )
     return rules.Pair(pair["control"], pair["treatment"], interval, pair.get("alpha", 0.05))

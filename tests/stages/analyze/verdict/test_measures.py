@@ -16,9 +16,7 @@ from evalcube.stages.analyze.verdict.agreement import (
 from evalcube.stages.analyze.verdict.comparison import standardised
 from evalcube.stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
 from evalcube.stages.analyze.verdict.holdout import overfit_gap, split_holdout
-from evalcube.stages.analyze.verdict.lengthbias import length_bias
 from evalcube.stages.analyze.verdict.saturation import Checkpoint, cumulative, saturation
-from tests.stages.analyze.verdict import omk_report
 from tests.stages.analyze.verdict.omk import GOLDEN, named, number
 
 score = st.one_of(st.just(math.nan), st.floats(1, 5))
@@ -144,21 +142,6 @@ def test_judge_agreement__a_judge_that_never_answers_is_left_out():
     assert judge_agreement(np.zeros((0, 2))) is None
 
 
-@pytest.mark.parametrize("case", **named("gold_compare"))
-def test_compare_gold__equals_that_of_omk(case):
-    given, expected = case["input"], case["expected"]
-    judged = {name: number(value) for name, value in given["judge_layer"].items()}
-
-    found = omk_report.compare_gold(
-        given["gold"], judged, annotator=given["annotator"], judges=given["judges"]
-    )
-
-    assert found.agreement.units == expected["n"]
-    assert found.agreement.alpha == pytest.approx(expected["alpha"], abs=5.1e-5)
-    assert (list(found.missing), list(found.unscored)) == (expected["missing"], expected["unscored"])
-    assert found.contaminated == expected["contaminated"]
-
-
 def test_saturation__needs_a_window_of_small_changes_in_a_row():
     widths = [1.0, 0.5, 0.49, 0.48, 0.3, 0.295, 0.29, 0.285]
     points = [Checkpoint(10 * (place + 1), 4.0, width) for place, width in enumerate(widths)]
@@ -185,31 +168,6 @@ def test_overfit_gap__needs_three_scores_on_either_side():
     assert overfit_gap(scores, split) == pytest.approx(1.0)
     scores[split.holdout[0]] = math.nan
     assert math.isnan(overfit_gap(scores, split))
-
-
-def test_length_bias__finds_points_given_for_length():
-    rng = np.random.default_rng(0)
-    lengths = rng.integers(40, 2000, 40)
-    fair = rng.normal(3.0, 0.3, 40)
-    rewarded = fair + 0.25 * np.log2(lengths / 40) + rng.normal(0.0, 0.1, 40)
-
-    found = length_bias(rewarded, fair, lengths, draws=2000)
-
-    assert found.biased
-    assert found.shift.negative
-    assert found.slope == pytest.approx(0.25, abs=0.05)
-    assert found.slope_low < 0.25 < found.slope_high
-
-
-def test_length_bias__is_silent_about_equal_judgements_and_failed_ones():
-    readings = np.array([4.0, 3.0, 5.0, 2.0, 0.0, 4.0, 3.0])
-
-    found = length_bias(readings, readings, np.arange(1, 8))
-
-    assert (found.units, found.biased, found.slope) == (6, False, 0.0)
-    assert math.isnan(length_bias(readings, readings).slope)
-    with pytest.raises(ValueError, match="`lengths` must be positive"):
-        length_bias(readings, readings, np.zeros(7))
 
 
 @pytest.mark.parametrize(

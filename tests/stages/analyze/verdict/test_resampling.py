@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 from evalcube.stages.analyze.verdict import resampling
 from evalcube.stages.analyze.verdict.agreement import gold_agreement
 from evalcube.stages.analyze.verdict.hotelling import hotelling
-from evalcube.stages.analyze.verdict.lengthbias import length_bias
 from evalcube.stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
 from evalcube.stages.analyze.verdict.resampling import flips, in_blocks, indices, on_grid, spans, total_flips
 from evalcube.stages.analyze.verdict.sensitivity import sensitivity
@@ -37,7 +36,6 @@ def test_draws__any_split_gives_the_same_numbers(parts, units, seed):
 
 DIFFERENCES = np.random.default_rng(5).normal(0.1, 1.0, (24, 3)).round(2)
 DIFFERENCES[3, 1] = np.nan
-LENGTHS = np.random.default_rng(6).integers(50, 900, 24)
 RATINGS = np.random.default_rng(7).integers(1, 6, (2, 24)).astype(float)
 
 
@@ -50,9 +48,8 @@ RATINGS = np.random.default_rng(7).integers(1, 6, (2, 24)).astype(float)
         lambda: hotelling(DIFFERENCES, draws=DRAWS),
         lambda: sensitivity(DIFFERENCES, draws=DRAWS, resolution=6),
         lambda: gold_agreement(*RATINGS, draws=DRAWS),
-        lambda: length_bias(*RATINGS, LENGTHS, draws=DRAWS),
     ],
-    ids=["sign-flip", "studentised", "max-t", "hotelling", "sensitivity", "gold", "length"],
+    ids=["sign-flip", "studentised", "max-t", "hotelling", "sensitivity", "gold"],
 )
 def test_results__no_split_into_blocks_changes_a_bit(result):
     whole = result()

@@ -104,19 +104,17 @@ def test_verdict__solo():
     assert (nothing.branch, nothing.arms[0].shown) == ("solo_gate_fail", "missing")
 
 
-@pytest.mark.parametrize("engine", ["reference", "omk054"])
-def test_verdict__one_unit_ships_nothing(engine):
-    found = verdict(noisy(4.0, 4.6, units=1, spread=0), ["a", "b"], UNITS[:1], engine=engine)
+def test_verdict__one_unit_ships_nothing():
+    found = verdict(noisy(4.0, 4.6, units=1, spread=0), ["a", "b"], UNITS[:1])
 
     assert found.exit_code == 1
     json.dumps(found.to_dict(), allow_nan=False)
 
 
-@pytest.mark.parametrize("engine", ["reference", "omk054"])
 @pytest.mark.parametrize(("variants", "units"), [(2, 0), (0, 3)])
-def test_verdict__refuses_to_compare_nothing(engine, variants, units):
+def test_verdict__refuses_to_compare_nothing(variants, units):
     with pytest.raises(ValueError, match="is empty: there is nothing to compare"):
-        verdict(np.empty((variants, units, 3)), ["a", "b"][:variants], UNITS[:units], engine=engine)
+        verdict(np.empty((variants, units, 3)), ["a", "b"][:variants], UNITS[:units])
 
 
 def test_verdict__the_worst_treatment_decides_and_each_is_tested_at_its_share():
@@ -284,7 +282,6 @@ def test_verdict__to_dict_is_json_and_complete():
     assert again["pairs"][0]["decision"]["branch"] == "positive_clean"
     assert again["arms"][0]["shown"].endswith("(3/3)")
     assert again["arms"][0]["variation"] is None
-    json.dumps(ask(noisy(4.0, 4.5), engine="omk054", draws=None).to_dict(), allow_nan=False)
 
 
 @pytest.mark.parametrize(
@@ -307,7 +304,6 @@ def test_verdict__to_dict_is_json_and_complete():
         ({"judges": np.zeros((2, 24))}, "`judges` must be"),
         ({"judges": np.zeros((2, 23, 2))}, "`judges` must be"),
         ({"ok": np.ones((2, 23))}, "`ok` must be"),
-        ({"engine": "omk"}, "`engine` must be"),
         ({"layer_set": "all"}, "`layer_set` must be"),
         ({"weights": [1, 2]}, "`weights` must be"),
         ({"weights": [0, 0, 0]}, "`weights` must be"),

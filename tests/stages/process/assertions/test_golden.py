@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from evalcube.stages.analyze.verdict.omk054.summary import composites
+from evalcube.stages.analyze.verdict.composite import composite as mean_of_layers
 from evalcube.stages.process.assertions import (
     DeclarationError,
     Graded,
@@ -21,10 +21,10 @@ from tests.stages.process.assertions.golden import OURS, REFUSED, VECTORS, conte
 
 
 def composite(scores: LayeredScores) -> float:
-    """The mean of rounded layers as the verdict's engine of that tool takes it; 0 without any, as the tool writes."""
+    """The mean of rounded layers as a verdict takes it; 0 without any, as the tool writes."""
     layers = [rounded(score) for score in (scores.fact, scores.behavior, scores.judge)]
-    (mean,) = composites(np.array([layers], dtype=float))
-    return 0.0 if np.isnan(mean) else float(mean)
+    (mean,) = mean_of_layers(np.array([layers], dtype=float))
+    return 0.0 if np.isnan(mean) else rounded(float(mean))
 
 
 def flat_score(graded: list[Graded]) -> float:

@@ -1,4 +1,4 @@
-"""The verdict by omk 0.54's order of rules, from the summary numbers of a report.
+"""The verdict by the order of rules of oh-my-knowledge (omk) 0.54, from the summary numbers of a report.
 
 What differs from the reference: gates count only if the composite is significantly better; a gain needs neither
 20 pairs nor saturation; the sample count is that of the authored samples, not of complete pairs; a treatment
@@ -13,13 +13,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from evalcube.stages.analyze.verdict.gates import THRESHOLD
-from evalcube.stages.analyze.verdict.omk054.bootstrap import Bootstrap, in_order
 from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
 
 MIN_SAMPLES, DISSENT, UNSTABLE, OVERFIT, TRIVIAL = 20, 0.4, 0.15, 0.5, 0.1
 MIN_SCORABLE = 3
 
 LAYERS = ("fact", "behavior", "judge")
+
+
+@dataclass(frozen=True)
+class Bootstrap:
+    """A percentile interval of that tool."""
+
+    low: float
+    high: float
+    estimate: float
+    significant: bool
+    """0 lies outside the interval."""
 
 
 @dataclass(frozen=True)
@@ -177,7 +187,7 @@ def _composite(means: Mapping[str, float]) -> float:
     if "composite" in means:
         return means["composite"]
     present = [means[name] for name in LAYERS if name in means]
-    return in_order(present) / len(present) if present else 0.0
+    return sum(present) / len(present) if present else 0.0
 
 
 def _dissent(pair: Pair, report: Report) -> Dissent | None:
