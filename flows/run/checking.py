@@ -21,7 +21,8 @@ from evalcube.flows.run.workers import present
 from evalcube.stages.generate.dataset.matching import may_run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.errors import StorageError
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError, guarded
 from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
 
@@ -71,6 +72,8 @@ def check_workers(
         connection = stack.enter_context(chosen.connect())
         addresses = wait_for_workers(chosen, connection, None, note)
         stack.callback(_remove, cube)
+        with guarded(cube, "write beside the sweep's cube"):
+            space_of(cube).assemble(_begin)
         tokens = leave_tokens(run, cube, cache)
         context = RunContext(
             run=run,
@@ -91,6 +94,10 @@ def check_workers(
         install(connection, context, settings.name)
         admission.first(addresses, lambda: present(connection))
         return admission.verdicts(present(connection))
+
+
+def _begin(draft: Space) -> None:
+    draft.put("check", b"")
 
 
 def _remove(cube: str) -> None:

@@ -1,5 +1,6 @@
 """Sweeps on a real Slurm of one node, whose jobs are taken away."""
 
+import importlib.util
 import os
 import signal
 import threading
@@ -14,6 +15,7 @@ from tests import waiting
 from tests.deploy.clusters.slurm.slurm_node import slurm_node
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
+from tests.tiers import need
 
 pytestmark = pytest.mark.integration
 wait_until = partial(waiting.wait_until, pause=0.3)  # each look at the queue starts a program
@@ -22,6 +24,7 @@ CONNECTIONS = 8
 
 @pytest.fixture(scope="module")
 def node():
+    need("dask-jobqueue", importlib.util.find_spec("dask_jobqueue"), "pip install dask-jobqueue")
     with slurm_node() as found:
         yield found
 

@@ -3,6 +3,7 @@
 import shutil
 import subprocess
 
+import dask
 import pytest
 from distributed.security import Security
 
@@ -62,8 +63,14 @@ def test_run__on_a_cluster_with_tls(tmp_path, simulator, files):
         tmp_path / "cluster", workers=1, env=own, security=security, scheduler_options=("--protocol", "tls")
     ) as cluster:
         assert cluster.address.startswith("tls://")
-        place = {"address": cluster.address, "tls": files}
-        summary = run({**config, "cluster": place})
+        with dask.config.set(
+            {
+                "distributed.comm.tls.ca-file": files["ca"],
+                "distributed.comm.tls.client.cert": files["cert"],
+                "distributed.comm.tls.client.key": files["key"],
+            }
+        ):
+            summary = run({**config, "cluster": cluster.address})
         assert_nothing_is_left(cluster, security=security)
         with pytest.raises(ClusterError, match="needs certificates"):
             run({**config, "trials": 9, "cluster": {"address": cluster.address}})
