@@ -151,27 +151,23 @@ def test_stream__says_the_same_with_an_end(client, path):
         assert found[-2][1]["usage"] == whole["usage"]
 
 
-def test_stream__comes_as_fast_as_the_model_writes(client):
-    profile = Profile(ability=40, tokens=60, growth=0, spread=0, latency=0.1, speed=20)
-    connection = client.connect()
+def test_stream__comes_as_the_model_writes(client):
+    profile = Profile(ability=40, tokens=60, growth=0, spread=0, latency=0.1, speed=0.1)
     body = json.dumps(
         {"model": profile.model_name("m"), "messages": [{"role": "user", "content": "x"}], "stream": True}
     ).encode()
-    times, seen = [], b""
-    with connection as peer:
-        begin = time.perf_counter()
+    begin = time.perf_counter()
+    with client.connect() as peer:
         peer.sendall(
             b"POST /v1/chat/completions HTTP/1.1\r\nhost: a\r\ncontent-length: %d\r\n\r\n%b"
             % (len(body), body)
         )
-        while b"[DONE]" not in seen:
-            seen += peer.recv(1 << 16)
-            times.append(time.perf_counter() - begin)
+        seen = peer.recv(1 << 16)
 
-    assert times[0] >= 0.1
-    assert times[-1] >= 3.0
-    assert times[-1] - times[0] > 1.0  # and not all at the end, however late its reader is
-    assert len(times) > 10
+        assert time.perf_counter() - begin >= 0.1
+        assert seen.startswith(b"HTTP/1.1 200 ")
+        assert b"[DONE]" not in seen
+        assert client.stats()["in_flight"] == 1
 
 
 @pytest.mark.parametrize("path", PATHS)
