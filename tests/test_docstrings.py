@@ -3,8 +3,6 @@
 import inspect
 import re
 
-import pytest
-
 import evalcube
 
 FUNCTIONS = [name for name in evalcube.__all__ if inspect.isfunction(getattr(evalcube, name))]
@@ -22,16 +20,11 @@ def documented(item):
     return {name.strip().lstrip("*") for line in lines for name in line.split(",")}
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_function__documents_every_parameter(name):
-    function = getattr(evalcube, name)
-
-    assert documented(function) == set(inspect.signature(function).parameters)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_function__says_what_comes_back(name):
-    assert "Returns" in sections(getattr(evalcube, name))
+def test_functions__document_every_parameter_and_say_what_comes_back():
+    for name in FUNCTIONS:
+        function = getattr(evalcube, name)
+        assert documented(function) == set(inspect.signature(function).parameters), name
+        assert "Returns" in sections(function), name
 
 
 def test_documented__sees_a_parameter_that_is_left_out():

@@ -152,23 +152,23 @@ def filled(value: object, secret: str) -> object:
     return value.replace("{}", secret) if isinstance(value, str) else value
 
 
-@pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("place", PLACES, ids=str)
-def test_problems__never_show_a_secret(place: dict[str, object], secret: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        from_mapping({**GOOD, **filled(place, secret)})
+def test_problems__never_show_a_secret(place: dict[str, object]) -> None:
+    for secret in SECRETS:
+        with pytest.raises(ConfigError) as caught:
+            from_mapping({**GOOD, **filled(place, secret)})
 
-    assert secret not in str(caught.value)
-    assert secret not in repr(caught.value.problems)
+        assert secret not in str(caught.value)
+        assert secret not in repr(caught.value.problems)
 
 
-@pytest.mark.parametrize("secret", SECRETS)
 @pytest.mark.parametrize("text", ["a: *{}", "a: !{} x", "'{}': 1\n'{}': 2", "a: {} b: c", "a: [{}\nb: }}"])
-def test_yaml_problems__never_show_a_secret(text: str, secret: str) -> None:
-    with pytest.raises(ConfigError) as caught:
-        parse_config(text.replace("{}", secret))
+def test_yaml_problems__never_show_a_secret(text: str) -> None:
+    for secret in SECRETS:
+        with pytest.raises(ConfigError) as caught:
+            parse_config(text.replace("{}", secret))
 
-    assert secret not in str(caught.value)
+        assert secret not in str(caught.value)
 
 
 @pytest.mark.parametrize("secret", SECRETS)

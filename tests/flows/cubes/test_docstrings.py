@@ -4,8 +4,6 @@ import importlib
 import inspect
 import pkgutil
 
-import pytest
-
 from evalcube.flows import cubes
 from tests.test_docstrings import documented, sections
 
@@ -20,13 +18,8 @@ FUNCTIONS = {
 }
 
 
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_function__documents_every_parameter(name):
-    assert documented(FUNCTIONS[name]) == set(inspect.signature(FUNCTIONS[name]).parameters)
-
-
-@pytest.mark.parametrize("name", FUNCTIONS)
-def test_function__says_what_comes_back(name):
-    returned = inspect.signature(FUNCTIONS[name]).return_annotation
-
-    assert returned in ("None", "Iterator[None]") or {"Returns", "Yields"} & set(sections(FUNCTIONS[name]))
+def test_functions__document_every_parameter_and_say_what_comes_back():
+    for name, function in FUNCTIONS.items():
+        assert documented(function) == set(inspect.signature(function).parameters), name
+        returned = inspect.signature(function).return_annotation
+        assert returned in ("None", "Iterator[None]") or {"Returns", "Yields"} & set(sections(function)), name
