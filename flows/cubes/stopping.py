@@ -20,7 +20,7 @@ _POLL_SECONDS = 0.5
 
 
 def stop_run(url: Address, *, wait: float = PATIENCE_SECONDS) -> bool:
-    """Ask the run that works on a cube to stop in good order; whether there is one.
+    """Ask the run that works on a cube to stop in good order.
 
     Parameters
     ----------
@@ -28,6 +28,11 @@ def stop_run(url: Address, *, wait: float = PATIENCE_SECONDS) -> bool:
         The cube's address.
     wait
         Seconds to wait until it has heard.
+
+    Returns
+    -------
+    bool
+        Whether there is such a run.
 
     Raises
     ------
