@@ -4,8 +4,6 @@ import re
 import tomllib
 from collections import Counter
 
-import pytest
-
 import evalcube
 from tests.docs.pages import PAGES, ROOT
 
@@ -34,21 +32,18 @@ def broken(page, link):
     return ""
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_links__lead_somewhere(page):
-    relative = [link for link in LINK.findall(prose(page)) if "://" not in link]
+def test_links__lead_somewhere():
+    relative = [(page, link) for page in PAGES for link in LINK.findall(prose(page)) if "://" not in link]
 
-    assert [why for why in (broken(page, link) for link in relative) if why] == []
+    assert [why for why in (broken(page, link) for page, link in relative) if why] == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_paths__of_our_files_are_there(page):
+def test_paths__of_our_files_are_there():
     """What a page names in backticks below a folder of ours exists, as does what a star stands for."""
-    named = re.findall(
-        r"`((?:tests|stages|flows|storage|deploy|examples|benchmarks)/[\w./*-]+)`", prose(page)
-    )
+    ours = r"`((?:tests|stages|flows|storage|deploy|examples|benchmarks)/[\w./*-]+)`"
+    named = [(page.name, path) for page in PAGES for path in re.findall(ours, prose(page))]
 
-    assert [path for path in named if not list(ROOT.glob(path.rstrip("/")))] == []
+    assert [(page, path) for page, path in named if not list(ROOT.glob(path.rstrip("/")))] == []
 
 
 def test_broken__finds_files_and_headings_that_are_not_there():

@@ -10,6 +10,7 @@ import pickle
 import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -199,22 +200,21 @@ def test_trial__prompt_states_the_format(task: Task) -> None:
         assert "{" not in prompt or task.name in {"brackets", "jsonpath", "tables"}
 
 
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "Answer: {}",
-        "**Answer:** {}",
-        "answer: **{}**.",
-        "The answer is {}.",
-        "$\\boxed{{{}}}$",
-        "First 3 of 12 steps, maybe true, maybe the lamp or the drum.\n\nAnswer: {}",
-        "Answer: 999\nWait, Answer: false? Answer: lamp? No: I had that wrong.\n\nAnswer: {}\n",
-        "Steps:\n1. a\n2. b\n\n### Answer\n\n{}",
-        "{}",
-    ],
-)
-def test_parse__reads_the_reference_answer(task: Task, frame: str) -> None:
-    for cell in some_cells(task, 40):
+FRAMES = [
+    "Answer: {}",
+    "**Answer:** {}",
+    "answer: **{}**.",
+    "The answer is {}.",
+    "$\\boxed{{{}}}$",
+    "First 3 of 12 steps, maybe true, maybe the lamp or the drum.\n\nAnswer: {}",
+    "Answer: 999\nWait, Answer: false? Answer: lamp? No: I had that wrong.\n\nAnswer: {}\n",
+    "Steps:\n1. a\n2. b\n\n### Answer\n\n{}",
+    "{}",
+]
+
+
+def test_parse__reads_the_reference_answer(task: Task) -> None:
+    for frame, cell in product(FRAMES, some_cells(task, 40)):
         trial = cell.trial(0)
         text = frame.format(shown(task, cell.params, trial.answer))
 
@@ -254,13 +254,11 @@ def test_parse__wrong_answer_is_not_graded_right(task: Task) -> None:
         assert not cell.grade(parsed, trial)
 
 
-@pytest.mark.parametrize(
-    "text", ["", " \n", "I do not know.", "Answer:", "Answer: <value>", "((((", "\x00\ud800"]
-)
-def test_parse__refuses_no_answer(task: Task, text: str) -> None:
-    assert task.parse(text) is None
-    for cell in some_cells(task, 10):
-        assert cell.parse(text, cell.trial(0)) is None
+def test_parse__refuses_no_answer(task: Task) -> None:
+    for text in ("", " \n", "I do not know.", "Answer:", "Answer: <value>", "((((", "\x00\ud800"):
+        assert task.parse(text) is None, text
+        for cell in some_cells(task, 10):
+            assert cell.parse(text, cell.trial(0)) is None, text
 
 
 def test_parse__echo_of_the_prompt_is_no_answer(task: Task) -> None:

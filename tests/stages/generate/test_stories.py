@@ -351,11 +351,15 @@ PIECES = [
 ]
 
 
-@pytest.mark.parametrize("piece", PIECES, ids=ascii)
 @pytest.mark.parametrize("ending", ["", "a", "\n1a"], ids=ascii)
-def test_parse__takes_linear_time(piece: str, ending: str) -> None:
-    for task in (CARS, DATES, MOVIES):
-        read = task.parse
-        assert grows_in_proportion(
-            lambda size, read=read: read(piece * (size // len(piece)) + ending), 40_000
+def test_parse__takes_linear_time(ending: str) -> None:
+    slow = [
+        (task, piece)
+        for piece in PIECES
+        for task in (CARS, DATES, MOVIES)
+        if not grows_in_proportion(
+            lambda size, read=task.parse, piece=piece: read(piece * (size // len(piece)) + ending), 40_000
         )
+    ]
+
+    assert slow == []

@@ -47,10 +47,15 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("piece", HOSTILE, ids=ascii)
 @pytest.mark.parametrize("ending", ["", "a", "\n1a"], ids=ascii)
-def test_readers__take_linear_time(piece: str, ending: str) -> None:
-    for read in READERS:
-        assert grows_in_proportion(
-            lambda size, read=read: read(piece * (size // len(piece)) + ending), 40_000
+def test_readers__take_linear_time(ending: str) -> None:
+    slow = [
+        (read, piece)
+        for piece in HOSTILE
+        for read in READERS
+        if not grows_in_proportion(
+            lambda size, read=read, piece=piece: read(piece * (size // len(piece)) + ending), 40_000
         )
+    ]
+
+    assert slow == []
