@@ -42,7 +42,7 @@ def space_of(url: Address) -> Space:
         address = object_prefix(str(url))
         need_package("obstore", "objects", "a cube", address)
         # Imported here: cubes in directories, which most are, start without it.
-        from evalcube.storage.cube.bucket import Bucket
+        from evalcube.storage.cube.bucket.objects import Bucket
 
         return Bucket(address)
     if scheme in HTTP_SCHEMES:

@@ -13,7 +13,3 @@ lease       an object that is put over the version that was seen
 zarr_store  what zarr reads and writes arrays through
 ==========  ======================================================================
 """
-
-from evalcube.storage.cube.bucket.objects import Bucket
-
-__all__ = ["Bucket"]

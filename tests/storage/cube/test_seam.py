@@ -8,7 +8,7 @@ from evalcube.storage.cube import cube as cube_module
 from evalcube.storage.cube import holder as holder_module
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.batch_notes import BatchNotes
-from evalcube.storage.cube.bucket import Bucket
+from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.cube import Cube, Region, region_digest
 from evalcube.storage.cube.holder import read_holder
 from evalcube.storage.cube.lease import Lease, check_holder

@@ -1,5 +1,8 @@
 """A cube behind a web server of files: all that is read is as in its directory, and nothing can be written."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 import xarray as xr
@@ -56,6 +59,24 @@ def test_served__is_read_lazily(site):
     chunks = [path for _, path in asked if "/c/" in path]
     assert all(path.startswith("/c.zarr/status/c/0/") for path in chunks)
     assert len(chunks) == len(set(chunks))
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("cube")
+def test_served__is_read_without_the_package_of_object_stores(site):
+    code = f"""
+import sys
+sys.modules["obstore"] = None  # importing it fails
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.ledger import Ledger
+cube = Cube.open({site[0]!r} + "/c.zarr")
+print(len(Ledger(cube.records).newest()), apparent_holder(cube.records), cube.dataset()["status"].ndim)
+"""
+
+    found = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+
+    assert found.stdout.split() == ["2", "None", "5"]
 
 
 def test_served__ledger_in_numbered_objects_is_that_of_a_bucket(cube, site, tmp_path):

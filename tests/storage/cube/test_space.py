@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from evalcube.storage.cube.bucket import Bucket
+from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.space import LogConflictError, Renewed, When
 from evalcube.storage.errors import CubeExistsError
