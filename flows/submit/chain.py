@@ -145,52 +145,35 @@ class Outlook:
     """The last lines of the newest job's log."""
 
     @property
-    def _all_done(self) -> bool:
-        return self.done is not None and self.done[0] >= self.done[1] > 0
-
-    @property
-    def _tells_log(self) -> bool:
+    def _failed(self) -> bool:
         """Whether the newest job's log says why no job goes on."""
-        chain = self.chain
-        if chain is None or chain.complete or self._all_done or self.jobs is None or self.jobs:
+        if self.chain is None or self.chain.complete or self.jobs is None or self.jobs:
             return False
-        failed = bool(chain.attempts) and chain.attempts[-1].ending in ("failed", "unbegun")
-        return failed if chain.stopped else failed or bool(self.unbegun)
-
-    @property
-    def _end(self) -> str:
-        stopped = self.chain.stopped if self.chain is not None else ""
-        return f"; the chain ended: {stopped}" if stopped else ""
+        attempts = self.chain.attempts
+        return bool(self.unbegun) or (bool(attempts) and attempts[-1].ending in ("failed", "unbegun"))
 
     def __str__(self) -> str:
-        if self.chain is None:
-            told = "nothing is known of its jobs"
-        elif self.chain.complete:
-            told = "complete"
-        elif self.jobs:
-            told = ", ".join(f"job {number} {state}" for number, state in sorted(self.jobs.items()))
-            told += f"; before its run could start ended job {_listed(self.unbegun)}" if self.unbegun else ""
-        elif self._all_done:
-            # By another chain, or a run of the user's: this one's end says nothing of the trials.
-            told = f"no job goes on, and all trials of its cube are done{self._end}"
-        elif self.chain.stopped:
-            told = f"ended: {self.chain.stopped}"
-        elif self.jobs is None:
-            told = "Slurm does not answer here, so that it is not known whether a job goes on"
-        elif self.unbegun:
-            others = f", as before it {_listed(self.unbegun[:-1])}" if self.unbegun[1:] else ""
-            told = f"job {self.unbegun[-1]} ended before its run could start{others}, and no job goes on"
-        elif not self.chain.attempts:
-            told = "no job is in the queue, and none has begun"
-        else:
-            last = self.chain.attempts[-1]
-            told = f"no job is in the queue; the last one, {last.job}, ended: {last.ending or 'killed'}"
         begun = len(self.chain.attempts) if self.chain is not None else 0
         more = [f"{self.done[0]:,} of {self.done[1]:,} trials"] if self.done is not None else []
         more += [f"{begun} jobs so far"] if begun > 1 else []
-        line = f"{self.part}: {told}" + (f" ({', '.join(more)})" if more else "")
-        return "\n".join([line, *(f"  | {one}" for one in (self.log if self._tells_log else ()))])
+        line = f"{self.part}: {self._told()}" + (f" ({', '.join(more)})" if more else "")
+        return "\n".join([line, *(f"  | {one}" for one in (self.log if self._failed else ()))])
 
-
-def _listed(jobs: Sequence[int]) -> str:
-    return ", ".join(map(str, jobs))
+    def _told(self) -> str:
+        chain = self.chain
+        if chain is None:
+            return "nothing is known of its jobs"
+        if chain.complete:
+            return "complete"
+        if self.jobs:
+            return ", ".join(f"job {number} {state}" for number, state in sorted(self.jobs.items()))
+        if chain.stopped:
+            return f"ended: {chain.stopped}"
+        if self.jobs is None:
+            return "Slurm does not answer here, so that it is not known whether a job goes on"
+        if self.unbegun:
+            return f"job {self.unbegun[-1]} ended before its run could start, and no job goes on"
+        if not chain.attempts:
+            return "no job is in the queue, and none has begun"
+        last = chain.attempts[-1]
+        return f"no job is in the queue; the last one, {last.job}, ended: {last.ending or 'killed'}"

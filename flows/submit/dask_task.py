@@ -1,7 +1,4 @@
-"""The task that keeps a sweep's driver on a Dask worker: a process of its own, whose words it passes on.
-
-Sent as text, so that no worker imports evalcube for it: that would keep runs of other versions from the worker.
-"""
+"""The task that keeps a sweep's driver on a Dask worker: a process of its own, whose words it passes on."""
 
 from __future__ import annotations
 

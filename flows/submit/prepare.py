@@ -30,7 +30,7 @@ from evalcube.storage.urls import absolute
 
 _NOWHERE = (
     "a sweep can be submitted to a running Dask cluster or to Slurm, and none is named",
-    "Give `scheduler`, the address of one, or a `cluster` of kind scheduler or slurm; here use `evalcube run`",
+    "Give `scheduler`, the address of one, or a `cluster` with an address or `slurm`; here use `evalcube run`",
 )
 _STATE_REMEDY = "Set XDG_STATE_HOME"
 
@@ -73,7 +73,7 @@ def prepare(
     settings
         The sweep's config.
     cluster
-        Name or file of a cluster of kind slurm; default: the config's.
+        A cluster of Slurm; default: the config's.
 
     Raises
     ------
@@ -185,7 +185,7 @@ def dask_cluster(
     scheduler
         Address of a scheduler.
     cluster
-        Name or file of a cluster.
+        What a config's `cluster` may be, or a file with it.
     only_slurm
         Whether it has to be Slurm.
 
@@ -198,14 +198,12 @@ def dask_cluster(
     """
     if scheduler is not None and only_slurm:
         raise SweepError("`scheduler` excludes `dry_run`, which is for Slurm", "Give one of them")
-    if only_slurm:
+    if scheduler is None and (only_slurm or isinstance(cluster_section(settings, cluster), SlurmSection)):
         return None
     found = chosen_cluster(settings, cluster=cluster, scheduler=scheduler)
-    if isinstance(found, ExistingScheduler):
-        return found
-    if found is None or not isinstance(cluster_section(settings, cluster), SlurmSection):
+    if not isinstance(found, ExistingScheduler):
         raise SweepError(*_NOWHERE)
-    return None
+    return found
 
 
 def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import errno
 import re
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -57,21 +56,11 @@ def alone() -> Iterator[None]:
     TimeoutError
         If another one takes too long.
     OSError
-        If this user's state folder cannot be written.
+        If this user's state folder cannot be written, or has no locks.
     """
     folder = _folder()
     make_own_folder(folder)
-    with ExitStack() as stack:
-        try:
-            stack.enter_context(locked(folder / _LOCK, _LOCK_SECONDS, 0o600))
-        except OSError as error:
-            # Some network file systems have no locks; there the look alone has to do.
-            if isinstance(error, TimeoutError) or error.errno not in (
-                errno.ENOLCK,
-                errno.ENOSYS,
-                errno.ENOTSUP,
-            ):
-                raise
+    with locked(folder / _LOCK, _LOCK_SECONDS, 0o600):
         yield
 
 

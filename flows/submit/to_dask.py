@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import inspect
 import secrets
 import threading
 import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -17,13 +15,14 @@ from distributed import Future, fire_and_forget
 
 from evalcube.deploy.clusters import Connection, ExistingScheduler
 from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.source import line_to_type, source_digest, unlike
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.store import existing_store
 from evalcube.flows.run.workers import present
-from evalcube.flows.submit import dask_task
 from evalcube.flows.submit.dask_driver import DriverOrder
+from evalcube.flows.submit.dask_task import drive
 from evalcube.storage.urls import absolute
 
 _FIRST_SECONDS = 120.0
@@ -31,11 +30,6 @@ _FIRST_SECONDS = 120.0
 _LOOK_SECONDS = 0.1
 _RETRIES = 3
 """Of a driver whose process was killed while its worker lives."""
-_DRIVE = "exec(source, place := {'__name__': 'evalcube_driver'}) or place['drive'](order)"
-_VERSION = (
-    "__import__('importlib.util').util.find_spec('evalcube') and "
-    "__import__('importlib.metadata').metadata.version('evalcube')"
-)
 _Say = Callable[[str], None]
 
 
@@ -78,11 +72,9 @@ def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> s
         client.subscribe_topic(order.name, heard)
         stack.callback(client.unsubscribe_topic, order.name)
         # Under a key of its own: the same config may be submitted again, to go on with what is left.
-        what = {"source": inspect.getsource(dask_task), "order": asdict(order)}
         future = client.submit(
-            eval,
-            _DRIVE,
-            what,
+            drive,
+            asdict(order),
             key=order.name,
             pure=False,
             retries=_RETRIES,
@@ -130,19 +122,16 @@ def _first_answer(future: Future[Any], heard: _Heard) -> str:
 
 def _check_workers(connection: Connection) -> None:
     """Refuse a cluster where a worker could not be the driver: it may be begun again on any of them."""
-    ours = version("evalcube")
     there = present(connection)
     if not there:
         raise SweepError("the cluster has no worker for the sweep", "Start some, then submit again")
-    found = Question(
-        connection.client, ask_each(connection.client, eval, _VERSION, workers=list(there))
-    ).answer()
+    asked = ask_each(connection.client, unlike, source_digest(), workers=list(there))
+    found = Question(connection.client, asked).answer()
     for address in there:
-        if (theirs := found.get(address)) != ours:
-            has = f"has evalcube {theirs}" if theirs else "has no evalcube, or does not answer"
+        if problem := found.get(address, "has no evalcube, or quite another one, or does not answer"):
             raise SweepError(
-                f"worker {address} {has}, and here is {ours}: the driver may have to run on any worker",
-                f"Install evalcube=={ours} there; or use `evalcube run --scheduler`, which brings its code and stays",
+                f"worker {address} {problem}: the driver may have to run on any worker",
+                f"Type there, and start it again: {line_to_type('python')}",
             )
 
 

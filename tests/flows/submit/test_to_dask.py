@@ -10,7 +10,7 @@ from distributed import Client
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.run.sweep import run
 from evalcube.flows.submit.to_dask import _with_paths
-from tests.flows.bare_cluster import bare_cluster
+from tests.flows.bare_cluster import bare_cluster, bare_python
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import (
     assert_same_cube,
@@ -20,7 +20,7 @@ from tests.flows.support import (
     sweep_config,
     write_config,
 )
-from tests.waiting import wait_until
+from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.cluster
 
@@ -114,8 +114,11 @@ def test_submit__refuses_what_a_run_refuses_before_it_asks(tmp_path, cluster, si
 
 def test_submit__refuses_workers_without_evalcube(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url)
-    with bare_cluster(tmp_path / "bare", 1) as bare:
-        refused(submit(tmp_path, bare, config), "has no evalcube", "evalcube run --scheduler")
+    with bare_cluster(tmp_path / "cluster", 1) as bare:
+        bare.add_worker(python=bare_python(tmp_path))
+        with Client(bare.address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=PATIENCE)
+        refused(submit(tmp_path, bare, config), "has no evalcube")
 
 
 def test_submit__says_what_it_can_do(tmp_path, simulator, monkeypatch):
