@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of
+from evalcube.flows.config.kept_questions import offer_missing
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.policy import Policy, PolicyFile
 from evalcube.flows.config.rules import check
@@ -193,13 +194,20 @@ def as_config(
             named_code(config.model_dump(include={"tasks", "templates"}))
         )  # it may come from another process
     else:
-        config = from_mapping(config)
+        config = from_mapping(config, cube=cube)
     update = {name: str(value) for name, value in (("cube", cube), ("cache", cache)) if value is not None}
     return config.model_copy(update=update)
 
 
-def from_mapping(mapping: Mapping[str, object]) -> SweepConfig:
+def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = None) -> SweepConfig:
     """Make a config from plain values, as `SweepConfig.model_dump` gives them.
+
+    Parameters
+    ----------
+    mapping
+        The values.
+    cube
+        Address of the cube that may keep the questions of files that are gone; default: that of the mapping.
 
     Raises
     ------
@@ -209,7 +217,7 @@ def from_mapping(mapping: Mapping[str, object]) -> SweepConfig:
     if not isinstance(mapping, Mapping):
         raise _failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict", None)
     plain = _plain(mapping, DEEPEST)
-    return _validate(plain if isinstance(plain, dict) else {}, "config", None)
+    return _validate(plain if isinstance(plain, dict) else {}, "config", None, cube=cube)
 
 
 def _plain(value: object, levels: int) -> object:
@@ -226,12 +234,18 @@ def _plain(value: object, levels: int) -> object:
 
 
 def _validate(
-    raw: dict[str, object], source: str, text: YamlText | None, *, models_from: str = ""
+    raw: dict[str, object],
+    source: str,
+    text: YamlText | None,
+    *,
+    models_from: str = "",
+    cube: str | Path | None = None,
 ) -> SweepConfig:
     # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
     allow_code(named_code(raw))
     try:
         config = SweepConfig.model_validate(raw)
+        offer_missing(raw.get("tasks"), str(cube or config.cube))
         found = [_with_value(finding, raw) for finding in check(config)]
     except ValidationError as error:
         found = findings(error)

@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import zstandard
 
+from evalcube.flows.config.kept_questions import MOST_BYTES, copied, key_of, unpacked
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.generate.dataset import DatasetParams, rows_of
 from evalcube.stages.generate.dataset.files import whole_file
@@ -23,18 +24,7 @@ from evalcube.stages.generate.dataset.kept import offer_copy
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import guarded
 
-MOST_BYTES = 512 * 2**20
-"""Of a data file: larger ones are not kept. A copy is compressed in memory."""
-_FOLDER = "questions"
-_BLOCK = 2**20
 _LEVEL = 9
-_WINDOW = 8 * 2**20
-"""What unpacking may ask of the memory; that of `_LEVEL` is no larger."""
-
-
-def key_of(sha256: str) -> str:
-    """Key of a copy among the records of a cube."""
-    return f"{_FOLDER}/{sha256}.zst"
 
 
 def data_sets(plan: Plan, chosen: npt.NDArray[np.bool_] | None = None) -> dict[str, DatasetParams]:
@@ -50,7 +40,7 @@ def data_sets(plan: Plan, chosen: npt.NDArray[np.bool_] | None = None) -> dict[s
 def offer_questions(records: Space, plan: Plan) -> None:
     """Have the questions of a cube's plan read from the cube wherever its data files are not what they were."""
     for sha256 in data_sets(plan):
-        offer_copy(sha256, partial(_copied, records, sha256))
+        offer_copy(sha256, partial(copied, records, sha256))
 
 
 def keep_questions(records: Space, plan: Plan, warn: Callable[[str], None] = lambda _: None) -> None:
@@ -135,26 +125,8 @@ def _put(records: Space, sha256: str, packed: bytes) -> None:
         records.put(key_of(sha256), packed, when=When.ABSENT)
 
 
-def _copied(records: Space, sha256: str) -> Iterator[bytes] | None:
-    with guarded(records.address, "read the questions that the cube keeps"):
-        found = records.get(key_of(sha256), MOST_BYTES)
-    return None if found is None else _unpacked(found.data)
-
-
-def _unpacked(packed: bytes) -> Iterator[bytes]:
-    """The content of a copy, which anyone may have written; it ends where it is damaged or too long."""
-    reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed)
-    total = 0
-    try:
-        while (block := reader.read(_BLOCK)) and total <= MOST_BYTES:
-            total += len(block)
-            yield block
-    except zstandard.ZstdError:
-        return  # who reads on compares the digest
-
-
 def _digest(packed: bytes) -> str:
     digest = hashlib.sha256()
-    for block in _unpacked(packed):
+    for block in unpacked(packed):
         digest.update(block)
     return digest.hexdigest()

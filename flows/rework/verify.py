@@ -11,12 +11,13 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.cubes.cache_at_hand import replies_at_hand
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.questions import damaged_questions, keep_copy, key_of
+from evalcube.flows.plan.questions import damaged_questions, keep_copy
 from evalcube.flows.plan.recording import count_model
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.row_ids import ROW_ID, row_ids

@@ -34,6 +34,7 @@ from evalcube.flows.run.servers import keyed
 from evalcube.flows.run.session import Session
 from evalcube.flows.run.subscribers.notebook import NotebookDisplay, in_notebook
 from evalcube.flows.run.summary import RunSummary
+from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.space import Space
@@ -141,6 +142,7 @@ def run(
 
     with ExitStack() as stack:
         subscribers = (*subscribers, *_display(stack, progress))
+        _note_gone(plan, notify)
         lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
@@ -163,6 +165,11 @@ def run(
         if summary.reason == "complete":
             store.note(notes)
     return summary
+
+
+def _note_gone(plan: Plan, notify: Callable[[str], None]) -> None:
+    for file in sorted(filter(kept_version, plan.files.values())):
+        notify(f"{file} is gone: its questions are read from the copy that the cube keeps")
 
 
 def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:

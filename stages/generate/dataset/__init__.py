@@ -12,6 +12,7 @@ from evalcube.stages.generate.dataset.books import Library, View
 from evalcube.stages.generate.dataset.checks import check_rows
 from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.files import format_of
+from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
 from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
 from evalcube.stages.generate.dataset.order import Shuffle
@@ -73,7 +74,7 @@ class Dataset(Task):
         if p.grader:
             load_grader(p.grader)
         form = format_of(p.file, p.format)
-        sha256 = p.sha256 or self._library.digest(p.file)
+        sha256 = p.sha256 or kept_version(p.file) or self._library.digest(p.file)
         found = p.redrawn().model_copy(update={"format": form, "sha256": sha256, "rows": 0})
         book = self._library.book(p.file, form, sha256)
         book.check(found, lambda: check_rows(book, found))

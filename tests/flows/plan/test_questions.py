@@ -10,6 +10,8 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.flows.config import kept_questions
+from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan import questions
 from evalcube.flows.plan.build import build_plan
@@ -19,7 +21,6 @@ from evalcube.flows.plan.questions import (
     data_sets,
     forget_questions,
     keep_questions,
-    key_of,
     offer_questions,
     texts_of,
 )
@@ -162,7 +163,7 @@ def hostile(way):
 
 @pytest.mark.parametrize("way", ["other rows", "no copy", "cut", "huge", "deep", "wide window"])
 def test_offer_questions__takes_no_other_rows_from_a_stranger(tmp_path, records, way, monkeypatch):
-    monkeypatch.setattr(questions, "MOST_BYTES", 1 << 20)
+    monkeypatch.setattr(kept_questions, "MOST_BYTES", 1 << 20)
     file = written(tmp_path / "rows.jsonl", ROWS)
     plan = plan_of(tmp_path, file)
     (sha256,) = data_sets(plan)

@@ -5,11 +5,12 @@ import shutil
 
 import pytest
 
+from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.selection import Part, open_part
 from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.errors import ConfigError
 from evalcube.flows.merge.write import merge_cubes
-from evalcube.flows.plan.questions import key_of
 from evalcube.flows.publish.check_secrets import SecretsError
 from evalcube.flows.publish.publish import publish_cube
 from evalcube.flows.publish.pull import pull_cube
@@ -54,6 +55,7 @@ def written(path, rows):
 def elsewhere(monkeypatch):
     """As in another process: no file is open, and nothing is known of what any cube keeps."""
     monkeypatch.setattr(kept, "_offers", type(kept._offers)())
+    monkeypatch.setattr(kept, "_versions", {})
     monkeypatch.setattr(TASKS["dataset"], "_library", Library())
 
 
@@ -118,6 +120,56 @@ def test_results__stay_readable_whatever_becomes_of_the_file(config, file, fate,
     assert texts(config["cube"]) == before
     elsewhere(monkeypatch)
     assert rescore_cube(config["cube"], output=tmp_path / "again.zarr").changed == 0
+
+
+@pytest.mark.parametrize("versions", [1, 2])
+def test_run__goes_on_without_the_file(config, file, versions, tmp_path, monkeypatch):
+    run(config, cluster=SHARED)
+    if versions == 2:
+        written(file, ROWS[2:])
+        run(config, cluster=SHARED)
+    before = {row["row_id"] for row in trials(config["cube"]).rows()}
+    file.unlink()
+    written(tmp_path / "c.yaml", [config])
+
+    for command in (
+        ("run", "c.yaml"),
+        ("upsample", "c.yaml", "--repeats", 2),
+        ("upsample", config["cube"], "--repeats", 3),
+    ):
+        elsewhere(monkeypatch)
+        code, _, errors = evalcube(*command, cwd=tmp_path)
+        assert code == 0, errors
+        assert f"{file} is gone: its questions are read from the copy" in " ".join(errors.split())
+    assert {row["row_id"] for row in trials(config["cube"]).rows()} == before
+
+
+def test_upsample__of_a_pulled_cube_needs_no_file(config, file, tmp_path, simulator, monkeypatch):
+    run(config, cluster=SHARED)
+    publish_cube(config["cube"], tmp_path / "published")
+    file.unlink()
+    shutil.rmtree(config["cube"])
+    (there := tmp_path / "there").mkdir()
+    pull_cube(tmp_path / "published", there / "pulled.zarr")
+    elsewhere(monkeypatch)
+
+    code, _, errors = evalcube(
+        *("upsample", "pulled.zarr", "--repeats", 2, "--endpoint", simulator.base_url, "--cache", "own"),
+        cwd=there,
+    )
+
+    assert code == 0, errors
+    assert any(row["repeat"] == 1 for row in trials(there / "pulled.zarr").rows())
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_run__refuses_a_file_that_its_cube_never_asked(config, known, tmp_path):
+    if known:
+        run(config, cluster=SHARED)
+    config["tasks"]["own"]["params"]["file"] = str(tmp_path / "other.jsonl")
+
+    with pytest.raises(ConfigError, match=r"other\.jsonl cannot be opened"):
+        run(config, cluster=SHARED)
 
 
 def test_leaderboard__takes_the_newest_version_and_says_so(config, file):

@@ -1,0 +1,94 @@
+"""The copies of data files that a cube keeps, each under the digest of its content, and which of them a config means.
+
+A config names a file, and its rules look at the rows: where the file is gone, those that its cube has asked stand in.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from functools import partial
+from pathlib import Path
+
+import zstandard
+
+from evalcube.stages.generate.dataset.kept import offer_copy, offer_version
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError, guarded
+
+MOST_BYTES = 512 * 2**20
+"""Of a data file: larger ones are not kept. A copy is compressed in memory."""
+_FOLDER = "questions"
+_BLOCK = 2**20
+_WINDOW = 8 * 2**20
+"""What unpacking may ask of the memory; what keeping them takes is no larger."""
+
+
+def key_of(sha256: str) -> str:
+    """Key of a copy among the records of a cube."""
+    return f"{_FOLDER}/{sha256}.zst"
+
+
+def copied(records: Space, sha256: str) -> Iterator[bytes] | None:
+    """The content of a copy among a cube's records, whatever it is by now; None if there is none."""
+    with guarded(records.address, "read the questions that the cube keeps"):
+        found = records.get(key_of(sha256), MOST_BYTES)
+    return None if found is None else unpacked(found.data)
+
+
+def unpacked(packed: bytes) -> Iterator[bytes]:
+    """The content of a copy, which anyone may have written; it ends where it is damaged or too long."""
+    reader = zstandard.ZstdDecompressor(max_window_size=_WINDOW).stream_reader(packed)
+    total = 0
+    try:
+        while (block := reader.read(_BLOCK)) and total <= MOST_BYTES:
+            total += len(block)
+            yield block
+    except zstandard.ZstdError:
+        return  # who reads on compares the digest
+
+
+def offer_missing(tasks: object, cube: str) -> None:
+    """Have the files that a config's tasks name, and that are gone, read from the cube, where it has asked them."""
+    missing = {str(Path(file).absolute()) for file in _files(tasks) if not os.path.lexists(file)}
+    versions: dict[str, str] = {}
+    with suppress(StorageError):  # whoever opens the cube says what is wrong with it
+        if missing and Cube.exists(cube):
+            opened = Cube.open(cube)
+            versions = _versions(opened.attrs.get("spec"))
+            for sha256 in versions.values():
+                offer_copy(sha256, partial(copied, opened.records, sha256))
+    for file in missing:
+        offer_version(file, versions.get(file))
+
+
+def _files(tasks: object) -> Iterator[str]:
+    for found in _mappings(tasks):
+        named = found.get("file")
+        yield from (file for file in (named if isinstance(named, list) else [named]) if isinstance(file, str))
+
+
+def _versions(spec: object) -> dict[str, str]:
+    """Path of each data file that a cube's description names -> its digest; that of what was asked last."""
+    found: dict[str, str] = {}
+    for point in sorted(_mappings(spec), key=lambda point: not point.get("older")):
+        params = point.get("params")
+        file, sha256 = (params.get("file"), params.get("sha256")) if isinstance(params, Mapping) else ("", "")
+        if isinstance(file, str) and isinstance(sha256, str):
+            found[str(Path(file).absolute())] = sha256
+    return found
+
+
+def _mappings(value: object) -> Iterator[Mapping[str, object]]:
+    """All mappings in a value, in their order."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if not isinstance(one, (Mapping, list, tuple)) or id(one) in seen:
+            continue
+        seen.add(id(one))  # aliases make one list stand in many places
+        if isinstance(one, Mapping):
+            yield one
+        waiting += reversed(list(one.values()) if isinstance(one, Mapping) else one)
