@@ -27,9 +27,9 @@ from history import add_option, append, previous
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from evalcube.deploy.servers.simulator import Simulator  # noqa: E402 - the checkout may not be installed
 from evalcube.deploy.simulator.profile import Profile  # noqa: E402
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode  # noqa: E402
+from tests.simulator.managed import Simulator  # noqa: E402 - the checkout may not be installed
 
 
 @dataclass(frozen=True)

@@ -22,11 +22,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from evalcube.deploy.servers.simulator import Simulator
 from evalcube.flows.run.events import Asked, BlockDone, Event, Extended, Finished, Started, Traffic
 from evalcube.flows.run.progress import Progress
 from evalcube.flows.run.summary import Tracker
 from evalcube.flows.run.sweep import run
+from tests.simulator.managed import Simulator
 
 KEPT = Path(__file__).parents[1] / "tests" / "data" / "progress"
 LOOK = 0.5

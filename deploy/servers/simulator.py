@@ -2,46 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from evalcube.deploy.servers.managed import ManagedServer, module_path, python_module
 
 
 class Simulator(ManagedServer):
-    """The simulated model's server. One serves any number of models: their profiles are in their names.
+    """The simulated model's server. One serves any number of models: their profiles are in their names."""
 
-    Parameters
-    ----------
-    faults
-        JSON list of the fault rules to begin with; see `evalcube.deploy.simulator.faults.Rule`.
-    key_env
-        Environment variable with the API key that clients must send; None lets all in.
-    requests_log
-        File that gets one line for each finished request.
-    log
-        File that gets the server's output.
-    start_timeout
-        Seconds until the server must be ready.
-    """
-
-    def __init__(
-        self,
-        *,
-        faults: str = "[]",
-        key_env: str | None = None,
-        requests_log: Path | None = None,
-        log: Path | None = None,
-        start_timeout: float = 30.0,
-    ) -> None:
-        arguments = ["--port", "0", "--follow-parent", "--faults", faults]
-        if key_env is not None:
-            arguments += ["--key-env", key_env]
-        if requests_log is not None:
-            arguments += ["--log", str(requests_log)]
+    def __init__(self) -> None:
         super().__init__(
-            python_module("evalcube.deploy.simulator", *arguments),
+            python_module("evalcube.deploy.simulator", "--port", "0", "--follow-parent"),
             name="the simulated model",
             env=module_path(),
-            log=log,
-            start_timeout=start_timeout,
         )

@@ -71,21 +71,11 @@ def _write_plugin(name: str, path: Path | None, suite: str | None, *, force: boo
 
 def simulate(
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
-    key_env: Annotated[
-        str | None, typer.Option("--key-env", help="Require the key in this environment variable.")
-    ] = None,
-    faults: Annotated[str, typer.Option(help="JSON list of faults to inject; see the documentation.")] = "[]",
-    log: Annotated[Path | None, typer.Option(help="Append one line for each finished request.")] = None,
 ) -> None:
     """Serve simulated models until Ctrl-C; point a config at it with `endpoint: sim:http://127.0.0.1:PORT/v1`."""
     from evalcube.deploy.simulator.__main__ import main as serve
 
-    arguments = ["--port", str(port), "--faults", faults]
-    if key_env is not None:
-        arguments += ["--key-env", key_env]
-    if log is not None:
-        arguments += ["--log", str(log)]
-    raise typer.Exit(serve(arguments))
+    raise typer.Exit(serve(["--port", str(port)]))
 
 
 @local.command("setup", cls=Command)

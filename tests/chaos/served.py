@@ -9,9 +9,9 @@ import os
 from pathlib import Path
 from typing import NamedTuple
 
-from evalcube.deploy.simulator.app import Application
-from evalcube.deploy.simulator.counts import Counts, Ticket
-from evalcube.deploy.simulator.server import serve
+from tests.simulator.app import Application
+from tests.simulator.counts import Counts, Ticket
+from tests.simulator.server import serve
 
 _DIGEST = 16
 _ARRIVED, _ANSWERED, _ABANDONED = "arrived", "answered", "abandoned"

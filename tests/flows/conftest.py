@@ -2,9 +2,9 @@
 
 import pytest
 
-from evalcube.deploy.servers.simulator import Simulator
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, reset, sweep_config, write_config
+from tests.simulator.managed import Simulator
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -20,6 +20,7 @@ def check(config: SweepConfig) -> list[Finding]:
     rules: tuple[Iterator[Finding], ...] = (
         models.unique_names(config),
         models.simulate_only_with_sim(config),
+        models.simulated_models_speak_chat(config),
         models.one_key(config),
         sampling.parameter_names(config),
         sampling.token_limits(config),

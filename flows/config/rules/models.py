@@ -39,6 +39,18 @@ def simulate_only_with_sim(config: SweepConfig) -> Iterator[Finding]:
             )
 
 
+def simulated_models_speak_chat(config: SweepConfig) -> Iterator[Finding]:
+    """The simulated model that a run starts answers chat completions, each by itself."""
+    for index, model in enumerate(config.models):
+        asked = {"api": model.api != "chat", "batch": model.batch is not None}
+        for name in (name for name, wrong in asked.items() if wrong and model.addresses[0] == "sim:"):
+            yield Finding(
+                ("models", index, name),
+                "a simulated model answers chat completions, one request at a time",
+                remedy="Remove it",
+            )
+
+
 def one_key(config: SweepConfig) -> Iterator[Finding]:
     """A model's key is in one place."""
     for index, model in enumerate(config.models):

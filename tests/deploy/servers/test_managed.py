@@ -10,7 +10,7 @@ import pytest
 
 from evalcube.deploy.errors import DeployError
 from evalcube.deploy.servers.managed import TAIL_LINES, ManagedServer, module_path
-from evalcube.deploy.servers.simulator import Simulator
+from tests.simulator.managed import Simulator
 from tests.waiting import PATIENCE, wait_until
 
 pytestmark = pytest.mark.cluster
@@ -150,7 +150,7 @@ def test_managed_server__is_not_held_up_by_a_talkative_child():
 
 PARENT = """
     import os, sys, time
-    from evalcube.deploy.servers.simulator import Simulator
+    from tests.simulator.managed import Simulator
     server = Simulator()
     server.start()
     if {fork} and os.fork() == 0:

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from evalcube.deploy.servers.simulator import Simulator
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode
+from tests.simulator.managed import Simulator
 from tests.waiting import PATIENCE
 
 

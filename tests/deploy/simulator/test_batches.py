@@ -4,9 +4,9 @@ import json
 
 import pytest
 
-from evalcube.deploy.simulator.app import Application, Request
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from tests.deploy.simulator.conftest import chat_body
+from tests.simulator.app import Application, Request
 
 
 def form(data, purpose="batch"):

@@ -1,6 +1,6 @@
 import hashlib
 
-from evalcube.deploy.simulator.counts import Counts, Ticket
+from tests.simulator.counts import Counts, Ticket
 
 
 def digest(number: int) -> bytes:

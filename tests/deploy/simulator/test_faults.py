@@ -6,10 +6,10 @@ import pytest
 
 from evalcube.deploy.errors import SimulatorError
 from evalcube.deploy.simulator.ability import draws, request_digest
-from evalcube.deploy.simulator.faults import KINDS, Injector, Rule, apply, parse_rules
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.reply import completion, speak
 from evalcube.deploy.simulator.truth import Truth
+from tests.simulator.faults import KINDS, Injector, Rule, apply, parse_rules
 
 DIGESTS = [request_digest(b"%d" % i) for i in range(4000)]
 

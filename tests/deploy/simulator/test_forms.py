@@ -5,10 +5,10 @@ import time
 
 import pytest
 
-from evalcube.deploy.servers.simulator import Simulator
-from evalcube.deploy.simulator.forms import PATHS, pieces
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode
+from tests.simulator.forms import PATHS, pieces
+from tests.simulator.managed import Simulator
 
 VERSION = {"anthropic-version": "2023-06-01"}
 TRUTH = Truth("41", difficulty=4.0)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator.quota import Enforcer, Limits, parse_limits
+from tests.simulator.quota import Enforcer, Limits, parse_limits
 from tests.waiting import PATIENCE
 
 
@@ -115,7 +115,7 @@ def test_control__refuses_wrong_limits_and_keeps_the_old(client):
 
 @pytest.mark.cluster
 def test_main__takes_limits(connect_to):
-    command = [sys.executable, "-m", "evalcube.deploy.simulator", "--limit-rpm", "60", "--limit-window", "1"]
+    command = [sys.executable, "-m", "tests.simulator", "--limit-rpm", "60", "--limit-window", "1"]
     command += ["--limit-tpm", "6000", "--limit-connections", "1"]
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, text=True, cwd=Path(__file__).parents[3]
@@ -131,7 +131,7 @@ def test_main__takes_limits(connect_to):
 
 @pytest.mark.cluster
 def test_main__says_which_limit_is_wrong():
-    command = [sys.executable, "-m", "evalcube.deploy.simulator", "--limit-rpm", "-5"]
+    command = [sys.executable, "-m", "tests.simulator", "--limit-rpm", "-5"]
     result = subprocess.run(
         command, check=False, capture_output=True, text=True, cwd=Path(__file__).parents[3], timeout=PATIENCE
     )

@@ -11,11 +11,11 @@ import time
 import pytest
 
 from evalcube.deploy.servers.managed import module_path
-from evalcube.deploy.servers.simulator import Simulator
 from evalcube.deploy.simulator.ability import request_digest
 from evalcube.deploy.simulator.profile import Profile
-from evalcube.deploy.simulator.server import MAX_BODY, MAX_HEAD
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode
+from tests.simulator.managed import Simulator
+from tests.simulator.server import MAX_BODY, MAX_HEAD
 from tests.waiting import PATIENCE, wait_until
 
 CHAT = "/v1/chat/completions"
@@ -355,7 +355,7 @@ def test_log__has_a_line_for_each_finished_request(connect_to, chat_body, tmp_pa
 
 
 def run(*arguments: str, **options) -> subprocess.Popen:
-    command = [sys.executable, "-P", "-m", "evalcube.deploy.simulator", *arguments]
+    command = [sys.executable, "-P", "-m", "tests.simulator", *arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
     return subprocess.Popen(command, env={**os.environ, **module_path()}, text=True, **pipes, **options)
 

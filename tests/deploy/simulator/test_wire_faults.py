@@ -8,7 +8,7 @@ from email.utils import parsedate_to_datetime
 
 import pytest
 
-from evalcube.deploy.simulator.faults import KINDS, STREAM_KINDS
+from tests.simulator.faults import KINDS, STREAM_KINDS
 from tests.waiting import PATIENCE, wait_until
 
 

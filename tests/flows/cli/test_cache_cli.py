@@ -9,7 +9,6 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from evalcube.deploy.servers.simulator import Simulator
 from evalcube.flows.cli import progress
 from evalcube.flows.cli.cache import commands
 from evalcube.flows.cubes.reader import Reader
@@ -18,6 +17,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.storage.cache.cache import DirectoryCache, open_cache
 from evalcube.storage.errors import StorageError
 from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
+from tests.simulator.managed import Simulator
 from tests.storage.support.cache_stores import SECRET, DirectoryPlace, RedisPlace, redis_server
 
 REQUESTS = 10

@@ -13,13 +13,13 @@ import pytest
 
 from evalcube.deploy.clusters import ClusterError, LocalProcesses
 from evalcube.deploy.clusters.code import Code
-from evalcube.deploy.servers.simulator import Simulator
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.events import BlockDone
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
+from tests.simulator.managed import Simulator
 from tests.waiting import wait_until
 
 STAGES = {"generate", "infer", "process", "score", "analyze"}

@@ -6,7 +6,6 @@ import signal
 import numpy as np
 import pytest
 
-from evalcube.deploy.servers.simulator import Simulator
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.references import request_keys
 from evalcube.flows.cubes.statistics import leaderboard
@@ -26,6 +25,7 @@ from tests.flows.support import (
     simulator_stats,
     write_config,
 )
+from tests.simulator.managed import Simulator
 from tests.waiting import wait_until
 
 LAYERS = ("fact", "behavior", "judge", "judge_readings")

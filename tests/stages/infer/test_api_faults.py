@@ -2,9 +2,9 @@
 
 import pytest
 
-from evalcube.deploy.simulator.faults import STREAM_KINDS
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from evalcube.stages.infer.jobs import Job
+from tests.simulator.faults import STREAM_KINDS
 from tests.stages.infer.conftest import make_jobs
 from tests.stages.infer.test_faults import ERROR, FAULTS, STATUS, STREAMED, graded
 

@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.deploy.simulator.faults import KINDS, STREAM_KINDS
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from evalcube.stages.infer import reply, retry, wire
 from evalcube.stages.infer.endpoint import Endpoint
@@ -22,6 +21,7 @@ from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import Status
 from tests.ports import free_port
+from tests.simulator.faults import KINDS, STREAM_KINDS
 from tests.stages.infer.conftest import kinds
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.waiting import PATIENCE
@@ -315,7 +315,7 @@ def start():
     with ExitStack() as stack:
 
         def begin(port):
-            command = [sys.executable, "-m", "evalcube.deploy.simulator", "--port", str(port)]
+            command = [sys.executable, "-m", "tests.simulator", "--port", str(port)]
             process = stack.enter_context(
                 subprocess.Popen(command, stdout=subprocess.PIPE, cwd=DOC.parents[1])
             )

@@ -9,9 +9,9 @@ import traceback
 
 import pytest
 
-from evalcube.deploy.servers.simulator import Simulator
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.engine import Engine
+from tests.simulator.managed import Simulator
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.tiers import need
 

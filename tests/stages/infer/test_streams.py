@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.deploy.simulator.forms import PATHS, deliver
-from evalcube.deploy.simulator.wire import json_response
 from evalcube.stages.infer.reply import RetryClass, classify
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import ASSEMBLIES, BadEventError, CutError, Stream, error_status
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.record import Record
+from tests.simulator.forms import PATHS, deliver
+from tests.simulator.wire import json_response
 
 FORMS = {form.name: form for form in PATHS.values()}
 DONE = b"data: [DONE]\n\n"

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
 
-from evalcube.deploy.simulator.faults import Rule
-from evalcube.deploy.simulator.wire import JSON, Ending, Response, json_response
+from tests.simulator.faults import Rule
+from tests.simulator.wire import JSON, Ending, Response, json_response
 
 Body = dict[str, Any]
 Event = tuple[str, Any]

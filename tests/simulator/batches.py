@@ -15,7 +15,7 @@ from typing import Any
 from urllib.parse import parse_qs
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator.wire import Ending, Response, error_response, json_response
+from tests.simulator.wire import Ending, Response, error_response, json_response
 
 Answer = Callable[[str, bytes, bytes], Response | None]
 """Returns the response to a request's path, body and truth; None for a path that batches do not have."""

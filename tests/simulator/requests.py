@@ -8,9 +8,9 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator.forms import CHAT, COMPLETIONS, Form
 from evalcube.deploy.simulator.profile import Profile, parse
-from evalcube.deploy.simulator.wire import Response, error_response
+from tests.simulator.forms import CHAT, COMPLETIONS, Form
+from tests.simulator.wire import Response, error_response
 
 
 class Asked(NamedTuple):

@@ -18,7 +18,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator.wire import JSON, Ending, Response, error_response, json_response
+from tests.simulator.wire import JSON, Ending, Response, error_response, json_response
 
 Body = dict[str, Any]
 

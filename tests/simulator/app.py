@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 from evalcube.deploy.errors import SimulatorError
 from evalcube.deploy.simulator import ability, reply
-from evalcube.deploy.simulator.batches import Batches, parse_settings
-from evalcube.deploy.simulator.counts import Counts, Log, Ticket
-from evalcube.deploy.simulator.faults import STREAM_KINDS, Injector, apply, parse_rules
-from evalcube.deploy.simulator.forms import CHAT, MESSAGES, PATHS, Form, as_error, deliver
 from evalcube.deploy.simulator.profile import Profile
-from evalcube.deploy.simulator.quota import Enforcer, Limits, parse_limits
-from evalcube.deploy.simulator.requests import RefusedError, checked
 from evalcube.deploy.simulator.truth import decode
-from evalcube.deploy.simulator.wire import Response, error_response, json_response
+from tests.simulator.batches import Batches, parse_settings
+from tests.simulator.counts import Counts, Log, Ticket
+from tests.simulator.faults import STREAM_KINDS, Injector, apply, parse_rules
+from tests.simulator.forms import CHAT, MESSAGES, PATHS, Form, as_error, deliver
+from tests.simulator.quota import Enforcer, Limits, parse_limits
+from tests.simulator.requests import RefusedError, checked
+from tests.simulator.wire import Response, error_response, json_response
 
 
 class Request(NamedTuple):

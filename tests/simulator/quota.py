@@ -9,7 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator.wire import Response, error_response
+from tests.simulator.wire import Response, error_response
 
 Headers = tuple[tuple[str, str], ...]
 STYLES = ("none", "openai", "anthropic")
