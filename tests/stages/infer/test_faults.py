@@ -1,4 +1,4 @@
-"""How each fault of an endpoint ends, against a real simulator. The table here is the one in docs/endpoints.md."""
+"""How each fault of an endpoint ends, against a real simulator. The table here is the one in docs/faults.md."""
 
 import ast
 import re
@@ -26,7 +26,7 @@ from tests.stages.infer.conftest import kinds
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.waiting import PATIENCE
 
-DOC = Path(__file__).parents[3] / "docs" / "endpoints.md"
+DOC = Path(__file__).parents[3] / "docs" / "faults.md"
 ERROR = "transport error"
 CONTEXT = '{"error": {"type": "exceed_context_size_error", "code": 400}}'
 FILTER = '{"error": {"code": "content_filter"}}'
