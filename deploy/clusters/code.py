@@ -7,7 +7,6 @@ import pickle
 import platform
 import sys
 import sysconfig
-import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, NamedTuple
@@ -87,8 +86,6 @@ class State(NamedTuple):
     """Unique name of the worker's process."""
     host: str = ""
     """Name of its machine."""
-    time: float | None = None
-    """Seconds since the epoch by the worker's clock."""
     cut_off: Mapping[str, str] = {}
     """Addresses of endpoints that it cannot connect to, and why."""
     there: bool = True
@@ -312,7 +309,7 @@ async def state_of(name: str, digest: str, dask_worker: Any = None) -> State:  #
     problem = await asyncio.to_thread(unlike, digest)
     if problem:
         problem += f". Type there, and start the worker again: {line_to_type(sys.executable)}"
-    return State(False, problem, str(dask_worker.id), platform.node(), time.time(), there=False)
+    return State(False, problem, str(dask_worker.id), platform.node(), there=False)
 
 
 async def give(name: str, plugin: bytes, dask_worker: Any = None) -> None:  # noqa: ANN401

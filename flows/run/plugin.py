@@ -95,9 +95,7 @@ class SweepPlugin(WorkerPlugin):
     def state(self, worker: Worker) -> State:
         """How far this worker is."""
         ready, host = self.ready.is_set(), platform.node()
-        return State(
-            ready and not self.problem, self.problem, str(worker.id), host, time.time(), dict(self.cut_off)
-        )
+        return State(ready and not self.problem, self.problem, str(worker.id), host, dict(self.cut_off))
 
     def setup(self, worker: Worker) -> None:
         """Begin to get ready."""

@@ -29,7 +29,6 @@ _MOST_QUESTIONS = 500
 """To such workers per second, where they are many."""
 _ANSWER_SECONDS = 30.0
 """So long after a worker left its answer in the cube and the cache it may take to be seen here."""
-_CLOCK_SECONDS = 60.0
 _RENEWAL_SECONDS = 600.0
 
 
@@ -80,7 +79,6 @@ class Admission:
         self._renewed_at = time.monotonic()
         self.undecided = False
         """Whether more may be known in a moment of somebody who was there at the last call of `admitted`."""
-        self._clocks: set[str] = set()
         self._hosts: dict[str, str] = {}
 
     def first(
@@ -267,7 +265,6 @@ class Admission:
         now = time.monotonic()
         for address, state in states.items():
             self._hosts[address] = state.host
-            self._compare_clock(address, state)
             if state.problem:
                 self._refused[address] = state.problem
             elif state.ready and self._sees_answers(state.id):
@@ -291,18 +288,6 @@ class Admission:
 
     def _sees_answers(self, who: str) -> bool:
         return all(token.answered(who) for token in self._tokens)
-
-    def _compare_clock(self, address: str, state: State) -> None:
-        if state.time is None or address in self._clocks:
-            return
-        self._clocks.add(address)
-        apart = state.time - time.time()
-        if abs(apart) > _CLOCK_SECONDS:
-            way = "ahead" if apart > 0 else "behind"
-            self._note(
-                f"the clock of worker {self.named(address)} is {abs(apart) / 60:.1f} minutes {way}: have it set "
-                f"(NTP); times of day in logs and notes will differ"
-            )
 
     def _renew(self) -> None:
         if self._tokens and time.monotonic() - self._renewed_at > _RENEWAL_SECONDS:

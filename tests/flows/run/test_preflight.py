@@ -1,7 +1,5 @@
 """Who may take part in a run, before its start and later."""
 
-import time
-
 import pytest
 
 from evalcube.deploy.clusters import ClusterError
@@ -43,7 +41,7 @@ class Carried:
 
 
 def ready(who="1", **changes):
-    return State(**{"ready": True, "id": who, "time": time.time(), **changes})
+    return State(**{"ready": True, "id": who, **changes})
 
 
 @pytest.fixture(autouse=True)
@@ -181,15 +179,6 @@ def test_admitted__forgets_who_is_gone():
     admission.first(["a"])
 
     assert admission.admitted([]) == []
-
-
-def test_first__warns_of_a_clock_that_is_minutes_off():
-    notes, code = [], Carried(a=ready(time=time.time() - 300, host="node1"))
-
-    Admission(code, "run", note=notes.append).first(["a"])
-
-    (note,) = notes
-    assert note.startswith("the clock of worker a (node1) is 5.0 minutes behind: have it set (NTP)")
 
 
 def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
