@@ -22,6 +22,8 @@ _PATIENT = 40
 """The same for a server that has answered before: it is waited for while it restarts."""
 _SECONDS = 60.0
 """Without a byte."""
+_LEAST_RATE = 10_000
+"""Bytes per second that a file comes with on the whole, but for the first `_SECONDS`."""
 _PAUSES = (0.1, 5.0)
 """The first one doubles up to the second one, seconds."""
 _PART_BYTES = 2**20
@@ -172,11 +174,13 @@ def _once(url: str, method: str, headers: dict[str, str], most: int) -> Answer:
         length = _number(said.headers.get("Content-Length"))
         partial = said.status == http.HTTPStatus.PARTIAL_CONTENT
         whole = _number((said.headers.get("Content-Range") or "").rpartition("/")[2]) if partial else length
-        data = bytearray()
-        # In parts: a length that is only claimed takes no memory.
-        while len(data) < most and (part := said.read(min(_PART_BYTES, most - len(data)))):
+        data, wanted, since = bytearray(), most if length is None else min(length, most), time.monotonic()
+        # In parts, as they come: a length that is only claimed takes no memory, and a byte now and then is no answer.
+        while len(data) < wanted and (part := said.read1(min(_PART_BYTES, wanted - len(data)))):
             data += part
-        if method == "GET" and length is not None and len(data) < min(length, most):
+            if time.monotonic() - since > _SECONDS + len(data) / _LEAST_RATE:
+                raise _failed(url, f"it sends less than {_LEAST_RATE:,} bytes per second")
+        if method == "GET" and length is not None and len(data) < wanted:
             raise http.client.IncompleteRead(b"", length - len(data))
         modified = 0.0
         with suppress(TypeError, ValueError, OverflowError):

@@ -28,7 +28,7 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.output import complain, safe, show, show_json
 from evalcube.flows.cli.selecting import part_of, several
-from evalcube.flows.cli.tables import one_form, print_table, show_csv, show_table, warn
+from evalcube.flows.cli.tables import noted, one_form, print_table, show_below, show_csv, show_table, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.reader import Reader, TrialView
@@ -141,7 +141,8 @@ def leaderboard(
         _draw(found[""], plot, cube)
     if as_json:
         documents = {value: board.to_dict() for value, board in found.items()}
-        show_json({**several(cube), **({"by": by, "leaderboards": documents} if by else documents[""])})
+        document = {"by": by, "leaderboards": documents} if by else documents[""]
+        show_json({**several(cube), **document, **noted(warnings)})
         return
     if as_csv:
         show_csv(
@@ -153,6 +154,8 @@ def leaderboard(
             head = f"{by} = {value}"
             show(("\n" if place else "") + (f"{sentence(head)}\n" if markdown else safe(head)))
         print_table(leaderboard_spec(board), markdown=markdown)
+    if markdown:
+        show_below(warnings)
 
 
 def _check_plot(plot: Path | None, by: str | None) -> None:
@@ -262,11 +265,13 @@ def show_trial(
     if as_json:
         show_json(view.to_dict())
     else:
-        _print_trial(view, _why_missing(reader))
+        _print_trial(view, _why_missing(reader, view))
 
 
-def _why_missing(reader: Reader) -> str:
+def _why_missing(reader: Reader, view: TrialView) -> str:
     """What to say in the place of a reply that there is none of."""
+    if not view.digest:  # what was sent cannot be made again, so that nobody knows the key
+        return f"(the reply is not looked up: {safe('; '.join(note['content'] for note in view.messages))})"
     if reader.cache() is not None:
         return "(the cache does not hold this reply)"
     noted = reader.notes.get("cache")

@@ -25,7 +25,7 @@ from evalcube.flows.cli.options import (
     WhereOption,
 )
 from evalcube.flows.cli.selecting import cubes_and_models, names_of, part_of, several
-from evalcube.flows.cli.tables import emit, one_form, warn
+from evalcube.flows.cli.tables import emit, noted, one_form, show_below, warn
 
 GroupsOption = Annotated[
     str,
@@ -85,8 +85,11 @@ def table(
         "by": dims,
         "selection": opened.selection,
         "rows": rows,
+        **noted(opened.warnings),
     }
     emit(group_spec(rows, dims, mode, notes), document, as_json=as_json, markdown=markdown, as_csv=as_csv)
+    if markdown:
+        show_below(opened.warnings)
 
 
 def rank(
@@ -115,11 +118,13 @@ def rank(
     warn(found.part.warnings)
     emit(
         ranking_spec(found.ranking, found.board),
-        {**several(cube), **found.to_dict()},
+        {**several(cube), **found.to_dict(), **noted(found.part.warnings)},
         as_json=as_json,
         markdown=markdown,
         as_csv=as_csv,
     )
+    if markdown:
+        show_below(found.part.warnings)
 
 
 def compare(

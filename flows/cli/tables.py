@@ -50,6 +50,19 @@ def warn(warnings: Sequence[str]) -> None:
         complain(text)
 
 
+def noted(warnings: Sequence[str]) -> dict[str, list[str]]:
+    """The same among the fields of a document, for whoever keeps that alone."""
+    return {"warnings": list(warnings)} if warnings else {}
+
+
+def show_below(warnings: Sequence[str]) -> None:
+    """The same below a table in Markdown."""
+    from evalcube.stages.analyze.render.text import sentence
+
+    for text in warnings:
+        show(f"\n{sentence(text)}")
+
+
 def emit(
     table: TableSpec,
     document: Mapping[str, Any],

@@ -22,7 +22,7 @@ from evalcube.flows.trials.read import trials
 from evalcube.stages.generate import TaskError, plugins
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
 from evalcube.storage.cube.cube import Cube
-from tests.flows.support import sweep_config
+from tests.flows.support import evalcube, sweep_config
 
 REMEDY = "It is of package sum-games 1.2: pip install sum-games==1.2"
 
@@ -60,6 +60,14 @@ def test_cube_plan__names_the_package_of_an_absent_task(cube):
 
     assert plan.task_names == ("arithmetic", "boolean", "sums")
     assert [reason.partition(". ")[2] for reason in plan.absent] == [REMEDY]
+
+
+def test_show__names_the_package_in_the_place_of_the_reply(cube, tmp_path):
+    code, output, _ = evalcube("show", cube, "--task", "sums", cwd=tmp_path)
+
+    shown = " ".join(output.replace("│", " ").split())
+    assert (code, "does not hold" in shown) == (0, False)
+    assert REMEDY in shown.partition("(the reply is not looked up: ")[2]
 
 
 @pytest.mark.parametrize("package", ["x; rm -rf ~", "a b c", "-r evil.txt 1", ""])

@@ -189,6 +189,19 @@ def test_leaderboard__takes_the_newest_version_and_says_so(config, file):
     assert f"file_version={first} shows them" in said[0][0]
 
 
+@pytest.mark.parametrize("command", ["leaderboard", "table"])
+def test_tables__say_beside_the_numbers_that_a_version_was_left_out(config, file, command, tmp_path):
+    run(config, cluster=SHARED)
+    written(file, ROWS[2:])
+    run(config, cluster=SHARED)
+
+    _, document, _ = evalcube(command, config["cube"], "--json", cwd=tmp_path)
+    _, table, _ = evalcube(command, config["cube"], "--markdown", cwd=tmp_path)
+
+    assert "only its newest version counts" in " ".join(json.loads(document)["warnings"])
+    assert "only its newest version counts" in table
+
+
 def test_leaderboard__shows_the_old_version_until_the_new_one_is_measured(config, file, monkeypatch):
     run(config, cluster=SHARED)
     written(file, ROWS[2:])

@@ -2,12 +2,14 @@
 
 import http.server
 import io
+import itertools
 import json
 import os
 import shutil
 import struct
 import threading
 from contextlib import contextmanager
+from types import SimpleNamespace
 
 import pytest
 import zstandard
@@ -284,3 +286,28 @@ def test_space__has_a_bound_for_whole_objects(tmp_path, cube):
 
     assert space_of(cube.url).get("more", 10).size == MOST_OBJECT + 1
     assert Region(0, 0, 0) in list(cube.regions())
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("cube")
+def test_reading__ends_where_a_server_sends_a_byte_now_and_then(tmp_path, monkeypatch):
+    minutes, dripping = itertools.count(step=100), []
+    monkeypatch.setattr(web, "time", SimpleNamespace(monotonic=lambda: next(minutes) if dripping else 0))
+
+    def drip(handler):
+        if "ledger" not in handler.path or handler.command != "GET":
+            return False
+        dripping.append(handler.path)
+        handler.send_response(200)
+        handler.send_header("Content-Length", "1000")
+        handler.end_headers()
+        handler.wfile.write(b"x")
+        return True
+
+    with (
+        lying(tmp_path, drip) as url,
+        pytest.raises(StorageError, match="sends less than 10,000 bytes per second"),
+    ):
+        list(Ledger(Cube.open(f"{url}/c.zarr").records).receipts())
+
+    assert len(dripping) == 1
