@@ -4,7 +4,6 @@ import json
 import math
 import re
 import shutil
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -149,14 +148,6 @@ def test_columns__have_the_types_of_the_one_list_and_its_meanings(swept, judged)
         assert schema.field("tokens").metadata[b"comment"] == b"Completion tokens, reasoning included."
     assert str(schemas[0].field("param_length").type) == "int64"
     assert str(schemas[0].field("param_prob_not").type) == "double"
-
-
-def test_columns__are_those_of_the_page_about_sharing():
-    page = (Path(__file__).parents[3] / "docs" / "sharing.md").read_text(encoding="utf-8")
-
-    listed = re.findall(r"^\| `(\w+)` \| (\w+) \| (.+) \|$", page, re.MULTILINE)
-
-    assert listed == [(column.name, column.kind, column.meaning) for column in COLUMNS]
 
 
 def test_arrow_and_pandas__hold_what_the_rows_hold(swept):
