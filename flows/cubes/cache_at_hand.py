@@ -121,7 +121,7 @@ def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
 
 def _last_written(cube: Cube) -> int:
     with Ledger(cube.records) as ledger:
-        return max((receipt.at or 0 for receipt in ledger.newest().values()), default=0)
+        return max((receipt.at for receipt in ledger.newest().values()), default=0)
 
 
 def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) -> Cache | None:

@@ -20,9 +20,9 @@ _PAUSE = 3600
 class Writing:
     """A stretch of time in which regions were written, mostly one run."""
 
-    first: int | None
-    """Seconds since the epoch; None of regions that were written by a version which did not note the time."""
-    last: int | None
+    first: int
+    """Seconds since the epoch."""
+    last: int
     regions: int
     """Receipts, those of regions that were written again later included."""
     replaced: int
@@ -88,22 +88,16 @@ def cube_history(url: Address) -> History:
 
 
 def _stretches(receipts: Iterable[Receipt]) -> Iterator[list[Receipt]]:
-    """Receipts that were written one soon after the other; those without a time first."""
-    ordered = sorted(receipts, key=lambda one: (one.at is not None, one.at or 0))
+    """Receipts that were written one soon after the other."""
+    ordered = sorted(receipts, key=lambda one: one.at)
     some: list[Receipt] = []
     for receipt in ordered:
-        if some and _apart(some[-1].at, receipt.at):
+        if some and receipt.at - some[-1].at > _PAUSE:
             yield some
             some = []
         some.append(receipt)
     if some:
         yield some
-
-
-def _apart(before: int | None, after: int | None) -> bool:
-    if before is None or after is None:
-        return before is not after
-    return after - before > _PAUSE
 
 
 def _writing(receipts: list[Receipt], newest: set[int], labels: list[str]) -> Writing:

@@ -78,9 +78,7 @@ def recorded(cube: Cube) -> dict[str, Any]:
     dict
         ``at``, seconds since the epoch, and ``trials``, at most `POINTS` of both.
     """
-    timed = sorted(
-        (one.at, one.finished) for one in Ledger(cube.records).newest().values() if one.at is not None
-    )
+    timed = sorted((one.at, one.finished) for one in Ledger(cube.records).newest().values())
     if not timed:
         return {"at": [], "trials": []}
     at, trials = np.array([time for time, _ in timed]), np.cumsum([count for _, count in timed])

@@ -141,7 +141,7 @@ class Source:
 
     def measured_at(self, model: int) -> tuple[float, float]:
         """When an evaluation's first and last results were recorded, seconds since the epoch; 0 if nobody noted it."""
-        times = [one.at for one in self._receipts if one.region.model == model and one.at is not None]
+        times = [one.at for one in self._receipts if one.region.model == model]
         return (float(min(times)), float(max(times))) if times else (0.0, 0.0)
 
     def evaluations(self) -> Iterator[tuple[int, Evaluation]]:

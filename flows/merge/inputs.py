@@ -97,8 +97,8 @@ class Input:
 
     @cached_property
     def times(self) -> tuple[int, int] | None:
-        """When its first and its last region were written, seconds since the epoch; None if it does not say."""
-        known = [receipt.at for receipt in self.receipts.values() if receipt.at is not None]
+        """When its first and its last region were written, seconds since the epoch; None if none is."""
+        known = [receipt.at for receipt in self.receipts.values()]
         return (min(known), max(known)) if known else None
 
     @cached_property

@@ -149,7 +149,7 @@ class Joined:
         ids = np.full((len(named), self.plan.trials), "", dtype=object)
         for one, place in zip(self.inputs, self.union.places, strict=True):
             if not one.cube.has_label(ROW_ID):
-                continue  # of an earlier version; a run writes them
+                continue  # a cube without named points
             rows = [
                 named.get((task, slot))
                 for task, own in zip(place.tasks, place.slots, strict=True)

@@ -128,7 +128,7 @@ class Layers:
         return layer
 
     def _copy(
-        self, layer: Layer, arrays: Mapping[str, Array], spans: Sequence[tuple[slice, slice]], at: int | None
+        self, layer: Layer, arrays: Mapping[str, Array], spans: Sequence[tuple[slice, slice]], at: int
     ) -> None:
         """Put a region's trials where they belong in a layer."""
         mine, theirs = self._maps[layer.source]
@@ -147,7 +147,7 @@ class Layers:
                 target[:, to_trials, to_repeats] = values
             else:
                 target[theirs, to_trials, to_repeats] = values[mine]
-        layer.at[to_trials, to_repeats] = np.nan if at is None else at
+        layer.at[to_trials, to_repeats] = at
 
     def _empty(self, source: int, part: Part) -> Layer:
         lengths = (part.trials[1] - part.trials[0], part.repeats[1] - part.repeats[0])

@@ -50,12 +50,11 @@ class MergedRegion:
         for one in {(part.digest, json.dumps(dict(part.causes))): part for part in self.parts}.values():
             causes.update(one.causes)
         graders = sorted({grader for one in self.parts for grader in one.grader.split("+")})
-        times = [one.at for one in self.parts if one.at is not None]
         return replace(
             made,
             causes=dict(causes.most_common(_MOST_CAUSES)) if made.transport else {},
             grader="+".join(graders),
-            at=max(times, default=None),
+            at=max(one.at for one in self.parts),
             fingerprints=most_fingerprints({one.digest: one.fingerprints for one in self.parts}.values()),
         )
 

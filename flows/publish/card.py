@@ -144,7 +144,7 @@ def _how(plan: Plan, receipts: Sequence[Receipt], engines: Engines) -> str:
     if origins:
         lines.append("- what answered, as servers and replies said:")
         lines += [f"  - {sentence(one.label)}: {sentence(str(one))}" for one in origins[:_MOST_MODELS]]
-    times = [one.at for one in receipts if one.at is not None]
+    times = [one.at for one in receipts]
     if times:
         first, last = (_date(time) for time in (min(times), max(times)))
         lines.append(f"- measured on {first}" if first == last else f"- measured from {first} to {last}")

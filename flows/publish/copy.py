@@ -313,12 +313,11 @@ class _Copy:
         causes: Counter[str] = Counter()
         for one in parts:
             causes.update(one.causes)
-        times = [one.at for one in parts if one.at is not None]
         return replace(
             made,
             causes=dict(causes.most_common(_MOST_CAUSES)) if made.transport else {},
             grader="+".join(sorted({grader for one in parts for grader in one.grader.split("+")})),
-            at=max(times, default=None),
+            at=max(one.at for one in parts),
             fingerprints=most_fingerprints(one.fingerprints for one in parts),
         )
 

@@ -216,9 +216,7 @@ def _recorded_since(newest: Receipt, history: Sequence[Receipt], since: float | 
     """Whether a region's results were recorded since a time; None if only some were, or nothing tells."""
     if since is None:
         return True
-    if newest.at is None:
-        return None
     if newest.at < since:
         return False
-    earlier = any(receipt.at is None or receipt.at < since for receipt in history)
+    earlier = any(receipt.at < since for receipt in history)
     return None if earlier else True

@@ -75,7 +75,7 @@ def _refuse_old_cube(settings: SweepConfig, began: float, name: str) -> None:
     if not Cube.exists(settings.cube):
         return
     records = Cube.open(settings.cube).records
-    old = sum(1 for receipt in Ledger(records).newest().values() if (receipt.at or 0) < math.floor(began))
+    old = sum(1 for receipt in Ledger(records).newest().values() if receipt.at < math.floor(began))
     if old:
         used = read_notes(records).get("cache", settings.cache)
         raise SweepError(

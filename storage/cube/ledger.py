@@ -26,8 +26,8 @@ NAME = "ledger.jsonl"
 FIRST_GRADER = "1"
 """What receipts without a grader are from; it is not written, so that they stay as they are."""
 
-_AT = "at"
-_FINGERPRINTS = "fp"
+_CAUSES, _WRITING, _AT, _FINGERPRINTS = "counts", "causes", "at", "fp"
+"""Keys in a line for a receipt's causes, and for when it was written and who had answered: as ledgers have them."""
 MOST_FINGERPRINTS = 4
 """Kept of one region: a line has its limit."""
 
@@ -67,9 +67,8 @@ class Receipt:
     """Which of `evalcube.storage.cube.cube.Cube.shapes` the region had; the first one is not written."""
     unrated: int = 0
     """Finished trials that not all judges were asked about yet; none is not written."""
-    at: int | None = None
-    """When it was written, seconds since the epoch by its writer's clock; None in ledgers of earlier versions."""
-
+    at: int = 0
+    """When it was written, seconds since the epoch by its writer's clock."""
     fingerprints: Mapping[str, int] = field(default_factory=dict)
     """Finished trials by what the endpoint called the system that answered; the most frequent ones, where it does."""
 
@@ -112,23 +111,17 @@ def to_line(receipt: Receipt) -> bytes:
     """
     if bad := {cause: count for cause, count in receipt.causes.items() if type(count) is not int}:
         raise ValueError(f"`causes` must be whole numbers, got {bad}")
-    fields = {**asdict(receipt), "causes": dict(receipt.causes)}
-    del fields["fingerprints"]
-    if receipt.grader == FIRST_GRADER:
-        del fields["grader"]
-    for name in ("shape", "unrated"):
-        if not fields[name]:
+    fields = asdict(receipt)
+    at, fingerprints = fields.pop("at"), fields.pop("fingerprints")
+    for name, unsaid in (("grader", FIRST_GRADER), ("shape", 0), ("unrated", 0)):
+        if fields[name] == unsaid:
             del fields[name]
-    if fields.pop("at") is not None:
-        # Earlier versions take a line with a key that they do not know for damaged. But where there are `counts`, they
-        # read these and never look into `causes`: so that is where the time lies.
-        fields |= {"causes": {_AT: receipt.at}, "counts": fields["causes"]}
-        if receipt.fingerprints:
-            whole = {**fields, "causes": {_AT: receipt.at, _FINGERPRINTS: dict(receipt.fingerprints)}}
-            line = _line(whole)
-            # Who answered is worth less than that it is recorded.
-            if len(line) <= MAX_LINE:
-                return line
+    fields |= {_WRITING: {_AT: at}, _CAUSES: dict(receipt.causes)}
+    if fingerprints:
+        line = _line(fields | {_WRITING: {_AT: at, _FINGERPRINTS: dict(fingerprints)}})
+        # Who answered is worth less than that it is recorded.
+        if len(line) <= MAX_LINE:
+            return line
     line = _line(fields)
     if len(line) > MAX_LINE:
         raise ValueError(f"a receipt has at most {MAX_LINE} bytes, got {len(line)}")
@@ -151,14 +144,11 @@ def from_line(line: bytes) -> Receipt | None:
         if head != f'{{"check":"{_check(body)}"' or len(tail) != len(body) + 2:
             return None
         fields: dict[str, Any] = json.loads(body)
-        counts = fields.pop("counts", None)  # what ledgers of the first versions call it
-        causes = fields.pop("causes", None)
-        if counts is not None and causes is not None:
-            fields["at"] = int(causes[_AT])
-            fields["fingerprints"] = {
-                str(name): int(count) for name, count in causes.get(_FINGERPRINTS, {}).items()
-            }
-        causes = causes if counts is None else counts
+        causes, writing = fields.pop(_CAUSES), fields.pop(_WRITING)
+        fields["at"] = int(writing[_AT])
+        fields["fingerprints"] = {
+            str(name): int(count) for name, count in writing.get(_FINGERPRINTS, {}).items()
+        }
         fields["causes"] = {cause: int(count) for cause, count in causes.items()}
         receipt = Receipt(**{**fields, "region": Region(**fields["region"])})
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -170,8 +160,14 @@ def _can_be_written(receipt: Receipt) -> bool:
     """Whether a receipt has values of the kinds that runs write: anyone may have made the ledger."""
     region, others = receipt.region, (receipt.complete, receipt.digest, receipt.grader)
     numbers = [region.model, region.trial, region.repeat, receipt.generation, receipt.trials, receipt.repeats]
-    numbers += [receipt.planned, receipt.shape, receipt.unrated, receipt.transport, receipt.missing]
-    numbers += [0 if receipt.at is None else receipt.at]
+    numbers += [
+        receipt.planned,
+        receipt.shape,
+        receipt.unrated,
+        receipt.transport,
+        receipt.missing,
+        receipt.at,
+    ]
     numbers += [*receipt.causes.values(), *receipt.fingerprints.values()]
     whole = all(type(number) is int and 0 <= number < _MOST for number in numbers)
     return whole and tuple(map(type, others)) == (bool, str, str)

@@ -37,7 +37,7 @@ def test_cube_history__stretches_of_time_and_what_was_replaced(tmp_path: Path) -
 
 def test_log__names_sources_and_times(tmp_path: Path) -> None:
     make_cube(tmp_path / "one.zarr", ONE)
-    make_cube(tmp_path / "two\x1b[2J.zarr", replace(ONE, models=("gamma",), at=None))
+    make_cube(tmp_path / "two\x1b[2J.zarr", replace(ONE, models=("gamma",), at=0))
     merge_cubes(str(tmp_path / "both.zarr"), [str(tmp_path / "one.zarr"), str(tmp_path / "two\x1b[2J.zarr")])
 
     code, out, _ = evalcube("log", "both.zarr", cwd=tmp_path)
@@ -47,4 +47,4 @@ def test_log__names_sources_and_times(tmp_path: Path) -> None:
     assert "\x1b" not in out
     assert "one.zarr" in out
     assert [source["name"] for source in document["sources"]] == ["one.zarr", "two\x1b[2J.zarr"]
-    assert [(one["first"], one["regions"]) for one in document["writings"]] == [(None, 1), (1_000_000, 2)]
+    assert [(one["first"], one["regions"]) for one in document["writings"]] == [(0, 1), (1_000_000, 2)]

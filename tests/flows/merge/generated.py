@@ -45,7 +45,7 @@ class Recipe:
     """Two teams' answers differ if this does."""
     failed: float = 0.0
     """Share of trials that ended in a transport error."""
-    at: int | None = None
+    at: int = 0
     judges: tuple[str, ...] = ()
     """Who rates the outputs of the first task."""
     changes: dict[str, Any] = field(default_factory=dict)

@@ -78,7 +78,7 @@ def test_merge_cubes__prefer_decides(pair: tuple[str, str], tmp_path: Path) -> N
 
 def test_merge_cubes__what_no_time_decides_is_refused(pair: tuple[str, str], tmp_path: Path) -> None:
     shutil.rmtree(pair[1])
-    make_cube(pair[1], replace(THEIRS, at=None))
+    make_cube(pair[1], replace(THEIRS, at=OURS.at))
 
     with pytest.raises(ConflictError, match="nothing says which is newer"):
         merge_cubes(str(tmp_path / "out.zarr"), pair, prefer="newer")

@@ -252,9 +252,6 @@ def test_forget__since_goes_by_receipts_and_where_they_do_not_tell_by_the_replie
     # a region that was written before and after: the cache says when each reply came, which is today
     by_replies = forget(sweep["cube"], Choice(since=1500), cache=sweep["cache"], confirmed=lambda _: False)
     assert (by_replies.trials, by_replies.undated) == (everything, 0)
-    dated(sweep, None)
-    unknown = forget(sweep["cube"], Choice(since=1500), confirmed=lambda _: False)
-    assert (unknown.trials, unknown.undated) == (0, everything)
     assert (statuses(sweep)[:, 0, :2] != Status.MISSING).all()
 
 
