@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 def status(
     cube: CubesArgument,
     watch: Annotated[
-        bool, typer.Option("--watch", "-w", help="Go on showing it until the sweep is complete, or Ctrl-C.")
+        bool, typer.Option("--watch", help="Go on showing it until the sweep is complete, or Ctrl-C.")
     ] = False,
     interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
     as_json: JsonOption = False,
@@ -203,7 +203,7 @@ def report(
     ] = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Do not print the file's name.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the file's name.")] = False,
 ) -> None:
     """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else."""
     from evalcube.flows.cubes.report import report as write_report

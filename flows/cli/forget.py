@@ -57,7 +57,7 @@ def forget(
         bool, typer.Option("--all", help="All results of the cube, where nothing says which ones.")
     ] = False,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only show what would go.")] = False,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask whether it is meant.")] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Do not ask whether it is meant.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Take results away, so that they are asked again or are gone for good; shows first what goes, and asks."""

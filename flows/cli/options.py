@@ -107,7 +107,7 @@ AskedTrialsOption = Annotated[
         help="Ask only the trials from A to B - 1 of each cell now, counted from 0; each cell is planned with B.",
     ),
 ]
-QuietOption = Annotated[bool, typer.Option("--quiet", "-q", help="No progress display.")]
+QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
 LogOption = Annotated[
     str | None,
     typer.Option("--log", metavar="FILE", help="Append what happens to FILE, one JSON object per line."),

@@ -285,7 +285,9 @@ def test_report__is_one_self_contained_page(finished):
     page = (finished / "out/report.html").read_text()
     assert code == 0, errors
     assert output.strip() == "out/report.html"
-    assert evalcube("report", "cube.zarr", "-o", "out/quiet.html", "-q", "--samples", 0, cwd=finished) == (
+    assert evalcube(
+        "report", "cube.zarr", "-o", "out/quiet.html", "--quiet", "--samples", 0, cwd=finished
+    ) == (
         0,
         "",
         "",

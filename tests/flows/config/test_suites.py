@@ -243,7 +243,9 @@ def test_cli__plans_a_suite(tmp_path) -> None:
 
 def test_cli__runs_a_suite(tmp_path, simulator) -> None:
     endpoint = f"a=sim:{simulator.base_url}"
-    code, output, errors = evalcube("run", "quick", "--model", endpoint, "--workers", 1, "-q", cwd=tmp_path)
+    code, output, errors = evalcube(
+        "run", "quick", "--model", endpoint, "--workers", 1, "--quiet", cwd=tmp_path
+    )
 
     assert code == 0, errors
     assert "336 of 336 trials done" in output
