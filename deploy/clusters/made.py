@@ -7,6 +7,7 @@ import concurrent.futures
 import importlib
 import inspect
 import os
+import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from time import monotonic
 from typing import Any
 
 import dask
-from distributed import Client, SpecCluster, SSHCluster
+from distributed import Client, SpecCluster, SSHCluster, Status
 from distributed.security import Security
 
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
@@ -73,11 +74,10 @@ class MadeCluster(Cluster):
             try:
                 with interrupts_blocked():
                     cluster = stack.enter_context(kind(**options))
-                    if self.scale is not None:
+                    if self.scale is not None and not isinstance(cluster, SpecCluster):
                         cluster.scale(self.scale)
-                if isinstance(cluster, SpecCluster):
-                    # What a batch system refuses is said now, and not in a log.
-                    cluster.sync(cluster._correct_state)  # noqa: SLF001 - what `scale` begins, and nobody hears of
+                if self.scale is not None and isinstance(cluster, SpecCluster):
+                    cluster.sync(_scaled, cluster, self.scale)
                 client = stack.enter_context(Client(cluster, set_as_default=False))
             except Exception as error:
                 raise ClusterError(f"{self.name} cannot be made: {_words(error)}") from error
@@ -90,6 +90,8 @@ class MadeCluster(Cluster):
         if "scheduler_options" in known:
             local = {"dashboard_address": "127.0.0.1:0", **(options.get("scheduler_options") or {})}
             options["scheduler_options"] = local
+        elif "dashboard_address" in known:
+            options.setdefault("dashboard_address", "127.0.0.1:0")
         if not self.encrypted or "security" in options:
             return options
         if kind is SSHCluster:
@@ -210,17 +212,36 @@ def _is_there(key: Any, present: Mapping[str, str]) -> bool:  # noqa: ANN401 - a
     return any(name == str(key) or name.startswith(f"{key}-") for name in present.values())
 
 
+async def _scaled(cluster: SpecCluster, workers: int) -> None:
+    """Start workers, and raise what a batch system refuses, which else stands in a log only."""
+    cluster.scale(workers)
+    await _corrected(cluster)
+
+
 async def _begin_anew(cluster: SpecCluster, gone: Sequence[Any]) -> None:
     for key in gone:
         worker = cluster.workers.pop(key, None)
         if worker is not None:
             await worker.close()
-    await cluster._correct_state()  # noqa: SLF001 - what `scale` begins, and nobody hears of
+    await _corrected(cluster)
+
+
+async def _corrected(cluster: SpecCluster) -> None:
+    """Begin what is missing; what could not be begun is missing again, which Dask takes for there."""
+    try:
+        await cluster._correct_state()  # noqa: SLF001 - what `scale` begins, and nobody hears of
+    except Exception:
+        for key, worker in list(cluster.workers.items()):
+            if worker.status == Status.created:
+                worker.status = Status.failed
+                del cluster.workers[key]
+        raise
 
 
 def _found(name: str) -> Callable[..., Any]:
     """A class of clusters, or a function that makes one."""
     module, _, last = name.rpartition(".")
+    handler = signal.getsignal(signal.SIGINT)
     try:
         found = getattr(importlib.import_module(module), last)
     except (ImportError, AttributeError, ValueError) as error:
@@ -228,6 +249,8 @@ def _found(name: str) -> Callable[..., Any]:
             f"cluster.class: {name} cannot be imported here ({error}). Write the class with its module, such as "
             f"dask_jobqueue.SLURMCluster, and install its package"
         ) from None
+    if signal.getsignal(signal.SIGINT) is not handler:
+        signal.signal(signal.SIGINT, handler)  # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then
     if not callable(found):
         raise ClusterError(f"cluster.class: {name} is no class. Write that of a Dask cluster")
     made: Callable[..., Any] = found

@@ -45,9 +45,10 @@ def on_slurm(tmp_path, simulator, *, latency=0.1, cluster=None, **changes):
         model["simulate"]["latency"] = latency
         model["limits"]["connections"] = CONNECTIONS
     options = {"cores": 1, "processes": 1, "memory": "1GiB", "walltime": "00:01:00", "interface": "lo"}
+    folders = {"shared_temp_directory": str(tmp_path), "log_directory": str(tmp_path / "logs")}
     there = {
         "class": "dask_jobqueue.SLURMCluster",
-        "options": {**options, "shared_temp_directory": str(tmp_path), **(cluster or {})},
+        "options": {**options, **folders, **(cluster or {})},
         "scale": 2,
         "patience": "3m",
     }
@@ -109,7 +110,7 @@ def test_run__ctrl_c_cancels_its_jobs_also_while_they_wait(tmp_path, simulator, 
     process = command("run", config, "--quiet", cwd=tmp_path)
     wait_until(lambda: "PENDING" in slurm.jobs().values())
     os.killpg(process.pid, signal.SIGINT)
-    process.communicate()
+    _, errors = process.communicate()
 
-    assert process.returncode == 130
+    assert process.returncode == 130, errors
     slurm.wait_until_empty()
