@@ -74,6 +74,7 @@ class MadeCluster(Cluster):
             try:
                 with interrupts_blocked():
                     cluster = stack.enter_context(kind(**options))
+                    stack.callback(_drop_keys, cluster)
                     if self.scale is not None and not isinstance(cluster, SpecCluster):
                         cluster.scale(self.scale)
                 if self.scale is not None and isinstance(cluster, SpecCluster):
@@ -212,6 +213,14 @@ def _is_there(key: Any, present: Mapping[str, str]) -> bool:  # noqa: ANN401 - a
     return any(name == str(key) or name.startswith(f"{key}-") for name in present.values())
 
 
+def _drop_keys(cluster: Any) -> None:  # noqa: ANN401 - of any class
+    """Take away the files with a run's key that dask-jobqueue leaves to Python's collector of garbage."""
+    for name in ("ca_file", "cert", "key"):
+        file = getattr(cluster, f"_job_{name}", None)
+        if file is not None:
+            file.close()
+
+
 async def _scaled(cluster: SpecCluster, workers: int) -> None:
     """Start workers, and raise what a batch system refuses, which else stands in a log only."""
     cluster.scale(workers)
@@ -250,7 +259,9 @@ def _found(name: str) -> Callable[..., Any]:
             f"dask_jobqueue.SLURMCluster, and install its package"
         ) from None
     if signal.getsignal(signal.SIGINT) is not handler:
-        signal.signal(signal.SIGINT, handler)  # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then
+        signal.signal(
+            signal.SIGINT, handler
+        )  # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then
     if not callable(found):
         raise ClusterError(f"cluster.class: {name} is no class. Write that of a Dask cluster")
     made: Callable[..., Any] = found

@@ -1,15 +1,11 @@
 """Sweeps on clusters: stages by name, a scheduler that somebody else runs, workers that die, secrets that stay put."""
 
-import json
 import os
 import signal
-import subprocess
-import sys
 import threading
-from contextlib import contextmanager
-from pathlib import Path
 
 import pytest
+from distributed import Client, LocalCluster
 
 from evalcube.deploy.clusters import ClusterError, LocalProcesses
 from evalcube.deploy.clusters.code import Code
@@ -17,10 +13,10 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.run.events import BlockDone
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
+from tests.flows.bare_cluster import bare_cluster
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
 from tests.simulator.managed import Simulator
-from tests.waiting import wait_until
 
 STAGES = {"generate", "infer", "process", "score", "analyze"}
 
@@ -128,98 +124,42 @@ def test_run__ends_with_a_message_when_no_worker_is_left(tmp_path, simulator, mo
 
 def test_run__ends_with_a_message_when_the_scheduler_dies(tmp_path, simulator):
     config = slow_config(tmp_path, simulator, 2, trials=80)
-    processes = []
 
-    with dask_cluster(tmp_path, workers=1, processes=processes) as address:
-        kill = once_running(processes[0].kill)
+    with bare_cluster(tmp_path / "cluster", workers=1) as cluster:
+        kill = once_running(cluster.processes[0].kill)
         with pytest.raises(ClusterError, match="its scheduler may have ended"):
-            run(config, scheduler=address, subscribers=[kill])
+            run(config, scheduler=cluster.address, subscribers=[kill])
 
     assert run(config, cluster=SHARED).reason == "complete"
 
 
 def test_run__ends_with_a_message_when_the_scheduler_dies_with_a_result(tmp_path, simulator, monkeypatch):
     config = sweep_config(tmp_path, simulator.base_url)
-    processes, fetch = [], Code.fetch
+    fetch = Code.fetch
 
-    def late(code, future):
-        processes[0].kill()
-        processes[0].wait()
-        return fetch(code, future)
+    with bare_cluster(tmp_path / "cluster", workers=1) as cluster:
+        scheduler = cluster.processes[0]
 
-    monkeypatch.setattr(Code, "fetch", late)
-    with (
-        dask_cluster(tmp_path, workers=1, processes=processes) as address,
-        pytest.raises(ClusterError, match="its scheduler may have ended"),
-    ):
-        run(config, scheduler=address)
+        def late(code, future):
+            scheduler.kill()
+            scheduler.wait()
+            return fetch(code, future)
+
+        monkeypatch.setattr(Code, "fetch", late)
+        with pytest.raises(ClusterError, match="its scheduler may have ended"):
+            run(config, scheduler=cluster.address)
 
     assert run(config, cluster=SHARED).reason == "complete"
 
 
-@contextmanager
-def dask_cluster(folder, *, workers=2, env=None, processes=None):
-    """A scheduler and workers in processes that cannot import evalcube; they are appended to `processes`."""
-    clean = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    clean.update(env or {})
-    processes = [] if processes is None else processes
-
-    def start(*arguments):
-        # -P and -s: neither the current folder nor the user's site may lend our code; the finder of an editable
-        # installation is switched off by hiding its module.
-        code = (
-            "import sys; sys.meta_path[:] = [f for f in sys.meta_path if 'editable' not in repr(f).lower()];"
-            f"sys.path[:] = [p for p in sys.path if p not in ('', {str(Path(__file__).parents[3])!r})];"
-            "from distributed.cli import dask_scheduler, dask_worker;"
-            f"sys.argv[:] = {['dask', *arguments[1:]]!r};"
-            f"dask_{arguments[0]}.main()"
-        )
-        process = subprocess.Popen(
-            [sys.executable, "-P", "-c", code],
-            cwd=folder,
-            env=clean,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        processes.append(process)
-        return process
-
-    try:
-        scheduler_file = folder / "scheduler.json"
-        start(
-            "scheduler",
-            "--host",
-            "127.0.0.1",
-            "--port",
-            "0",
-            "--no-dashboard",
-            "--scheduler-file",
-            scheduler_file.name,
-        )
-        wait_until(lambda: scheduler_file.exists() and scheduler_file.read_text().strip())
-        address = json.loads(scheduler_file.read_text())["address"]
-        for _ in range(workers):
-            start("worker", address, "--nthreads", "2", "--no-nanny", "--no-dashboard", "--host", "127.0.0.1")
-        yield address
-    finally:
-        for process in reversed(processes):
-            process.terminate()
-        for process in processes:
-            try:
-                process.communicate(timeout=5)
-            except subprocess.TimeoutExpired:  # Dask's own shutdown now and then waits for ever
-                process.kill()
-                process.communicate()
-
-
 @pytest.fixture(scope="module")
 def nodes(tmp_path_factory):
-    """The address of a scheduler of such processes."""
-    with dask_cluster(tmp_path_factory.mktemp("nodes")) as address:
-        yield address
+    """The address of a scheduler that others started, with two workers."""
+    with bare_cluster(tmp_path_factory.mktemp("nodes") / "cluster") as cluster:
+        yield cluster.address
 
 
-def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator, nodes):
+def test_run__on_a_scheduler_that_somebody_started(tmp_path, simulator, nodes):
     config = sweep_config(tmp_path, simulator.base_url)
 
     summary = run(config, scheduler=nodes)
@@ -228,6 +168,21 @@ def test_run__on_a_scheduler_whose_nodes_have_no_evalcube(tmp_path, simulator, n
     assert (summary.reason, summary.done) == ("complete", 40)
     assert (again.reason, again.sent) == ("complete", 10)
     assert simulator_stats(simulator)["requests"] == 50
+
+
+@pytest.mark.parametrize("given", ["cluster", "client"])
+def test_run__on_a_cluster_or_client_of_dasks_that_is_left_as_it_is(tmp_path, simulator, given):
+    config = sweep_config(tmp_path, simulator.base_url)
+
+    with (
+        LocalCluster(n_workers=1, threads_per_worker=2, dashboard_address="127.0.0.1:0") as cluster,
+        Client(cluster, set_as_default=False) as client,
+    ):
+        summary = run(config, cluster={"cluster": cluster, "client": client}[given])
+        after = client.submit(abs, -3).result()
+
+    assert (summary.reason, summary.done, summary.sent) == ("complete", 40, 40)
+    assert after == 3
 
 
 @pytest.mark.cluster
@@ -239,8 +194,8 @@ def test_run__keys_are_read_on_the_worker_and_leave_no_trace(tmp_path, nodes, mo
         config = sweep_config(tmp_path, guarded.base_url)
         config["models"][0]["key_env"] = "SIMULATED_KEY"
 
-        with dask_cluster(tmp_path, workers=1, env={"SIMULATED_KEY": secret}) as address:
-            summary = run(config, scheduler=address)
+        with bare_cluster(tmp_path / "cluster", workers=1, env={"SIMULATED_KEY": secret}) as cluster:
+            summary = run(config, scheduler=cluster.address)
         with pytest.raises(SweepError) as caught:
             run({**config, "trials": 9}, scheduler=nodes)
 
