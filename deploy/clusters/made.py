@@ -285,6 +285,7 @@ def _temporary() -> Security:
 
 def _words(error: BaseException) -> str:
     """What a cluster or a batch system says, in one line that a terminal may show."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    # Of dask-jobqueue's account of a command, that command's own words.
+    lines = [line.strip() for line in str(error).rpartition("stderr:\n")[2].splitlines() if line.strip()]
     line = "; ".join(lines) or type(error).__name__
     return "".join(character if character.isprintable() else "?" for character in line)[-_LONGEST:]
