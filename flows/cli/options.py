@@ -138,26 +138,6 @@ KeysOption = Annotated[
         help="Environment variable with the API key of the models at http(s) endpoints, or of one.",
     ),
 ]
-CubeConfigOption = Annotated[
-    str | None,
-    typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
-]
-CubeEndpointsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--endpoint",
-        metavar="[NAME=]URL",
-        help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
-    ),
-]
-CubeKeysOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key-env",
-        metavar="[NAME=]VARIABLE",
-        help="Environment variable with the key of those addresses, or of one.",
-    ),
-]
 
 
 def _grader(value: str) -> str:

@@ -9,9 +9,6 @@ import typer
 from evalcube.flows.cli.options import (
     CacheOption,
     ClusterOption,
-    CubeConfigOption,
-    CubeEndpointsOption,
-    CubeKeysOption,
     CubeOption,
     GraderOption,
     JsonOption,
@@ -55,9 +52,26 @@ def upsample(
         list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
     ] = None,
     where: WhereOption = None,
-    config: CubeConfigOption = None,
-    endpoints: CubeEndpointsOption = None,
-    key_envs: CubeKeysOption = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
+    ] = None,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--endpoint",
+            metavar="[NAME=]URL",
+            help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
+        ),
+    ] = None,
+    key_envs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key-env",
+            metavar="[NAME=]VARIABLE",
+            help="Environment variable with the key of those addresses, or of one.",
+        ),
+    ] = None,
     scheduler: SchedulerOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,

@@ -293,19 +293,13 @@ class Trials(Shown):
                 for task, meant in zip(one.plan.tasks, list(map(any, one.cells.tolist())), strict=True)
                 for reason in (task.not_run if meant else ())
             )
-            not_run |= {
-                reason: None
-                for one in self._opened
-                for row in compress(one.plan.evaluations, one.models)
-                for reason in row.not_run
-            }
+            rows = [row for one in self._opened for row in compress(one.plan.evaluations, one.models)]
+            not_run |= {reason: None for row in rows for reason in row.not_run}
             found = [*(f"{reason}." for reason in not_run), *found]
         if cells := _cells_of_several(self._opened):
-            several = (
-                f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each"
-            )
             found = [
-                f"{several}: `evalcube merge` makes one cube of them, with one row for each trial.",
+                f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each: "
+                "`evalcube merge` makes one cube of them, with one row for each trial.",
                 *found,
             ]
         return tuple(found)

@@ -47,7 +47,8 @@ BAD = {
     ),
     "no limit for two models": (
         text(
-            api="messages}\n  - {name: c, endpoint: sim, api: messages", samplers="  bare: {temperature: 0}"
+            api="messages}\n  - {name: c, endpoint: http://host/v1, api: messages",
+            samplers="  bare: {temperature: 0}",
         ),
         ["samplers.bare: 'max_tokens' is required by api: messages"],
     ),
