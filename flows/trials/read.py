@@ -297,11 +297,11 @@ class Trials(Shown):
             not_run |= {reason: None for row in rows for reason in row.not_run}
             found = [*(f"{reason}." for reason in not_run), *found]
         if cells := _cells_of_several(self._opened):
-            found = [
+            several = (
                 f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each: "
-                "`evalcube merge` makes one cube of them, with one row for each trial.",
-                *found,
-            ]
+                "`evalcube merge` makes one cube of them, with one row for each trial."
+            )
+            found = [several, *found]
         return tuple(found)
 
     def count(self) -> int:
