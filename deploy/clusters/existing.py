@@ -8,6 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 
 from distributed import Client
+from distributed.comm.addressing import get_address_host_port
 
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
 from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code
@@ -47,6 +48,7 @@ class ExistingScheduler(Cluster):
 
     def _client(self) -> Client:
         try:
+            get_address_host_port(self.address, strict=True)  # before a client starts a thread for what is no address
             return Client(self.address, timeout=self.timeout, set_as_default=False)
         except (TypeError, RuntimeError) as error:
             # What Dask says of an address with TLS, and of one without where encryption is required.
