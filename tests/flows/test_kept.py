@@ -20,7 +20,9 @@ SECOND = {"beta · plain": (31, 32), "gamma · plain": (29, 32), "gamma · terse
 @pytest.fixture
 def kept(tmp_path):
     with tarfile.open(ROOT / "tests" / "data" / "kept.tar.xz") as archive:
-        archive.extraction_filter = getattr(tarfile, "data_filter", None)  # not in Python 3.11.2, which Debian has
+        archive.extraction_filter = getattr(
+            tarfile, "data_filter", None
+        )  # not in Python 3.11.2, which Debian has
         archive.extractall(tmp_path)  # noqa: S202 - our own file
     return tmp_path
 
