@@ -24,7 +24,7 @@ from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.rework.forgotten_replies import judge_request_keys, trial_request_keys
 from evalcube.flows.rework.to_forget import Choice, Chosen, ToForget, find
 from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED
-from evalcube.storage.cache.cache import ManagedCache, open_cache
+from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.integrity import CONTENT, stored_problems
@@ -64,8 +64,6 @@ class Forgetting:
     rows: list[Row] = field(default_factory=list)
     cells: int = 0
     """Cells that no run asks again, of those that are to go for good."""
-    undated: int = 0
-    """Results of which nothing tells when they were recorded; with a date, they stay."""
     replies: int = 0
     """Requests whose replies are not in the cache any more, those to judges among them."""
     kept_replies: int = 0
@@ -121,16 +119,18 @@ def forget(
     StorageError
         The cube or the cache is not there, cannot be read or written, or another process works on the cube.
     """
-    if for_good and not choice.whole_cells:
+    if for_good and any(choice.parts()[1:]):
         raise SweepError(
             "`for_good`: a plan leaves out whole cells, and single trials were chosen",
-            "Choose by `where` alone, or leave `for_good` out",
+            "Choose by models and points alone, or leave `for_good` out",
         )
     cube = Cube.open(url)
     notes = read_notes(cube.records)
     plan = cube_plan(cube, notes)
     address = _cache_address(cube, notes, cache)
-    found = find(cube, plan, choice, _opened(address, writable=False))
+    if address:
+        open_cache(address, writable=False).close()  # says that it is not there
+    found = find(cube, plan, choice)
     shown = _shown(cube, plan, found, address, for_good=for_good)
     if not confirmed(shown):
         return shown
@@ -151,13 +151,9 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
     if address is None or address not in (noted, beside):
         raise SweepError(
             f"it is not certain where the replies of cube '{cube.url}' are",
-            "Give the address with `cache_address`",
+            "Run the sweep's config once here, or put the cache beside the cube",
         )
     return address
-
-
-def _opened(address: str, *, writable: bool) -> ManagedCache | None:
-    return open_cache(address, writable=writable) if address else None
 
 
 def _shown(cube: Cube, plan: Plan, found: ToForget, address: str, *, for_good: bool) -> Forgetting:
@@ -173,7 +169,7 @@ def _shown(cube: Cube, plan: Plan, found: ToForget, address: str, *, for_good: b
     ]
     cells = int(found.cells.sum()) if for_good else 0
     batches = len(BatchNotes(cube.records).tokens())
-    return Forgetting(cube.url, address, for_good, False, rows, cells, found.undated, batches=batches)
+    return Forgetting(cube.url, address, for_good, False, rows, cells, batches=batches)
 
 
 class _Forgetter:
@@ -186,9 +182,9 @@ class _Forgetter:
     def run(self) -> Forgetting:
         """In an order in which whoever is killed has promised nothing that a later run could undo unseen."""
         mend_shared(self._cube)
-        cache = _opened(self._address, writable=True)
+        cache = open_cache(self._address, writable=True) if self._address else None
         # Again, under the lease: somebody may have recorded more since it was shown.
-        found = find(self._cube, self._plan, self._choice, cache)
+        found = find(self._cube, self._plan, self._choice)
         shown = _shown(self._cube, self._plan, found, self._address, for_good=self._for_good)
         # The plan first: else a run after a kill would ask again what was to go for good.
         planned = self._lower(found.cells)

@@ -1,8 +1,8 @@
-"""The cached replies behind results that are to be forgotten: their keys, and when they came."""
+"""The cached replies behind results that are to be forgotten: their keys."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
 import numpy as np
@@ -39,7 +39,7 @@ class Part(Protocol):
 def trial_request_keys(plan: Plan, parts: Sequence[Part]) -> Iterator[str]:
     """Keys of the requests of all trials."""
     for part in parts:
-        for _, item in _prepared(plan, part):
+        for item in _prepared(plan, part):
             yield item.request.digest
 
 
@@ -50,35 +50,19 @@ def judge_request_keys(plan: Plan, parts: Sequence[Part], cache: ManagedCache) -
     book = CriteriaBook(plan.tasks)
     judges = [*plan.judges, *(variant for judge in plan.judges for variant in _variants(judge))]
     for part in parts:
-        for _, item in _prepared(plan, part):
+        for item in _prepared(plan, part):
             rubric = book.of(item.task, item.trial).rubric
             if rubric:
                 reply = cache.get(item.request.digest)
                 yield from filter(cache.contains, judge_keys(judges, rubric, item.trial.prompt, reply))
 
 
-def reply_times(
-    plan: Plan, parts: Sequence[Part], cache: ManagedCache
-) -> Mapping[Region, Mapping[int, float]]:
-    """When the replies of trials were stored, by region and flat position, as far as that is known."""
-    wanted: dict[str, list[tuple[Region, int]]] = {}
-    for part in parts:
-        for place, item in _prepared(plan, part):
-            wanted.setdefault(item.request.digest, []).append((part.region, place))
-    found: dict[Region, dict[int, float]] = {}
-    for entry in cache.entries():
-        for region, place in wanted.get(entry.key, ()):
-            if entry.modified is not None:
-                found.setdefault(region, {})[place] = entry.modified
-    return found
-
-
-def _prepared(plan: Plan, part: Part) -> Iterator[tuple[int, Prepared]]:
-    """The trials with their flat positions, some in memory at a time."""
+def _prepared(plan: Plan, part: Part) -> Iterator[Prepared]:
+    """The trials, some in memory at a time."""
     positions = np.flatnonzero(part.mask)
     for begin in range(0, len(positions), _AT_ONCE):
         some = positions[begin : begin + _AT_ONCE]
-        yield from zip(some.tolist(), prepare_trials(plan, Block(part.window, 0, 0, some)), strict=True)
+        yield from prepare_trials(plan, Block(part.window, 0, 0, some))
 
 
 def _variants(judge: Judge) -> list[Judge]:

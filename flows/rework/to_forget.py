@@ -1,8 +1,8 @@
-"""Finds the recorded results of a cube that a choice means: by cell, trial, outcome, row and time."""
+"""Finds the recorded results of a cube that a choice means: by cell, trial, outcome and row."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -16,10 +16,9 @@ from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.row_ids import ROW_ID
 from evalcube.flows.plan.shared_arrays import planned_of
-from evalcube.flows.rework.forgotten_replies import reply_times
+from evalcube.flows.trials.opened import fulfils, split_where
 from evalcube.stages.analyze.labelled.selection import keys, select
 from evalcube.stages.reply.status import Status
-from evalcube.storage.cache.cache import ManagedCache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
@@ -31,23 +30,24 @@ OUTCOMES = tuple(status.name.lower() for status in Status if status != Status.MI
 
 @dataclass(frozen=True)
 class Choice:
-    """Which results of a cube are meant; all of them by default."""
+    """Which results of a cube are meant."""
 
-    where: Where = ()
-    """Conditions on cells, as `evalcube.flows.cubes.selection.Part` has them."""
-    trials: tuple[int | None, int | None] = (None, None)
-    """Number of the first trial, from 0, and of the one behind the last; None for no bound."""
-    status: Sequence[str] = ()
-    """Outcomes, of `OUTCOMES`; empty means any."""
-    rows: Sequence[str] = ()
-    """Ids of rows of data sets; empty means any."""
-    since: float | None = None
-    """Only what was recorded then or later, in seconds since the epoch."""
+    where: Where
+    """Conditions ``NAME=VALUE`` on models and points, and on single results: trial, status, row_id."""
 
-    @property
-    def whole_cells(self) -> bool:
-        """Whether all trials of the cells are meant."""
-        return self.trials == (None, None) and not self.status and not self.rows and self.since is None
+    def parts(self) -> tuple[Where, dict[str, object], list[str]]:
+        """Conditions on cells, those on numbers and rows of trials by name, and outcomes."""
+        if isinstance(self.where, Mapping):
+            return self.where, {}, []
+        status = [text for text in self.where if text.partition("=")[0].strip() == "status"]
+        outcomes = [one.strip() for text in status for one in text.partition("=")[2].split(",")]
+        cells, single = split_where([text for text in self.where if text not in status])
+        if unknown := sorted(single.keys() - {"trial", ROW_ID}):
+            remedy = f"Choose by models and points, trial, status or {ROW_ID}"
+            raise SweepError(f"`where`: results are not forgotten by '{unknown[0]}'", remedy)
+        if wrong := [name for name in outcomes if name not in OUTCOMES]:
+            raise SweepError(f"`where`: status is never '{wrong[0]}'", f"Give some of: {', '.join(OUTCOMES)}")
+        return cells, single, outcomes
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,11 +71,9 @@ class ToForget:
     """Recorded regions of the chosen trials without any result that is meant."""
     counts: dict[tuple[int, int], npt.NDArray[np.float64]] = field(default_factory=dict)
     """By model and task: results, planned ones among them, and what they cost in USD."""
-    undated: int = 0
-    """Results of chosen cells of which nothing tells whether they are from before the time."""
 
 
-def find(cube: Cube, plan: Plan, choice: Choice, cache: ManagedCache | None) -> ToForget:
+def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     """The results that a choice means; reads the chosen regions one at a time.
 
     Parameters
@@ -84,59 +82,46 @@ def find(cube: Cube, plan: Plan, choice: Choice, cache: ManagedCache | None) -> 
         The cube, and its plan.
     choice
         What is meant.
-    cache
-        Where the times of replies are looked up; None if there is none at hand.
 
     Raises
     ------
     SweepError
         If a name or value of the choice is unknown, or nothing fulfils its conditions.
     """
-    if unknown := [name for name in choice.status if name not in OUTCOMES]:
-        raise SweepError(f"`status`: there is no '{unknown[0]}'", f"Give one of: {', '.join(OUTCOMES)}")
     with Ledger(cube.records) as ledger:
-        history: dict[Region, list[Receipt]] = {}
-        for receipt in ledger.receipts():
-            history.setdefault(receipt.region, []).append(receipt)
         newest = ledger.newest()
-    return _Search(cube, plan, choice, cache).of(newest, history)
+    return _Search(cube, plan, choice).of(newest)
 
 
 class _Search:
-    def __init__(self, cube: Cube, plan: Plan, choice: Choice, cache: ManagedCache | None) -> None:
-        self._cube, self._plan, self._choice, self._cache = cube, plan, choice, cache
-        self._rows = _asked_rows(cube, plan, choice.rows) if choice.rows else None
-        self._found = ToForget(_chosen_cells(cube, plan, choice.where))
+    def __init__(self, cube: Cube, plan: Plan, choice: Choice) -> None:
+        self._cube = cube
+        where, self._single, self._outcomes = choice.parts()
+        rows = self._single.get(ROW_ID)
+        self._rows = None if rows is None else _asked_rows(cube, plan, str(rows).split(","))
+        self._found = ToForget(_chosen_cells(cube, plan, where))
         self._prices = [
             np.nan_to_num(cube.read_label(f"price_{kind}")) / 1e6 for kind in ("prompt", "completion")
         ]
 
-    def of(self, newest: Mapping[Region, Receipt], history: Mapping[Region, Sequence[Receipt]]) -> ToForget:
+    def of(self, newest: Mapping[Region, Receipt]) -> ToForget:
         planned = planned_of(self._cube, newest)
-        undecided: list[Chosen] = []
         for region in sorted(newest):
             if not self._found.cells[region.model].any():
                 continue
             window = window_of(self._cube.sizes, region, self._cube.chunks)
             mask = self._chosen(newest[region], window)
-            if not mask.any():
-                self._found.empty.append(region)
-                continue
-            recorded = _recorded_since(newest[region], history[region], self._choice.since)
-            if recorded is None:
-                undecided.append(Chosen(region, window, mask))
-            elif recorded:
+            if mask.any():
                 self._take(Chosen(region, window, mask), planned.mask(window))
-        for one in self._dated(undecided):
-            self._take(one, planned.mask(one.window))
-        self._found.regions.sort(key=lambda one: one.region)
+            else:
+                self._found.empty.append(region)
         return self._found
 
     def _chosen(self, receipt: Receipt, window: Window) -> BoolArray:
         """Results of a region that are meant, whenever they were recorded."""
         cells = self._found.cells[window.region.model]
         numbers = np.arange(window.first_trial, window.first_trial + window.shape[2])
-        trials = np.isin(numbers, np.arange(self._cube.sizes["trial"])[slice(*self._choice.trials)])
+        trials = fulfils(numbers, self._single["trial"]) if "trial" in self._single else numbers >= 0
         mask = np.broadcast_to((cells[..., None] & trials)[..., None], window.shape)
         if self._rows is not None:
             mask = mask & self._rows[:, :, numbers, None]
@@ -144,7 +129,7 @@ class _Search:
             status = self._cube.read_region(receipt.region, ["status"])["status"]
         except CubeDamagedError:
             return np.asarray(mask)  # nobody knows what there is
-        codes = [Status[name.upper()] for name in self._choice.status]
+        codes = [Status[name.upper()] for name in self._outcomes]
         there = np.isin(status, codes) if codes else status != Status.MISSING
         return np.asarray(mask & there)
 
@@ -163,21 +148,6 @@ class _Search:
             counted = np.array([here.sum(), (here & planned[task]).sum(), usd[task][here].sum()], float)
             place = (one.region.model, task)
             self._found.counts[place] = self._found.counts.get(place, np.zeros(3)) + counted
-
-    def _dated(self, undecided: Sequence[Chosen]) -> Iterable[Chosen]:
-        """Of regions that were written before the time and after it, what the cache took in after it."""
-        since = self._choice.since
-        if since is None or not undecided:
-            return
-        times = {} if self._cache is None else reply_times(self._plan, undecided, self._cache)
-        for one in undecided:
-            when = np.full(one.mask.shape, np.nan)
-            for place, at in times.get(one.region, {}).items():
-                when.reshape(-1)[place] = at
-            self._found.undated += int((one.mask & np.isnan(when)).sum())
-            mask = one.mask & (when >= since)
-            if mask.any():
-                yield Chosen(one.region, one.window, mask)
 
 
 def _chosen_cells(cube: Cube, plan: Plan, where: Where) -> BoolArray:
@@ -199,24 +169,12 @@ def _chosen_cells(cube: Cube, plan: Plan, where: Where) -> BoolArray:
 def _asked_rows(cube: Cube, plan: Plan, rows: Sequence[str]) -> BoolArray:
     """Which trials ask rows of these ids, shape (task, params, trial)."""
     if not cube.has_label(ROW_ID):
-        raise SweepError("`rows`: the cube's questions have no ids", "Choose trials by their numbers")
+        raise SweepError(f"`where`: the cube's questions have no {ROW_ID}", "Choose by trial=NUMBER")
     stored = cube.read_label(ROW_ID)
     wanted = set(rows)
     if unknown := sorted(wanted - set(stored.ravel().tolist())):
-        raise SweepError(
-            f"`rows`: no question has the id '{unknown[0]}'", "Give ids as the data set has them"
-        )
+        raise SweepError(f"`where`: {ROW_ID} is never '{unknown[0]}'", "Give ids as the data set has them")
     found = np.zeros((*plan.sources.shape, stored.shape[1]), dtype=bool)
     for (task, slot), ids in zip(plan.named_points, stored, strict=True):
         found[task, slot] = [text in wanted for text in ids.tolist()]
     return found
-
-
-def _recorded_since(newest: Receipt, history: Sequence[Receipt], since: float | None) -> bool | None:
-    """Whether a region's results were recorded since a time; None if only some were, or nothing tells."""
-    if since is None:
-        return True
-    if newest.at < since:
-        return False
-    earlier = any(receipt.at < since for receipt in history)
-    return None if earlier else True

@@ -43,7 +43,7 @@ def judged(tmp_path_factory, _served):
 def test_forget__no_byte_of_a_secret_stays_in_cube_and_cache(judged, tmp_path, killed):
     shutil.copytree(judged, tmp_path, dirs_exist_ok=True)
     cube, cache = tmp_path / "cube.zarr", tmp_path / "cache"
-    choice = Choice(rows=("peru",))
+    choice = Choice(("row_id=peru",))
     keys = []
     with patch.object(forget_module, "_batches", lambda found: keys.extend(found) or []):
         forget(cube, choice, cache=cache)

@@ -307,7 +307,7 @@ def test_forget__for_good_takes_the_questions_too(config, file):
     written(file, ROWS[2:])
     run(config, cluster=SHARED)
 
-    forget(config["cube"], Choice(rows=["k0"]))
+    forget(config["cube"], Choice(["row_id=k0"]))
     assert len(list(Cube.open(config["cube"]).records.list("questions/"))) == 2
 
     forget(config["cube"], Choice(where=[f"file_version={first[:8]}"]), for_good=True)
