@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Any
 
@@ -21,9 +21,12 @@ _BACKLOG = 2048
 """Hundreds of clients connect in the same moment; with fewer places some would wait a second for one."""
 _parse = lru_cache(maxsize=1024)(parse)
 
+Listen = Callable[[int], Awaitable[tuple[str, Callable[[], Awaitable[None]]]]]
+"""Begins to serve on a port; the server's address, and what closes it."""
 
-async def listen(port: int) -> tuple[web.AppRunner, str]:
-    """Serve on the loopback address; the runner to clean up in the end, and the server's address.
+
+async def listen(port: int) -> tuple[str, Callable[[], Awaitable[None]]]:
+    """Serve on the loopback address; the server's address, and what closes it.
 
     Parameters
     ----------
@@ -42,7 +45,7 @@ async def listen(port: int) -> tuple[web.AppRunner, str]:
     runner = web.AppRunner(application, access_log=None)
     await runner.setup()
     await web.TCPSite(runner, "127.0.0.1", port, backlog=_BACKLOG).start()
-    return runner, f"http://127.0.0.1:{runner.addresses[0][1]}"
+    return f"http://127.0.0.1:{runner.addresses[0][1]}", runner.cleanup
 
 
 async def _health(_: web.Request) -> web.Response:
@@ -59,13 +62,13 @@ async def _chat(request: web.Request) -> web.Response:
     try:
         fields = json.loads(body)
         _, profile = _parse(fields["model"])
-        messages, limit = _messages(fields), _limit(fields)
+        messages, limit = _messages(fields), most_tokens(fields)
     except SimulatorError as error:
         return _error(404, f"no such model: {error}", "model_not_found")
     except (ValueError, RecursionError, TypeError, LookupError) as error:
         return _error(400, f"no chat completion is asked for: {error}"[:300], "invalid_value")
     truth = decode(request.headers.get(HEADER, "").encode())
-    digest = ability.request_digest(_identity(fields, body), 0 if truth is None else truth.repeat)
+    digest = ability.request_digest(identity(fields, body), 0 if truth is None else truth.repeat)
     text = reply.speak(profile, truth, ability.draws(digest), limit)
     seconds = ability.delay(profile, text.tokens)
     if seconds > 0.0:
@@ -82,16 +85,25 @@ def _messages(fields: Mapping[str, Any]) -> list[Mapping[str, object]]:
     return messages
 
 
-def _limit(fields: Mapping[str, Any]) -> int | None:
-    """Most tokens of the completion; None leaves it to the model."""
-    limit = fields.get("max_completion_tokens", fields.get("max_tokens"))
-    if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 1):
-        raise ValueError("max_tokens must be a whole number, 1 or more")
-    return limit
+def most_tokens(fields: Mapping[str, object]) -> int | None:
+    """Most tokens of the completion that a request's fields ask for; None leaves it to the model.
+
+    Raises
+    ------
+    ValueError
+        It is no whole number, or less than 1.
+    """
+    for name in ("max_completion_tokens", "max_tokens"):
+        value = fields.get(name)
+        if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number, 1 or more")
+            return value
+    return None
 
 
-def _identity(fields: Mapping[str, object], body: bytes) -> bytes:
-    """What the reply follows from: a stream that is asked for is sent whole, and says the same."""
+def identity(fields: Mapping[str, object], body: bytes) -> bytes:
+    """What the reply to a request follows from, by its fields and its body: streamed or whole, it is the same."""
     if "stream" not in fields:
         return body
     rest = {name: value for name, value in fields.items() if name not in ("stream", "stream_options")}

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import argparse
-import asyncio
-import gc
 import os
-import signal
 import sys
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 from evalcube.deploy.errors import DeployError
-from evalcube.deploy.servers.lifeline import when_parent_dies
+from evalcube.deploy.simulator.__main__ import serve_until_stopped
 from tests.simulator.app import Application
 from tests.simulator.counts import Log
 from tests.simulator.faults import Injector, parse_rules
@@ -35,18 +32,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         injector = Injector(parse_rules(options.faults))
         limits = Limits(options.limit_rpm, options.limit_tpm, options.limit_connections, options.limit_window)
         application = Application(_key(options.key_env), injector, log, limits)
-        asyncio.run(_run(application, options.port, follow_parent=options.follow_parent))
     except DeployError as error:
         sys.stderr.write(f"{error}\n")
         return 2
-    except OSError as error:
-        sys.stderr.write(
-            f"cannot listen on port {options.port}: {error.strerror}. Use --port 0 for a free port.\n"
-        )
-        return 2
+    code = serve_until_stopped(
+        partial(_listen, application), options.port, follow_parent=options.follow_parent
+    )
     if log is not None:
         log.close()
-    return 0
+    return code
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -83,26 +77,13 @@ def _key(name: str | None) -> str | None:
     return key
 
 
-async def _run(application: Application, port: int, *, follow_parent: bool) -> None:
-    loop = asyncio.get_running_loop()
-    # A handler of the loop's runs between two steps of it, so that no reply is cut off by the signal itself.
-    stop = asyncio.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        loop.add_signal_handler(number, stop.set)
+async def _listen(application: Application, port: int) -> tuple[str, Callable[[], Awaitable[None]]]:
     server = await serve(application, port)
-    if follow_parent:
-        when_parent_dies(lambda: _notify(loop, stop))
-    sys.stdout.write(f"listening on http://127.0.0.1:{server.sockets[0].getsockname()[1]}\n")
-    sys.stdout.flush()
-    gc.freeze()  # nothing that exists now becomes garbage; not to scan it shortens the pauses of a busy server
-    await stop.wait()
-    server.close()
 
+    async def close() -> None:
+        server.close()
 
-def _notify(loop: asyncio.AbstractEventLoop, stop: asyncio.Event) -> None:
-    """Set an event of a loop from another thread."""
-    with suppress(RuntimeError):  # a signal may have ended the loop already
-        loop.call_soon_threadsafe(stop.set)
+    return f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}", close
 
 
 if __name__ == "__main__":

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from evalcube.deploy.errors import SimulatorError
 from evalcube.deploy.simulator.profile import Profile, parse
+from evalcube.deploy.simulator.server import identity, most_tokens
 from tests.simulator.forms import CHAT, COMPLETIONS, Form
 from tests.simulator.wire import Response, error_response
 
@@ -67,23 +68,12 @@ def checked(form: Form, body: bytes, headers: Mapping[bytes, bytes]) -> Asked:
     if fields.get("n") not in (None, 1):
         raise _bad("n", "must be 1")
     stream = fields.get("stream") is True
-    return Asked(
-        fields["model"],
-        name,
-        profile,
-        _spoken(form, fields, headers),
-        _limit(fields),
-        stream,
-        _identity(fields, body),
-    )
-
-
-def _identity(fields: dict[str, object], body: bytes) -> bytes:
-    """What the reply follows from: streamed or whole, it is the same."""
-    if "stream" not in fields:
-        return body
-    rest = {name: value for name, value in fields.items() if name not in ("stream", "stream_options")}
-    return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+    messages = _spoken(form, fields, headers)
+    try:
+        limit = most_tokens(fields)
+    except ValueError as error:
+        raise RefusedError(error_response(400, str(error), "invalid_value")) from None
+    return Asked(fields["model"], name, profile, messages, limit, stream, identity(fields, body))
 
 
 def _spoken(
@@ -150,13 +140,3 @@ def _messages(messages: object) -> list[Mapping[str, object]]:
     if not all(isinstance(message, dict) and isinstance(message.get("role"), str) for message in messages):
         raise _bad("messages", "must be objects with a role")
     return messages
-
-
-def _limit(fields: Mapping[str, Any]) -> int | None:
-    for name in ("max_completion_tokens", "max_tokens"):
-        value = fields.get(name)
-        if value is not None:
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise _bad(name, "must be a whole number, 1 or more")
-            return value
-    return None

@@ -19,7 +19,7 @@ def demo():
 
 
 def test_chat__answers_as_the_simulator_of_the_tests(demo, client):
-    bodies = [chat_body(), chat_body(max_tokens=3), chat_body(stream=False)]
+    bodies = [chat_body(), chat_body(max_completion_tokens=None, max_tokens=3), chat_body(stream=False)]
 
     for truth in (None, Truth("41"), Truth("7", repeat=2), Truth("", quality=0.8)):
         for body in bodies:
