@@ -24,13 +24,6 @@ def explore(
         bool, typer.Option("--token", help="Ask for a token here too, as on a machine with other users.")
     ] = False,
     cache: CacheOption = None,
-    tokenizer: Annotated[
-        str | None,
-        typer.Option(
-            metavar="FILE",
-            help="The tokenizer.json of a model, for a view of how prompts are built; needs the extra `tokens`.",
-        ),
-    ] = None,
     browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
 ) -> None:
     """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
@@ -42,7 +35,6 @@ def explore(
         port=port,
         with_token=token,
         cache=cache,
-        tokenizer=tokenizer,
         ready=lambda url: _ready(url, browser),
     )
 

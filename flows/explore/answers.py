@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.explore import endings, groups, judges, overview, progress, ranking, spectra, trials
+from evalcube.flows.explore import endings, groups, judges, overview, progress, ranking, trials
 from evalcube.flows.explore.endpoint import Endpoint, Json, jsonable
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
@@ -15,7 +15,6 @@ FAMILIES = (
     endings,
     judges,
     progress,
-    spectra,
     trials,
 )
 

@@ -8,7 +8,6 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from evalcube.flows.cubes.selection import OpenPart, narrowed, open_part
@@ -44,26 +43,18 @@ class Explored:
         Their addresses.
     cache
         Address of the response cache; default: those at hand.
-    tokenizer
-        File of a tokenizer, the ``tokenizer.json`` of a model, for the spectrum of prompts; default: none.
 
     Raises
     ------
     StorageError
         If there is no cube, or it cannot be read.
-    SweepError
-        If the tokenizer's file cannot be read, or the package for it is not installed.
     """
 
-    def __init__(self, cubes: Sequence[str], cache: str | None = None, tokenizer: str | None = None) -> None:
+    def __init__(self, cubes: Sequence[str], cache: str | None = None) -> None:
         self.cubes = tuple(dict.fromkeys(cubes))
         self.cache = cache
         self.opened = [Cube.open(one) for one in self.cubes]
         """The same cubes, for what lies beside their arrays; sizes are those of when they were opened."""
-        self.tokenizer: Any = None if tokenizer is None else read_tokenizer(tokenizer)
-        """The tokenizer for the spectrum of prompts; None if none was given."""
-        self.tokenizer_name = "" if tokenizer is None else Path(tokenizer).name
-        """What the tokenizer's file is called; empty without one."""
         self._lock = threading.RLock()
         self._stamp = ""
         self._seen, self._looked = "", -math.inf
@@ -258,38 +249,6 @@ def judge_names(attrs: Mapping[str, Any]) -> list[str]:
     listed = spec.get("judges") if isinstance(spec, Mapping) else None
     listed = listed if isinstance(listed, list | tuple) else ()
     return [str(one.get("name", place)) for place, one in enumerate(listed) if isinstance(one, Mapping)]
-
-
-def read_tokenizer(path: str) -> Any:  # noqa: ANN401 - of an optional package
-    """A tokenizer out of its file; it reads nothing else, and asks nobody.
-
-    Parameters
-    ----------
-    path
-        Of a ``tokenizer.json``.
-
-    Raises
-    ------
-    SweepError
-        If the file cannot be read, or the package for it is not installed.
-    """
-    try:
-        from tokenizers import Tokenizer
-    except ImportError as error:
-        raise SweepError(
-            "`tokenizer` needs the extra `tokens`, which is not installed",
-            "Run: pip install 'evalcube[tokens]'",
-        ) from error
-    try:
-        return Tokenizer.from_str(Path(path).read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError) as error:
-        raise SweepError(
-            f"`tokenizer`: {path} cannot be read: {error}", "Give the path of a tokenizer.json"
-        ) from error
-    except Exception as error:  # what the package raises has no type of its own
-        raise SweepError(
-            f"`tokenizer`: {path} is no tokenizer: {error}", "Give the tokenizer.json of a model"
-        ) from error
 
 
 def conditions(query: Query) -> tuple[str, ...]:

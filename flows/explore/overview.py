@@ -54,7 +54,6 @@ def overview(explored: Explored, _: Query) -> Json:
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
         "views": _views(explored),
         "judges": list(dict.fromkeys(name for _, names in explored.judged() for name in names)),
-        "tokenizer": explored.tokenizer_name,
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
         "wrong": list(WRONG),

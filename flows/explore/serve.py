@@ -27,7 +27,6 @@ def serve(
     port: int = 0,
     with_token: bool = False,
     cache: str | None = None,
-    tokenizer: str | None = None,
     ready: Callable[[str], None],
 ) -> None:
     """Serve the explorer until Ctrl-C.
@@ -42,8 +41,6 @@ def serve(
         Whether a token is asked for on this machine too; elsewhere it always is.
     cache
         Address of the response cache; default: those at hand.
-    tokenizer
-        File of a tokenizer, for the spectrum of prompts.
     ready
         Called with the address when the server listens.
 
@@ -52,7 +49,7 @@ def serve(
     StorageError, SweepError
         If a cube cannot be read, plotly is not installed, or the address cannot be listened at.
     """
-    explored = Explored(cubes, cache, tokenizer)
+    explored = Explored(cubes, cache)
     # What is wrong with a cube is told here, and not in the browser; and the first page finds its answers made.
     for name, query in _FIRST:
         ask(explored, name, query)

@@ -213,31 +213,6 @@ def test_progress__says_what_is_planned_and_the_limits(explored):
     assert len(found["recorded"]["at"]) == 3
 
 
-def test_spectrum__needs_a_tokenizer(explored):
-    with pytest.raises(EvalcubeError, match="--tokenizer FILE"):
-        ask(explored, "spectrum", Query())
-
-
-def test_spectrum__of_the_prompts_of_each_task(cube, tmp_path):
-    tokenizers = pytest.importorskip("tokenizers")
-    model = tokenizers.models.WordLevel({"?": 0, "+": 1, "-": 2, "*": 3, "the": 9}, unk_token="?")
-    tokenizer = tokenizers.Tokenizer(model)
-    tokenizer.pre_tokenizer = tokenizers.pre_tokenizers.Whitespace()
-    path = tmp_path / "tokenizer.json"
-    tokenizer.save(str(path))
-
-    answer = ask(Explored([cube], tokenizer=str(path)), "spectrum", Query.make(model="weak"))
-
-    assert [(one["task"], one["prompts"]) for one in answer["tasks"]] == [("arithmetic", 36), ("sort", 24)]
-    assert (answer["window"], answer["mean_removed"], answer["tokenizer"]) == ("Hann", True, "tokenizer.json")
-    assert max(answer["tasks"][0]["mean"]) > 0
-    path.write_text("{}")
-    with pytest.raises(EvalcubeError, match="is no tokenizer"):
-        Explored([cube], tokenizer=str(path))
-    with pytest.raises(EvalcubeError, match="cannot be read"):
-        Explored([cube], tokenizer=str(tmp_path / "none.json"))
-
-
 def test_bundled__queries_of_groups_have_answers(explored):
     queries = list(ENDPOINTS["groups"].bundled(explored))
 
