@@ -1,4 +1,4 @@
-"""Writes into pages what the program itself says: keys of a config, params of tasks, commands, sizes of suites.
+"""Writes into pages what the program itself says: keys of a config, params of tasks, commands, suites, public names.
 
 ``python docs/reference.py`` writes it between the marks of each page, and a test compares it with what stands there. A
 key, param, option or command without a description has no place there, and ends it.
@@ -17,6 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_core import PydanticUndefined
 
+import evalcube
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
 from evalcube.flows.config.models import SweepConfig
@@ -266,6 +267,20 @@ def suite_sizes() -> str:
     return "\n".join(rows)
 
 
+# Names
+
+
+def described(table: str) -> str:
+    """The table of public names that a page lists, each with the first sentence of its docstring."""
+    rows = []
+    for row, name in re.findall(r"^(\| `(\w+)` \|.*)$", table, re.MULTILINE):
+        item = getattr(evalcube, name)
+        rows.append(
+            f"| `{name}` | {_first(item).replace('``', '`')} |" if callable(item) else row
+        )  # data have no docstring
+    return "\n".join(["| name | what it is |", "|---|---|", *rows])
+
+
 # Pages
 
 WRITTEN: Mapping[str, Callable[[], str]] = {
@@ -274,14 +289,19 @@ WRITTEN: Mapping[str, Callable[[], str]] = {
     "commands": commands,
     "suites": suite_sizes,
 }
-"""What may stand between marks."""
+"""What may stand between marks; `names` describes those that stand there."""
 
-_MARKED = re.compile(r"(<!-- docs/reference.py writes (\w+) -->\n).*?(<!-- to here -->)", re.DOTALL)
+_MARKED = re.compile(r"(<!-- docs/reference.py writes (\w+) -->\n)(.*?)(<!-- to here -->)", re.DOTALL)
 
 
 def filled(text: str) -> str:
     """A page with what the program says now between its marks."""
-    return _MARKED.sub(lambda mark: f"{mark[1]}\n{WRITTEN[mark[2]]().rstrip()}\n\n{mark[3]}", text)
+
+    def written(mark: re.Match[str]) -> str:
+        now = described(mark[3]) if mark[2] == "names" else WRITTEN[mark[2]]()
+        return f"{mark[1]}\n{now.rstrip()}\n\n{mark[4]}"
+
+    return _MARKED.sub(written, text)
 
 
 if __name__ == "__main__":

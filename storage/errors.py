@@ -27,7 +27,7 @@ from evalcube import EvalcubeError
 
 
 class StorageError(EvalcubeError):
-    """Base of all errors of storage.
+    """A cube or cache that cannot be opened, read or written.
 
     Parameters
     ----------

@@ -146,7 +146,7 @@ def estimate(
     only: Sequence[str] = (),
     trials: str | None = None,
 ) -> SweepEstimate:
-    """Work out what a run would do.
+    """Work out what a run would ask and cost, without asking.
 
     Parameters
     ----------

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 
 class InferenceError(EvalcubeError):
-    """The inference stage cannot work as configured; the message is meant for the user."""
+    """An endpoint that cannot be asked as configured."""
 
 
 @dataclass(frozen=True)

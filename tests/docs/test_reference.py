@@ -78,7 +78,7 @@ def test_commands__without_a_help_text_are_refused():
         list(reference._command("evalcube command", typer.main.get_command(app)))
 
 
-@pytest.mark.parametrize("page", ["config", "tasks", "cli", "suites"])
+@pytest.mark.parametrize("page", ["config", "tasks", "cli", "suites", "api"])
 def test_filled__pages_say_what_the_program_does(page):
     text = (ROOT / "docs" / f"{page}.md").read_text("utf-8")
 

@@ -48,7 +48,7 @@ def suite_text(name: str) -> str:
 
 
 def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -> SweepConfig:
-    """A suite with models to measure.
+    """A packaged suite, with models to measure.
 
     Parameters
     ----------
