@@ -46,7 +46,7 @@ def copy_cube(source: Space, target: Space, keeps: Callable[[str], bool] = lambd
         for key, data in _objects(source, keeps):
             sync(store.set(key, buffer.from_bytes(data)))
 
-    target.create(build)
+    target.assemble(lambda draft: build(draft.zarr()))
 
 
 def _objects(source: Space, keeps: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:

@@ -99,13 +99,11 @@ def create_cube(
     _check_attrs(where, attrs)
     # All that may be refused is refused before anything is written.
     with guarded(where, "create the cube"):
-        if fill is None:
-            space.create(lambda store: _build(store, dims, chunks, everything, attrs, variables))
-            return
 
         def assemble(draft: Space) -> None:
             _build(draft.zarr(), dims, chunks, everything, attrs, variables)
-            fill(draft)
+            if fill is not None:
+                fill(draft)
 
         space.assemble(assemble)
 

@@ -51,10 +51,6 @@ class ReadOnly:
         """Refuse."""
         raise self.refusal()
 
-    def create(self, build: Callable[[Store], None]) -> NoReturn:
-        """Refuse."""
-        raise self.refusal()
-
     def assemble(self, fill: Callable[[Space], None]) -> None:
         """Refuse."""
         raise self.refusal()

@@ -9,7 +9,7 @@ Its core is what every store has: get, put, put if absent, put if unchanged, del
 through, and `Space.sync`, which makes durable what zarr wrote. The rest is there because a directory and a bucket do it
 by different means, and because nobody above should know which:
 
-* `Space.create`, `Space.assemble` and `Space.sweep`: a directory appears by a rename, and kills leave temporary files
+* `Space.assemble` and `Space.sweep`: a directory appears by a rename, and kills leave temporary files
   behind; a bucket would put the cube's metadata last, if absent, and has nothing to sweep.
 * `Space.clear`: a directory has folders, which go with what is in them.
 * `Space.log`: a directory appends to a file, where a line costs one write and one sync; a bucket would put numbered
@@ -233,17 +233,8 @@ class Space(Protocol):
     def zarr(self, *, read_only: bool = False) -> Store:
         """The store that zarr reads and writes arrays through."""
 
-    def create(self, build: Callable[[Store], None]) -> None:
-        """Make the space with what `build` writes into a store: others see all of it or nothing, after a kill too.
-
-        Raises
-        ------
-        CubeExistsError
-            Something is there already.
-        """
-
     def assemble(self, fill: Callable[[Space], None]) -> None:
-        """Make the space with what `fill` puts into one that others do not see: they see all of it or nothing.
+        """Make the space with what `fill` puts into one that others do not see: all of it or nothing, also after a kill.
 
         Nothing in that space is durable before it has become this one.
 

@@ -197,18 +197,8 @@ class Bucket:
 
         return BucketStore(self.address, read_only=read_only)
 
-    def create(self, build: Callable[[Store], None]) -> None:
-        """Put all that `build` writes, its metadata last; see `evalcube.storage.cube.bucket.creation`.
-
-        Raises
-        ------
-        CubeExistsError
-            Something is there, or another process makes it at this moment.
-        """
-        creation.create_objects(self, build)
-
     def assemble(self, fill: Callable[[Space], None]) -> None:
-        """Put all that `fill` puts into a space, the metadata last, as `create` does.
+        """Put all that `fill` puts into a space, the metadata last; see `evalcube.storage.cube.bucket.creation`.
 
         Raises
         ------

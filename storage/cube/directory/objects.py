@@ -198,18 +198,8 @@ class Directory:
 
         return InsideStore(self.path, read_only=read_only)
 
-    def create(self, build: Callable[[Store], None]) -> None:
-        """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube.
-
-        Raises
-        ------
-        CubeExistsError
-            The path is taken.
-        """
-        self.assemble(lambda made: build(made.zarr()))
-
     def assemble(self, fill: Callable[[Space], None]) -> None:
-        """Make the directory beside its place, as `create` does, with a space in it.
+        """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube.
 
         Raises
         ------

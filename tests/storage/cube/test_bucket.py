@@ -119,12 +119,12 @@ def test_bucket__is_pickled_without_connection_or_secret(space, monkeypatch):
         assert len(pickled) < 200
 
 
-def build(store):
-    group = zarr.create_group(store)
+def build(draft):
+    group = zarr.create_group(draft.zarr())
     group.create_array("a", data=zarr.ones(3)[...])
 
 
-def test_create__metadata_come_last(space, monkeypatch):
+def test_assemble__metadata_come_last(space, monkeypatch):
     real, order = obstore.put, []
 
     def put(store, path, *args, **kwargs):
@@ -133,30 +133,30 @@ def test_create__metadata_come_last(space, monkeypatch):
         return real(store, path, *args, **kwargs)
 
     monkeypatch.setattr(obstore, "put", put)
-    space.create(build)
+    space.assemble(build)
 
     assert (order[0], order[-1]) == ("zarr.json", "zarr.json")  # the place is taken first, and filled last
     assert sorted(space.list()) == ["a/c/0", "a/zarr.json", "zarr.json"]
     assert zarr.open_group(space.zarr(read_only=True), mode="r")["a"][...].tolist() == [1, 1, 1]
 
 
-def test_create__only_where_nothing_is(space):
+def test_assemble__only_where_nothing_is(space):
     space.put("notes.txt", b"somebody's")
     with pytest.raises(CubeExistsError, match="something else"):
-        space.create(build)
+        space.assemble(build)
     space.delete("notes.txt")
-    space.create(build)
+    space.assemble(build)
     with pytest.raises(CubeExistsError, match="a cube is already there"):
-        space.create(build)
+        space.assemble(build)
 
 
-def test_create__that_fails_leaves_nothing(space):
-    def fail(store):
-        build(store)
+def test_assemble__that_fails_leaves_nothing(space):
+    def fail(draft):
+        build(draft)
         raise OSError("no more memory")
 
     with pytest.raises(OSError, match="no more"):
-        space.create(fail)
+        space.assemble(fail)
 
     assert not space.is_there()
     assert list(space.list()) == []
@@ -172,70 +172,70 @@ def begun(space, process):
 ENDED = {"host": "here", "boot": "", "pid": 2**22 + 1, "start": 1}
 
 
-def test_create__begins_anew_where_a_creator_was_killed(space, monkeypatch):
+def test_assemble__begins_anew_where_a_creator_was_killed(space, monkeypatch):
     monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.ENDED)
     begun(space, ENDED)
     assert space.get("zarr.json") is None
     assert not space.is_there()
 
-    space.create(build)
+    space.assemble(build)
 
     assert sorted(space.list()) == ["a/c/0", "a/zarr.json", "zarr.json"]
 
 
-def test_create__watches_a_creator_on_another_machine(space, monkeypatch):
+def test_assemble__watches_a_creator_on_another_machine(space, monkeypatch):
     now = [0.0]
     monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.UNKNOWN)
     monkeypatch.setattr(creation, "elapsed", lambda: now[0])
     monkeypatch.setattr(creation.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     begun(space, ENDED)
 
-    space.create(build)
+    space.assemble(build)
 
     assert now[0] == creation._STALE_SECONDS
     assert "b/zarr.json" not in list(space.list())
 
 
-def test_create__stays_away_from_a_creator_that_lives(space, monkeypatch):
+def test_assemble__stays_away_from_a_creator_that_lives(space, monkeypatch):
     begun(space, ENDED)
     monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.UNKNOWN)
     monkeypatch.setattr(creation.time, "sleep", lambda _: begun(space, {**ENDED, "pid": 7}))
 
     with pytest.raises(CubeExistsError, match="process 7 on here makes"):
-        space.create(build)
+        space.assemble(build)
     assert "b/zarr.json" in list(space.list())
 
 
-def test_create__of_one_that_was_taken_over_from_changes_nothing(space, monkeypatch):
-    def slow(store):
-        build(store)
+def test_assemble__of_one_that_was_taken_over_from_changes_nothing(space, monkeypatch):
+    def slow(draft):
+        build(draft)
         # Stopped for so long that another one has taken over, and made the cube.
         monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.ENDED)
         monkeypatch.setattr(creation, "_MAKING", set())
-        space_of(URL).create(zarr.create_group)
+        space_of(URL).assemble(lambda draft: zarr.create_group(draft.zarr()))
 
     with pytest.raises(CubeExistsError):
-        space.create(slow)
+        space.assemble(slow)
 
     assert list(zarr.open_group(space.zarr(), mode="r").arrays()) == []
     assert "zarr.json" in list(space.list())
 
 
-def test_create__puts_many_chunks_before_the_end(space, monkeypatch):
+def test_assemble__puts_many_chunks_before_the_end(space, monkeypatch):
     monkeypatch.setattr("evalcube.storage.cube.bucket.creation_store._MOST_BYTES", 100)
     seen = []
 
-    def many(store):
-        group = zarr.create_group(store)
+    def many(draft):
+        group = zarr.create_group(draft.zarr())
         array = group.create_array("a", shape=(64,), chunks=(4,), dtype="i4")
         for start in range(0, 64, 4):
             array[start : start + 4] = start + 1
         array[1] = 77  # read back, changed and put again
         seen.extend(space.list())
-        zarr.consolidate_metadata(store)
+        zarr.consolidate_metadata(draft.zarr())
 
     with pytest.warns(UserWarning, match="Consolidated"):
-        space.create(many)
+        space.assemble(many)
 
     assert sum(key.startswith("a/c/") for key in seen) > 8
     values = zarr.open_group(space.zarr(), mode="r")["a"][...]
@@ -245,7 +245,7 @@ def test_create__puts_many_chunks_before_the_end(space, monkeypatch):
 
 def test_remove__leaves_nothing(space):
     assert not space.remove()
-    space.create(build)
+    space.assemble(build)
 
     assert space.remove()
     assert list(space.list()) == []

@@ -112,7 +112,7 @@ def test_served__refuses_to_be_written(cube, site):
         lambda: space.put("key", b""),
         lambda: space.delete("zarr.json"),
         lambda: space.clear("status/"),
-        lambda: space.create(lambda _: None),
+        lambda: space.assemble(lambda _: None),
         lambda: space.at("_evalcube").log(NAME).append(b""),
         lambda: Lease.acquire(space.at("_evalcube")),
     ):

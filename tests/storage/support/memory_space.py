@@ -130,9 +130,6 @@ class MemorySpace:
     def zarr(self, *, read_only=False):
         return MemoryStore(Buffers(self._bucket, self._prefix), read_only=read_only)
 
-    def create(self, build):
-        self.assemble(lambda built: build(built.zarr()))
-
     def assemble(self, fill):
         built = MemorySpace(self.address)
         fill(built)
