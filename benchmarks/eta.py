@@ -102,7 +102,7 @@ def _model(name: str, server: Simulator, latency: float, tokens: int, **limits: 
     return {
         "name": name,
         "endpoint": f"sim:{server.base_url}",
-        "simulate": {"ability": 3.0, "tokens": tokens, "latency": latency, "speed": 60, "growth": 0.5},
+        "simulate": {"ability": 3.0, "tokens": tokens, "latency": latency, "speed": 60},
         "limits": {"connections": 4, "timeout": 60, **limits},
         "prices": {"prompt": 1.0, "completion": 2.0},
     }

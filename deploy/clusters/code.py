@@ -22,19 +22,15 @@ from evalcube.deploy.clusters.source import line_to_type, unlike
 Future = DaskFuture[Any]
 
 _STATE_SECONDS = 5.0
-_RANKS = 100
-"""Between two priorities of runs, so that all stages of one come before all of another."""
 
 
 class Choice(NamedTuple):
-    """Which of a cluster's workers a run uses, and how its tasks rank among those of others."""
+    """Which of a cluster's workers a run uses."""
 
     names: tuple[str, ...] = ()
     """Names or addresses; empty for all."""
     resource: str = ""
     """Dask resource that they have; empty for any."""
-    priority: int = 0
-    """The higher, the sooner its tasks are done."""
 
     def __str__(self) -> str:
         """Whom it chooses, in words."""
@@ -104,7 +100,7 @@ class Code:
     client
         A connected client.
     choice
-        Which workers are used, and how urgent the run is.
+        Which workers are used.
     digest
         Of the source that scheduler and workers have to have; empty where they share this process's environment.
     """
@@ -182,10 +178,7 @@ class Code:
         priority
             The higher, the sooner.
         """
-        return self.client.submit(function, *args, key=key, priority=self._rank(priority), pure=False)
-
-    def _rank(self, priority: int) -> int:
-        return priority + _RANKS * self.choice.priority
+        return self.client.submit(function, *args, key=key, priority=priority, pure=False)
 
     def fetch(self, future: Future) -> Question[Any]:
         """Ask for what a task returned. One that is lost with its worker is computed again before the answer comes."""

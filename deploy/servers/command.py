@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 import socket
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from evalcube.deploy.errors import DeployError
 from evalcube.deploy.servers.guard import GRACE_SECONDS, OUTER_PATH
 from evalcube.deploy.servers.managed import ManagedServer, module_path, python_module
-from evalcube.deploy.servers.presets import DEFAULT_HEALTH, HOST, filled
+from evalcube.deploy.servers.presets import HOST, filled
 
 
 class CommandServer(ManagedServer):
@@ -28,17 +27,13 @@ class CommandServer(ManagedServer):
         Environment variables to add, with the same words in them.
     secrets
         Environment variable of the server -> variable of this process with the value, which is shown nowhere.
-    health
-        Path that answers 200 once requests are taken.
-    log
-        File that the server's output is appended to; its folder is made.
     start_timeout
         Seconds until it must be healthy.
 
     Raises
     ------
     DeployError
-        A variable of `secrets` is not set, or the log's folder cannot be made.
+        A variable of `secrets` is not set.
     """
 
     def __init__(
@@ -49,12 +44,8 @@ class CommandServer(ManagedServer):
         words: Mapping[str, str] | None = None,
         env: Mapping[str, str] | None = None,
         secrets: Mapping[str, str] | None = None,
-        health: str = DEFAULT_HEALTH,
-        log: Path | None = None,
         start_timeout: float = 1200.0,
     ) -> None:
-        if log is not None:
-            _make_folder(log)
         hidden = {variable: _secret(source, name) for variable, source in (secrets or {}).items()}
         self.port, self._reserved = _free_port()
         known = {**(words or {}), "host": HOST, "port": str(self.port)}
@@ -64,11 +55,9 @@ class CommandServer(ManagedServer):
             python_module("evalcube.deploy.servers.guard", *(filled(word, known) for word in command)),
             name=name,
             env={**plain, **hidden, **module_path(), OUTER_PATH: plain.get("PYTHONPATH", outer)},
-            log=log,
             start_timeout=start_timeout,
             remedy="Look at its output, correct the command under `serve:`, and run the same command again.",
             address=f"http://{HOST}:{self.port}",
-            health=health,
             hidden=tuple(hidden.values()),
             stop_seconds=GRACE_SECONDS + 5.0,
         )
@@ -94,14 +83,6 @@ class CommandServer(ManagedServer):
         if self._reserved is not None:
             self._reserved.close()
             self._reserved = None
-
-
-def _make_folder(log: Path) -> None:
-    try:
-        log.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        message = f"cannot make the folder of the log {log}: {error.strerror}"
-        raise DeployError(message, remedy="Choose another file.") from error
 
 
 def _secret(variable: str, name: str) -> str:

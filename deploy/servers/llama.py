@@ -40,7 +40,6 @@ class LlamaServer(ManagedServer):
         context: int = 2048,
         slots: int = 4,
         threads: int = 1,
-        log: Path | None = None,
         start_timeout: float = 180.0,
     ) -> None:
         for name, value in (("context", context), ("slots", slots), ("threads", threads)):
@@ -56,7 +55,6 @@ class LlamaServer(ManagedServer):
             python_module("evalcube.deploy.servers.llama_child", "--model", str(path), *arguments),
             name=f"the local model {path.stem}",
             env={**module_path(), "OMP_WAIT_POLICY": "passive"},
-            log=log,
             start_timeout=start_timeout,
             remedy="Check that the file is a GGUF model and that its context fits in memory.",
         )

@@ -29,13 +29,16 @@ _POLL_SECONDS = 0.02
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 2.0
 """Seconds between questions whether it is ready: at first, and at most."""
 _HEALTH_SECONDS = 5.0
+HEALTH = "/health"
+"""Path that tells whether requests are taken; a server that knows none such answers that, too."""
+_SERVER_ERRORS = 500
 
 
 class ManagedServer:
     """A model server in a child process.
 
     The child must exit when its standard input ends (see `evalcube.deploy.servers.lifeline`), and answer a ``GET`` of
-    its `health` path with 200 once it is ready. Unless its `address` is given, it must print ``listening on
+    ``/health`` with no error of its own once it is ready. Unless its `address` is given, it must print ``listening on
     http://HOST:PORT``. The server may be started again after it was stopped.
 
     Parameters
@@ -46,16 +49,12 @@ class ManagedServer:
         What error messages call the server.
     env
         Environment variables to add.
-    log
-        File that the child's output is appended to; its last lines are kept for error messages in any case.
     start_timeout
         Seconds until the server must be ready.
     remedy
         What a user should do when the server does not start.
     address
         ``http://HOST:PORT``, where it is known before.
-    health
-        Path that is asked whether the server is ready.
     hidden
         Secrets that the output must not show.
     stop_seconds
@@ -68,26 +67,21 @@ class ManagedServer:
         *,
         name: str,
         env: Mapping[str, str] | None = None,
-        log: Path | None = None,
         start_timeout: float = 60.0,
         remedy: str = "",
         address: str = "",
-        health: str = "/health",
         hidden: Sequence[str] = (),
         stop_seconds: float | None = None,
     ) -> None:
         self.name = name
         self._command = list(command)
         self._env = dict(env or {})
-        self._log_path = log
-        self._log: IO[bytes] | None = None
         self._timeout = start_timeout
         self._remedy = remedy
         self._tail: deque[str] = deque(maxlen=TAIL_LINES)
         self._writing = threading.Lock()
         self._listening = threading.Event()
         self._known_address = self._address = address
-        self._health = health
         self._answered = ""
         """What it answered last when it was asked whether it is ready, in words."""
         self._hidden = tuple(text.encode() for text in hidden)
@@ -135,14 +129,14 @@ class ManagedServer:
         parts = urlsplit(self._address)
         connection = http.client.HTTPConnection(parts.hostname or "", parts.port, timeout=seconds)
         try:
-            connection.request("GET", self._health)
+            connection.request("GET", HEALTH)
             status = connection.getresponse().status
         except (OSError, http.client.HTTPException) as error:
-            self._answered = f"; {self._health} gave no answer ({type(error).__name__})"
+            self._answered = f"; {HEALTH} gave no answer ({type(error).__name__})"
             return False
         else:
-            self._answered = f"; {self._health} answered {status} last"
-            return status == 200
+            self._answered = f"; {HEALTH} answered {status} last"
+            return status < _SERVER_ERRORS
         finally:
             connection.close()
 
@@ -198,22 +192,13 @@ class ManagedServer:
         if process is not None:
             _end(process, STOP_SECONDS if self._stop_seconds is None else self._stop_seconds)
             # The readers end with the child's output. They are not waited for without limit: a process that the child
-            # started may hold it open. The log is closed after them, so that it gets the last lines.
+            # started may hold it open.
             for reader in self._readers:
                 reader.join(STOP_SECONDS)
         self._readers.clear()
         self._listening.clear()
-        if self._log is not None:
-            self._log.close()
-            self._log = None
 
     def _spawn(self) -> None:
-        if self._log_path is not None:
-            try:
-                self._log = self._log_path.open("ab", buffering=0)
-            except OSError as error:
-                message = f"cannot write the log of {self.name}, {self._log_path}: {error.strerror}"
-                raise DeployError(message, remedy="Choose another file.") from error
         try:
             process = subprocess.Popen(
                 self._command,
@@ -248,15 +233,9 @@ class ManagedServer:
                 if text.startswith(READY + "http://") and not self._listening.is_set():
                     self._address = text.removeprefix(READY).rstrip("/")
                     self._listening.set()  # last: `start` reads the address from another thread
-                self._keep(line, text)
-
-    def _keep(self, line: bytes, text: str) -> None:
-        with self._writing:  # two readers, and `log_tail` from a third thread
-            if text:
-                self._tail.append(text[:TAIL_COLUMNS])
-            if self._log is not None:
-                with suppress(OSError, ValueError):  # a full disk must not block the server
-                    self._log.write(line)
+                if text:
+                    with self._writing:  # two readers, and `log_tail` from a third thread
+                        self._tail.append(text[:TAIL_COLUMNS])
 
     def _check(self, deadline: float) -> None:
         if self._process is None:

@@ -1,4 +1,4 @@
-"""How well-known model servers are started: each one's command, and the path that shows that it is ready."""
+"""How well-known model servers are started: each one's command and variables."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from types import MappingProxyType
 
 HOST = "127.0.0.1"
 """Where servers listen: whoever else may use the machine's network has no business there."""
-DEFAULT_HEALTH = "/health"
 _PROMPT_TOKENS = 8192
 _UNKNOWN_TOKENS = 24_576
 
@@ -19,8 +18,6 @@ class Preset:
 
     command: tuple[str, ...]
     """Words with ``{model}``, ``{name}`` (what requests call it), ``{host}``, ``{port}`` and ``{context}`` in them."""
-    health: str = DEFAULT_HEALTH
-    """Path that answers 200 once requests are taken."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that it needs, with the same words in them."""
     file_ending: str = ""
@@ -49,7 +46,6 @@ PRESETS: Mapping[str, Preset] = MappingProxyType(
         # is longer is cut without a word. Requests in OpenAI's form cannot ask for more, so the server is told.
         "ollama": Preset(
             ("ollama", "serve"),
-            "/api/version",
             {"OLLAMA_HOST": "{host}:{port}", "OLLAMA_CONTEXT_LENGTH": "{context}"},
         ),
     }

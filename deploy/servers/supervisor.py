@@ -12,6 +12,8 @@ from evalcube.deploy.errors import DeployError
 from evalcube.deploy.servers.managed import ManagedServer
 
 _POLL_SECONDS = 0.1
+_PROBE_SECONDS = 30.0
+"""Between two probes of its health."""
 _HUNG = 3
 """Probes in a row that a server which still runs may leave unanswered."""
 _ANSWER_SECONDS = 10.0
@@ -33,31 +35,26 @@ class Supervisor:
     ----------
     server
         The server; nobody else starts or stops it.
-    restarts
-        How often it is started again, over all its times between `start` and `stop`.
-    probe_seconds
-        Between two probes of its health.
     given_up
         File that is written, with the reason, when it is not started any more: for whoever waits for it elsewhere.
     note
         Called with what happens to it and with its last lines, from any thread.
     """
 
+    restarts = 3
+    """How often the server is started again, over all its times between `start` and `stop`."""
+
     def __init__(
         self,
         server: ManagedServer,
         *,
-        restarts: int = 3,
-        probe_seconds: float = 30.0,
         given_up: Path | None = None,
         note: Note = lambda _, __: None,
     ) -> None:
         self.server = server
         self.over = ""
         """Why it is not started any more; empty while it is."""
-        self._left = restarts
-        self._restarts = restarts
-        self._probe_seconds = probe_seconds
+        self._left = self.restarts
         self._given_up = given_up
         self._note = note
         self._stop = threading.Event()
@@ -88,11 +85,11 @@ class Supervisor:
         self.server.stop()
 
     def _look_after(self) -> None:
-        unanswered, due = 0, time.monotonic() + self._probe_seconds
+        unanswered, due = 0, time.monotonic() + _PROBE_SECONDS
         while not self._stop.wait(_POLL_SECONDS):
             problem = self.server.ended
             if not problem and time.monotonic() >= due:
-                due = time.monotonic() + self._probe_seconds
+                due = time.monotonic() + _PROBE_SECONDS
                 unanswered = 0 if self.server.is_healthy(_ANSWER_SECONDS) else unanswered + 1
                 if unanswered >= _HUNG:
                     problem = f"{self.server.name} does not answer any more"
@@ -100,7 +97,7 @@ class Supervisor:
                 unanswered = 0
                 if not self._start_again(problem):
                     return
-                due = time.monotonic() + self._probe_seconds
+                due = time.monotonic() + _PROBE_SECONDS
 
     def _start_again(self, problem: str) -> bool:
         """Whether the server runs again."""
@@ -108,11 +105,11 @@ class Supervisor:
             self.server.stop()  # first, since its last lines may still be on their way
             said = last_words(self.server.log_tail)
             if not self._left:
-                self._give_up(f"{problem}, and {self._restarts} restarts are used up", said)
+                self._give_up(f"{problem}, and {self.restarts} restarts are used up", said)
                 return False
             self._left -= 1
             self._note(
-                f"{problem} and is started again ({self._left} of {self._restarts} restarts left)", said
+                f"{problem} and is started again ({self._left} of {self.restarts} restarts left)", said
             )
             try:
                 self.server.start()

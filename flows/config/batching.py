@@ -1,4 +1,4 @@
-"""What a config says about batches: whether a model's requests are put together, and how."""
+"""What a config says about batches: whether a model's requests are put together, and how many."""
 
 from __future__ import annotations
 
@@ -7,40 +7,14 @@ from typing import Annotated
 from pydantic import BeforeValidator, Field
 
 from evalcube.flows.config import values
-from evalcube.flows.config.section import Number, Section, Whole
+from evalcube.flows.config.section import Section, Whole
 from evalcube.stages.infer.endpoint import Batching
-
-_DEFAULTS = Batching()
-
-
-def _window(value: object) -> object:
-    if isinstance(value, str) and len(value) <= 16 and value.isascii() and value.isalnum():
-        return value
-    raise values.refusal("must be a time such as 24h", "Leave it out: 24h is what endpoints take")
 
 
 class BatchSetting(Section):
     """How requests are put together to batches."""
 
-    requests: Whole = Field(_DEFAULTS.requests, ge=1, le=1_000_000, description="Most requests of one batch.")
-    megabytes: Number = Field(
-        _DEFAULTS.megabytes,
-        gt=0,
-        le=10_000,
-        description="Size of a batch's file from which on it is sent.",
-    )
-    poll: Number = Field(
-        _DEFAULTS.poll, ge=0.05, le=86_400, description="Seconds between two looks at a batch."
-    )
-    window: Annotated[str, BeforeValidator(_window)] = Field(
-        _DEFAULTS.window, description="Time that the endpoint may take, as it names it."
-    )
-    patience: Number = Field(
-        _DEFAULTS.patience,
-        ge=0.05,
-        le=3600,
-        description="Seconds without a further request after which those that wait are sent.",
-    )
+    requests: Whole = Field(Batching.requests, ge=1, le=1_000_000, description="Most requests of one batch.")
 
 
 def _setting(value: object) -> object:
@@ -50,7 +24,7 @@ def _setting(value: object) -> object:
         return BatchSetting()
     if value is None or isinstance(value, (dict, BatchSetting)):
         return value
-    raise values.refusal("must be true, false or a mapping", "Or write {requests: 50000, poll: 30}")
+    raise values.refusal("must be true, false or a mapping", "Or write {requests: 50000}")
 
 
 Batch = Annotated[BatchSetting | None, BeforeValidator(_setting)]

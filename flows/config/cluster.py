@@ -99,7 +99,6 @@ class SlurmSection(Section):
     )
     partition: Word | None = Field(None, description="Partition; default: the site's.")
     account: Word | None = Field(None, description="Account that the jobs are charged to.")
-    qos: Word | None = Field(None, description="Quality of service.")
     python: Line | None = Field(
         None, description="Python on the nodes, which has evalcube; default: this process's own."
     )
@@ -115,7 +114,7 @@ class SlurmSection(Section):
         description="NAMES of further variables that jobs get from here; key_env of the models go by themselves.",
     )
     options: tuple[Line, ...] = Field(
-        (), description="Further options of sbatch, as they are, such as ['-C cpu']."
+        (), description="Further options of sbatch, as they are, such as ['-C cpu', '--qos=low']."
     )
     logs: Line | None = Field(
         None,
@@ -161,12 +160,6 @@ class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type
     workers: Annotated[ChosenWorkers, BeforeValidator(_workers)] = Field(
         ChosenWorkers(),
         description="Which workers are used: names or addresses, or {resource: NAME}; default: all.",
-    )
-    priority: Whole = Field(
-        0,
-        ge=-1000,
-        le=1000,
-        description="How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.",
     )
     slurm: SlurmSection | None = Field(
         None, description="Jobs of Slurm, to which `evalcube submit` hands the sweep."

@@ -48,12 +48,6 @@ class Limits(Section):
         le=1e12,
         description="Tokens of prompts and completions in a minute, over all workers; default: any.",
     )
-    replica_connections: Whole | None = Field(
-        None,
-        ge=1,
-        le=4096,
-        description="Of these, in flight at each of several addresses; default: any.",
-    )
     timeout: Number = Field(120.0, gt=0, le=86_400, description="Seconds that one request may take.")
     retries: Whole = Field(
         5, ge=0, le=100, description="Further tries after a transport error (5xx, 429, cut connection)."
@@ -64,9 +58,6 @@ class Limits(Section):
         le=86_400,
         description="Seconds for which a request that is refused because of a limit (429) is tried again, whatever "
         "`retries` is.",
-    )
-    response_bytes: Whole = Field(
-        4_000_000, ge=1_000, le=1_000_000_000, description="Bytes of the longest response that is read."
     )
 
 
@@ -93,8 +84,6 @@ class SimulatedModel(Section):
     ability: Number = _setting("ability")
     slope: Number = _setting("slope")
     tokens: Number = _setting("tokens")
-    growth: Number = _setting("growth")
-    spread: Number = _setting("spread")
     latency: Number = _setting("latency")
     speed: Number = _setting("speed")
     reasoning: Literal["none", "think", "field"] = Field(
@@ -139,7 +128,7 @@ class ModelConfig(Section):
     )
     batch: Batch = Field(
         None,
-        description="Whether requests go in batches: true or {requests: 50000, megabytes: 100, poll: 30, ...}.",
+        description="Whether requests go in batches: true or {requests: 50000}.",
     )
     key_env: Annotated[str, BeforeValidator(values.key_env)] | None = Field(
         None, description="NAME of the environment variable that holds the API key; never the key itself."

@@ -12,7 +12,7 @@ from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config import values
 from evalcube.flows.config.secrecy import looks_secret, secret_word
-from evalcube.flows.config.section import Number, Section, StorePath, Whole
+from evalcube.flows.config.section import Number, Section, StorePath
 
 SERVED = "serve:"
 """Endpoint of a model that has a server of its own: its address is known when that has been started."""
@@ -22,7 +22,6 @@ _MOST_ARGUMENTS = 256
 _COMMAND_REMEDY = "Write a list such as [my-server, -p, '{port}'], or one text"
 _ENV_REMEDY = "Have the server read it from a variable, and name that under env_from"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
-_PATH = re.compile(r"/[!-~]{0,255}")
 
 
 def _arguments(value: object) -> tuple[str, ...]:
@@ -104,12 +103,6 @@ def _variables(value: object) -> Mapping[str, str]:
     return value
 
 
-def _path(value: object) -> str:
-    if isinstance(value, str) and _PATH.fullmatch(value):
-        return value
-    raise values.refusal("must be a path on the server that begins with /", "Write /health")
-
-
 class Serve(Section):
     """A server that the run starts for a model, on this machine, and stops at its end."""
 
@@ -128,14 +121,7 @@ class Serve(Section):
     args: Annotated[tuple[str, ...], BeforeValidator(_arguments)] = Field(
         (), description="Further arguments of the preset's command."
     )
-    health: Annotated[str, BeforeValidator(_path)] | None = Field(
-        None, description="Path that answers 200 once the model is loaded; default: the preset's, or /health."
-    )
     start_limit: Number = Field(1200.0, gt=0, le=86_400, description="Seconds until it must be healthy.")
-    probe: Number = Field(30.0, ge=0.1, le=3600, description="Seconds between two probes of its health.")
-    restarts: Whole = Field(
-        3, ge=0, le=100, description="Times in a run that it is started again after it ended or hung."
-    )
     env: Annotated[dict[str, str], BeforeValidator(_env)] = Field(
         {}, description="Variables of its environment, beside those of the run; nothing secret."
     )
@@ -143,7 +129,6 @@ class Serve(Section):
         {},
         description="Variable of its environment -> NAME of the run's variable with the value, for secrets.",
     )
-    log: StorePath | None = Field(None, description="File that its output is appended to; default: none.")
 
     @model_validator(mode="after")
     def _one_way_to_start(self) -> Self:

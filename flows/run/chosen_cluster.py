@@ -104,7 +104,7 @@ def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
         )
     if section.made_of == "local":
         return LocalProcesses(section.scale)
-    choice = Choice(section.workers.names, section.workers.resource or "", section.priority)
+    choice = Choice(section.workers.names, section.workers.resource or "")
     waits: dict[str, Any] = {"minimum": section.minimum, "choice": choice}
     if section.patience is not None:
         waits["patience"] = section.patience
@@ -122,7 +122,6 @@ def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
         memory=section.memory,
         partition=section.partition,
         account=section.account,
-        qos=section.qos,
         options=section.options,
         prologue=section.prologue,
         environment=_variables(settings, section.environment),

@@ -12,7 +12,8 @@ from pathlib import Path
 
 from evalcube.deploy.servers.command import CommandServer
 from evalcube.deploy.servers.llama import LlamaServer
-from evalcube.deploy.servers.presets import DEFAULT_HEALTH, PRESETS, context_length, preset_command
+from evalcube.deploy.servers.managed import HEALTH
+from evalcube.deploy.servers.presets import PRESETS, context_length, preset_command
 from evalcube.deploy.servers.simulator import Simulator
 from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import ModelConfig
@@ -142,8 +143,6 @@ def _own_servers(
             given_up = folder / f"{len(by_command)}.over"
             supervisor = Supervisor(
                 server,
-                restarts=model.serve.restarts,
-                probe_seconds=model.serve.probe,
                 given_up=given_up,
                 note=note,
             )
@@ -165,8 +164,6 @@ def _command_server(model: ModelConfig, serve: Serve, context: int) -> CommandSe
         words={"model": weights, "name": model.model, "context": str(context)},
         env=env,
         secrets=serve.env_from,
-        health=_health(serve),
-        log=None if serve.log is None else Path(serve.log).expanduser(),
         start_timeout=serve.start_limit,
     )
 
@@ -174,18 +171,14 @@ def _command_server(model: ModelConfig, serve: Serve, context: int) -> CommandSe
 def _own_route(model: ModelConfig, serve: Serve, server: _OwnServer) -> Route:
     """The route to a server that the run starts: requests wait while it is started again."""
     route = _route(model, server.base_url)
-    outage = (serve.restarts + 1) * (serve.start_limit + _STOPPING_SECONDS)
+    outage = (Supervisor.restarts + 1) * (serve.start_limit + _STOPPING_SECONDS)
     endpoint = replace(
         route.endpoint,
         outage=min(outage, _LONGEST_OUTAGE),
         given_up=str(server.given_up),
-        health=_health(serve),
+        health=HEALTH,
     )
     return replace(route, endpoint=endpoint)
-
-
-def _health(serve: Serve) -> str:
-    return serve.health or (DEFAULT_HEALTH if serve.preset is None else PRESETS[serve.preset].health)
 
 
 def _local_server(target: str, model: ModelConfig) -> LlamaServer:
@@ -229,7 +222,6 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         timeout=limits.timeout,
         retries=limits.retries,
         patience=limits.patience,
-        response_bytes=limits.response_bytes,
         headers=dict(model.headers),
         api=model.api,
         stream=model.stream,
@@ -237,7 +229,6 @@ def _route(model: ModelConfig, base_url: str) -> Route:
         replicas=tuple(address.removeprefix(SIMULATED) for address in model.addresses)
         if len(model.addresses) > 1
         else (),
-        replica_connections=limits.replica_connections,
         model=request_model(model),
     )
     return Route(endpoint, simulated=model.addresses[0].startswith(SIMULATED))

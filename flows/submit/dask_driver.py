@@ -123,12 +123,12 @@ def drive(order: DriverOrder, tell: Tell = lambda _: None) -> dict[str, str]:
                 "distributed.comm.tls.client": {name: order.tls[name] for name in ("cert", "key")},
             }
         )
-    names, resource, priority = order.choice
+    names, resource = order.choice
     cluster = ExistingScheduler(
         order.address,
         patience=order.patience,
         minimum=order.minimum,
-        choice=Choice(tuple(names), resource, priority),
+        choice=Choice(tuple(names), resource),
     )
     try:
         if before is not None:

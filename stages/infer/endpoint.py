@@ -81,8 +81,6 @@ class Endpoint:
     """Whether requests are sent in batches, and how; the record is the same but for the latency."""
     replicas: tuple[str, ...] = ()
     """Base URLs of several servers that all have the model, `base_url` the first of them; empty for it alone."""
-    replica_connections: int | None = None
-    """Requests in flight at one of them, for the whole cluster."""
     outage: float = 0.0
     """Seconds for which requests wait for a server that was there and is gone, as somebody starts it again."""
     given_up: str | None = None
@@ -145,10 +143,7 @@ class Endpoint:
     @property
     def quota(self) -> Quota:
         """The limits of the address, for the whole cluster."""
-        connections = self.connections
-        if self.replica_connections is not None:
-            connections = min(connections, len(self.urls) * self.replica_connections)
-        return Quota(connections, self.requests_per_minute, self.tokens_per_minute)
+        return Quota(self.connections, self.requests_per_minute, self.tokens_per_minute)
 
     @property
     def account(self) -> tuple[str, str | None]:

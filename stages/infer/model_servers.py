@@ -41,16 +41,6 @@ class ModelServers:
         several = len(endpoint.urls) > 1 or endpoint.outage > 0.0
         self._replicas = Replicas(endpoint, self._is_there, self._watch, self._back) if several else None
 
-    def add(self, endpoint: Endpoint) -> None:
-        """Keep to the bounds of a further model, too."""
-        if self._replicas is not None:
-            self._replicas.bound(endpoint.replica_connections)
-
-    def resize(self, workers: int) -> None:
-        """Share the servers with so many workers from now on."""
-        if self._replicas is not None:
-            self._replicas.resize(workers)
-
     def send(self, model: ModelQueue, job: Job) -> Awaitable[tuple[Reply, bytes | None]]:
         """Send once; returns the reply, and its record if it is final."""
         if self._replicas is None:

@@ -105,7 +105,6 @@ class HttpQueue(EndpointQueue):
             if self._halted or model.down is not None:
                 model.over.set()
             self._models[name] = model
-            self._servers.add(endpoint)
 
     def put(self, name: str, shared: SharedJob) -> None:
         """Queue a job, or resolve it at once where nothing is sent any more."""
@@ -133,7 +132,6 @@ class HttpQueue(EndpointQueue):
         # their request; idle ones have none, so they are woken up to leave.
         self._wake(len(self._tasks) - self._most_tasks)
         self._admission.retune(share)
-        self._servers.resize(workers)
 
     def given_up(self, name: str) -> bool:
         """See the base class."""

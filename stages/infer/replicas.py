@@ -64,7 +64,7 @@ class Replica:
         """The probe under way."""
 
 
-def choose(loads: Sequence[int | None], preferred: int, most: int | None = None) -> int | None:
+def choose(loads: Sequence[int | None], preferred: int) -> int | None:
     """Which server gets a request: the one that saw its text before, or else the one with the fewest in flight.
 
     Parameters
@@ -73,29 +73,24 @@ def choose(loads: Sequence[int | None], preferred: int, most: int | None = None)
         Requests in flight at each; None for one that is away.
     preferred
         Any whole number, the same for the same text.
-    most
-        Bound on the requests in flight at one.
 
     Returns
     -------
     int or None
-        None if all are away or full.
+        None if all are away.
 
     Examples
     --------
-    >>> choose([3, 1, None], preferred=1), choose([3, 1, None], preferred=0), choose([1, 1], 0, most=1)
+    >>> choose([3, 1, None], preferred=1), choose([3, 1, None], preferred=0), choose([None], 0)
     (1, 1, None)
     """
     there = [place for place, load in enumerate(loads) if load is not None]
     if not there:
         return None
     fewest = min(load for load in loads if load is not None)
-    if most is not None and fewest >= most:
-        return None
     # Whoever begins is spread by the text as well: workers that all began with the first one would burden it.
     order = [there[(preferred + step) % len(there)] for step in range(len(there))]
-    first = loads[order[0]] or 0
-    if first <= fewest + _PREFERRED and (most is None or first < most):
+    if (loads[order[0]] or 0) <= fewest + _PREFERRED:
         return order[0]
     return next(place for place in order if loads[place] == fewest)
 
@@ -123,8 +118,6 @@ class Replicas:
         back: Callable[[int], None] = lambda _: None,
     ) -> None:
         self._all = [Replica(place) for place in range(len(endpoint.urls))]
-        self._most_of_all = endpoint.replica_connections
-        self._most = self._most_of_all
         self._outage = endpoint.outage
         self._given_up = None if endpoint.given_up is None else Path(endpoint.given_up)
         self._probe = probe
@@ -135,17 +128,6 @@ class Replicas:
         self._over = ""
         """Why none of them will come back."""
         self._waiting: deque[asyncio.Future[None]] = deque()
-
-    def bound(self, connections: int | None) -> None:
-        """Let the strictest of all models' bounds on one server hold, from the next `resize` on."""
-        known = [most for most in (self._most_of_all, connections) if most is not None]
-        self._most_of_all = min(known, default=None)
-
-    def resize(self, workers: int) -> None:
-        """Take this worker's part of the bound on each server."""
-        if self._most_of_all is not None and workers:
-            self._most = max(1, self._most_of_all // workers)
-            self._wake(len(self._waiting))
 
     @property
     def away(self) -> int:
@@ -169,13 +151,12 @@ class Replicas:
         preferred = zlib.crc32(body)
         while True:
             loads = [None if one.away or one.place in refused else one.in_flight for one in self._all]
-            place = choose(loads, preferred, self._most)
+            place = choose(loads, preferred)
             if place is not None:
                 self._all[place].in_flight += 1
                 return place
-            # Where some are there, all are full, and one of their requests ends sooner or later.
-            none_there = all(load is None for load in loads)
-            if over.is_set() or (none_there and (self.away < len(loads) or not self._is_worth_waiting())):
+            # Those that are there have refused the request, or none is.
+            if over.is_set() or self.away < len(loads) or not self._is_worth_waiting():
                 return None
             await self._wait()
 

@@ -21,8 +21,6 @@ class Simulator(ManagedServer):
         Environment variable with the API key that clients must send; None lets all in.
     requests_log
         File that gets one line for each finished request.
-    log
-        File that gets the server's output.
     start_timeout
         Seconds until the server must be ready.
     """
@@ -33,7 +31,6 @@ class Simulator(ManagedServer):
         faults: str = "[]",
         key_env: str | None = None,
         requests_log: Path | None = None,
-        log: Path | None = None,
         start_timeout: float = 30.0,
     ) -> None:
         arguments = ["--port", "0", "--follow-parent", "--faults", faults]
@@ -45,6 +42,5 @@ class Simulator(ManagedServer):
             python_module("tests.simulator", *arguments),
             name="the simulated model",
             env={"PYTHONPATH": os.pathsep.join(filter(None, (str(ROOT), os.environ.get("PYTHONPATH"))))},
-            log=log,
             start_timeout=start_timeout,
         )

@@ -51,7 +51,6 @@ class JobSettings:
     memory: str = "4G"
     partition: str | None = None
     account: str | None = None
-    qos: str | None = None
     options: tuple[str, ...] = ()
     """Further options of sbatch, as they are."""
     prologue: tuple[str, ...] = ()
@@ -85,7 +84,6 @@ def sbatch_header(name: str, settings: JobSettings, more: Sequence[str] = ()) ->
         "mem": settings.memory,
         "partition": settings.partition,
         "account": settings.account,
-        "qos": settings.qos,
         # By name only: sbatch takes the values from the environment, and the script may lie open.
         "export": ",".join(exported),
     }

@@ -33,17 +33,14 @@ def children(pid):
     return [int(child) for child in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
 
 
-def test_command_server__is_up_once_it_is_healthy_and_gone_with_its_block(tmp_path):
-    log = tmp_path / "logs" / "m.log"
-    with fake(
-        "--load", 0.3, "--say", "{model} {name}", words={"model": "w.gguf", "name": "m"}, log=log
-    ) as server:
+def test_command_server__is_up_once_it_is_healthy_and_gone_with_its_block():
+    with fake("--load", 0.3, "--say", "{model} {name}", words={"model": "w.gguf", "name": "m"}) as server:
         assert server.is_healthy()
         (pid,) = children(server.pid)
         assert server.base_url == server.known_url
 
     assert not alive(pid)
-    assert log.read_text() == "fake server w.gguf m\n"
+    assert server.log_tail == "fake server w.gguf m"
 
 
 def test_command_server__gives_up_at_once_when_its_process_dies():
@@ -64,16 +61,14 @@ def test_command_server__names_a_program_that_is_not_there():
         CommandServer(["no-such-server", "{port}"], name="the server of m").start()
 
 
-def test_command_server__hides_secrets_and_names_the_variable_that_is_not_set(monkeypatch, tmp_path):
+def test_command_server__hides_secrets_and_names_the_variable_that_is_not_set(monkeypatch):
     monkeypatch.setenv("TEAM_TOKEN", "hunter2secret")
     code = "import os; print('token is', os.environ['HF_TOKEN'], os.environ['PLAIN'], os.environ.get('PYTHONPATH'))"
-    log = tmp_path / "m.log"
     server = CommandServer(
         [sys.executable, "-c", code],
         name="the server of m",
         env={"PLAIN": "at {port}"},
         secrets={"HF_TOKEN": "TEAM_TOKEN"},
-        log=log,
     )
 
     with pytest.raises(DeployError) as caught:
@@ -81,7 +76,6 @@ def test_command_server__hides_secrets_and_names_the_variable_that_is_not_set(mo
 
     said = f"token is [key] at {server.port} {os.environ.get('PYTHONPATH')}"
     assert said in str(caught.value)
-    assert log.read_text().strip() == said
     with pytest.raises(DeployError, match="environment variable TEAM_OTHER, which is not set"):
         CommandServer(["x"], name="the server of m", secrets={"A": "TEAM_OTHER"})
 
@@ -141,16 +135,17 @@ def test_command_server__dies_with_a_driver_that_is_killed():
     wait_until(lambda: not alive(guard))
 
 
-def supervised(server, tmp_path, **settings):
+def supervised(server, tmp_path):
     notes = []
     supervisor = Supervisor(
-        server, note=lambda *note: notes.append(": ".join(note)), given_up=tmp_path / "over", **settings
+        server, note=lambda *note: notes.append(": ".join(note)), given_up=tmp_path / "over"
     )
     return supervisor, notes
 
 
-def test_supervisor__starts_a_server_again_so_many_times_and_says_when_it_gives_it_up(tmp_path):
-    supervisor, notes = supervised(fake(), tmp_path, restarts=1)
+def test_supervisor__starts_a_server_again_so_many_times_and_says_when_it_gives_it_up(tmp_path, monkeypatch):
+    monkeypatch.setattr(Supervisor, "restarts", 1)
+    supervisor, notes = supervised(fake(), tmp_path)
     supervisor.start()
     try:
         first = supervisor.server.pid
@@ -171,8 +166,9 @@ def test_supervisor__starts_a_server_again_so_many_times_and_says_when_it_gives_
 
 def test_supervisor__starts_a_server_again_that_answers_no_probe(tmp_path, monkeypatch):
     monkeypatch.setattr("evalcube.deploy.servers.supervisor._ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("evalcube.deploy.servers.supervisor._PROBE_SECONDS", 0.1)
     hanging = fake("--hang-after", 0, "--once", tmp_path / "hung")
-    supervisor, notes = supervised(hanging, tmp_path, probe_seconds=0.1)
+    supervisor, notes = supervised(hanging, tmp_path)
     supervisor.start()
     try:
         connection = http.client.HTTPConnection(hanging.address.removeprefix("http://"), timeout=PATIENCE)

@@ -104,15 +104,15 @@ def test_managed_server__gives_up_after_its_timeout(command):
     assert server.pid == 0
 
 
-def test_managed_server__that_loads_is_asked_with_pauses_and_what_it_answered_is_said(tmp_path):
-    log = tmp_path / "server.log"
+def test_managed_server__that_loads_is_asked_with_pauses_and_what_it_answered_is_said():
     extra = 'Handler.log_message = lambda *_: print("asked", flush=True)'
     command = serving(failures=10**9, extra=extra)
+    server = ManagedServer(command, name="a server", start_timeout=4.0)
 
     with pytest.raises(DeployError, match=r"not ready within 4 seconds; /health answered 503 last"):
-        ManagedServer(command, name="a server", start_timeout=4.0, log=log).start()
+        server.start()
 
-    assert 1 <= log.read_text().count("asked") <= 20
+    assert 1 <= server.log_tail.count("asked") <= 20
 
 
 def test_managed_server__says_that_the_program_is_missing():
@@ -128,18 +128,10 @@ def test_stop__kills_what_does_not_listen(monkeypatch):
     assert not alive(pid)
 
 
-def test_managed_server__has_its_own_session_and_log(tmp_path):
-    log = tmp_path / "server.log"
-    with ManagedServer(serving(), name="a server", log=log) as server:
+def test_managed_server__has_its_own_session_and_keeps_its_output():
+    with ManagedServer(serving(), name="a server") as server:
         assert os.getsid(server.pid) == server.pid
-        assert server.log_tail.splitlines()[0] == "noise before"
-
-    assert log.read_text().startswith("noise before\nlistening on http://")
-
-
-def test_managed_server__reports_a_log_that_cannot_be_written(tmp_path):
-    with pytest.raises(DeployError, match="cannot write the log"):
-        ManagedServer(serving(), name="a server", log=tmp_path / "no" / "log").start()
+        assert server.log_tail.startswith("noise before\nlistening on http://")
 
 
 def test_managed_server__is_not_held_up_by_a_talkative_child():

@@ -32,7 +32,7 @@ degree: 1
 models:
   - {name: alpha, endpoint: "sim:", simulate: {ability: 4}, facets: {size: 3}, prices: {prompt: 1}}
   - {name: beta, endpoint: "https://h/v1", api: messages, headers: {X-Team: a}, limits: {retries: 2}}
-  - {name: judge, endpoint: "https://j/v1", batch: {poll: 2}, measured: false}
+  - {name: judge, endpoint: "https://j/v1", batch: {requests: 9}, measured: false}
 templates:
   plain: [{role: user, content: "{{ prompt }}"}]
   json: '[{"role": "user", "content": {{ prompt | tojson }}}]'

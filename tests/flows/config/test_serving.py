@@ -82,7 +82,6 @@ def test_serve__and_addresses_are_no_part_of_what_is_measured():
         (served(command="srv 'a {port}"), "has a quote that does not end"),
         (served(command=["srv", 5]), "models[0].serve.command[1]: must be a text"),
         (served(command="srv {port}", args="-v"), "models[0].serve.args: excludes command"),
-        (served(preset="vllm", health="health"), "begins with /"),
         (served(preset="vllm", env={"HF_TOKEN": "x"}), "carries a secret"),
         (served(preset="vllm", env={"A B": "x"}), "must be the name of an environment variable"),
         (served(preset="vllm", env_from={"A": "not a name"}), "serve.env_from.A: must be the name"),

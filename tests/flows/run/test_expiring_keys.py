@@ -2,9 +2,11 @@
 
 import sys
 import threading
+from functools import partial
 
 import pytest
 
+from evalcube.stages.infer.endpoint import Batching
 from tests.flows.support import (
     evalcube,
     reset,
@@ -66,12 +68,12 @@ def test_run__goes_on_with_the_key_that_is_there_when_one_expires(tmp_path, lock
     assert "failed" not in output
 
 
-def test_run__goes_on_with_the_key_that_is_there_when_one_expires_amid_a_batch(tmp_path, locked):
+def test_run__goes_on_with_the_key_that_is_there_when_one_expires_amid_a_batch(tmp_path, locked, monkeypatch):
+    quick = partial(Batching, poll=0.1, patience=0.2)
+    monkeypatch.setattr("evalcube.flows.run.servers.Batching", quick)
     file = tmp_path / "key"
     set_batches(locked, seconds=0.5)
-    path = keyed(
-        tmp_path, locked, {"key_file": str(file)}, batch={"poll": 0.1, "patience": 0.2, "requests": 40}
-    )
+    path = keyed(tmp_path, locked, {"key_file": str(file)}, batch={"requests": 40})
 
     watcher = rotate(locked, file, lambda stats: stats["batches"]["batches"] >= 1)
     code, output, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=tmp_path)

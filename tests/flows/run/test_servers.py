@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from evalcube.deploy.servers.command import CommandServer
+from evalcube.deploy.servers.supervisor import Supervisor
 from evalcube.flows.plan.engines import ENGINES
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import assert_same_cube, evalcube, write_config
@@ -68,8 +69,9 @@ def test_run__a_server_that_dies_in_mid_sweep_costs_what_was_in_flight_and_nothi
     assert_same_cube(str(tmp_path / "cube.zarr"), str(tmp_path / "calm.zarr"))
 
 
-def test_run__a_server_that_dies_for_good_ends_its_model_and_no_other(tmp_path):
-    models = served("a", "--die-after", 10, restarts=0), served("b")
+def test_run__a_server_that_dies_for_good_ends_its_model_and_no_other(tmp_path, monkeypatch):
+    monkeypatch.setattr(Supervisor, "restarts", 0)
+    models = served("a", "--die-after", 10), served("b")
 
     log = tmp_path / "events"
     path = write_config(tmp_path, config(tmp_path, *models))

@@ -191,7 +191,7 @@ def test_upsample__a_budget_is_spent_about_where_it_tells_most(tmp_path, simulat
     config = sweep_config(tmp_path, simulator.base_url, trials=16, models=("alpha", "beta"))
     config["tasks"]["arithmetic"]["manifold"][0]["grid"] = {"length": [3, 12, 50], "max_depth": 0}
     for model in config["models"]:
-        model["simulate"] = {"ability": 3.46, "slope": 3.0, "tokens": 20, "growth": 0.0}
+        model["simulate"] = {"ability": 3.46, "slope": 3.0, "tokens": 20}
     run(config, cluster=SHARED)
     before = spent_tokens(config["cube"])
 

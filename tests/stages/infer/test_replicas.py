@@ -18,21 +18,18 @@ from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
-    ("loads", "preferred", "most", "chosen"),
+    ("loads", "preferred", "chosen"),
     [
-        ([0, 0, 0], 1, None, 1),
-        ([1, 0, 0], 0, None, 0),  # it has seen the text, and is hardly busier
-        ([2, 0, 1], 0, None, 1),
-        ([2, None, 1], 1, None, 2),
-        ([None, None], 0, None, None),
-        ([2, 2], 0, 2, None),
-        ([2, 1], 0, 2, 1),
-        ([5], 12, None, 0),
-        ([5], 12, 5, None),
+        ([0, 0, 0], 1, 1),
+        ([1, 0, 0], 0, 0),  # it has seen the text, and is hardly busier
+        ([2, 0, 1], 0, 1),
+        ([2, None, 1], 1, 2),
+        ([None, None], 0, None),
+        ([5], 12, 0),
     ],
 )
-def test_choose__who_knows_the_text_or_has_the_fewest(loads, preferred, most, chosen):
-    assert choose(loads, preferred, most) == chosen
+def test_choose__who_knows_the_text_or_has_the_fewest(loads, preferred, chosen):
+    assert choose(loads, preferred) == chosen
 
 
 def test_choose__spreads_evenly_whatever_the_texts():
@@ -208,23 +205,23 @@ def engine_at(store):
         yield make
 
 
-def test_engine__spreads_a_model_over_its_servers_within_the_bound_of_each(engine_at, store):
+def test_engine__spreads_a_model_over_its_servers(engine_at, store):
     with Server() as first, Server() as second:
-        engine = engine_at(first, second, connections=16, replica_connections=3)
+        engine = engine_at(first, second, connections=6)
         engine.run("m", make_jobs(2, "warm"))
         for server in (first, second):
             server.gate.clear()
         found = []
         thread = threading.Thread(target=lambda: found.extend(engine.run("m", make_jobs(60))))
         thread.start()
-        wait_until(lambda: first.in_flight == second.in_flight == 3)
+        wait_until(lambda: first.in_flight + second.in_flight == 6)
         for server in (first, second):
             server.gate.set()
         thread.join(PATIENCE)
 
         assert kinds(found) == ["stored"] * 60
         assert len(first.questions) + len(second.questions) == 62
-        assert max(first.most, second.most) == 3
+        assert max(first.most, second.most) <= 4
         assert len(store.records) == 62
 
 
