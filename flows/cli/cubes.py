@@ -19,6 +19,7 @@ from evalcube.flows.cli.options import (
     JsonOption,
     MarkdownOption,
     ModeOption,
+    PlotOption,
     PoolingOption,
     ScoreOption,
     TrialsOption,
@@ -111,13 +112,7 @@ def leaderboard(
             "by score, or where trials are few by accuracy.",
         ),
     ] = "",
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw it on one page, too: FILE.svg, or FILE.png or FILE.pdf with the extra `plots`.",
-        ),
-    ] = None,
+    plot: PlotOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
@@ -128,17 +123,23 @@ def leaderboard(
     as_csv: CsvOption = False,
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
+    from evalcube.flows.cubes.outputs import check_picture
     from evalcube.flows.cubes.statistics import boards
+    from evalcube.flows.errors import SweepError
     from evalcube.stages.analyze.render.board_spec import leaderboard_spec
     from evalcube.stages.analyze.render.text import sentence
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
-    _check_plot(plot, by)
+    if plot is not None and by is not None:
+        raise SweepError(
+            "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
+        )
+    check_picture(plot)
     warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort)  # type: ignore[arg-type]
     warn(warnings)
     if plot is not None:
-        _draw(found[""], plot, cube)
+        _draw(found[""], plot)
     if as_json:
         documents = {value: board.to_dict() for value, board in found.items()}
         document = {"by": by, "leaderboards": documents} if by else documents[""]
@@ -158,24 +159,11 @@ def leaderboard(
         show_below(warnings)
 
 
-def _check_plot(plot: Path | None, by: str | None) -> None:
-    """Refuse a drawing that could not be made, before the work is done."""
-    from evalcube.flows.cubes.outputs import check_picture
-    from evalcube.flows.errors import SweepError
-
-    if plot is not None and by is not None:
-        raise SweepError(
-            "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
-        )
-    check_picture(plot, (".svg", ".png", ".pdf"))
-
-
-def _draw(board: Leaderboard, plot: Path, cubes: Sequence[str]) -> None:
-    """Draw a leaderboard on one page."""
+def _draw(board: Leaderboard, plot: Path) -> None:
     from evalcube.flows.cubes.outputs import write_picture
-    from evalcube.stages.analyze.render.poster import poster
+    from evalcube.stages.analyze.render.plots import board_figure
 
-    write_picture(plot, poster(board, ", ".join(Path(cube).stem for cube in dict.fromkeys(cubes))))
+    write_picture(plot, board_figure(board))
 
 
 def report(

@@ -87,7 +87,7 @@ CsvOption = Annotated[
 PlotOption = Annotated[
     Path | None,
     typer.Option(
-        "--plot", metavar="FILE", help="Draw it, too: FILE.svg, or FILE.png with the extra `plots`."
+        "--plot", metavar="FILE", help="Draw it, too: FILE.svg or FILE.png; needs the extra `plots`."
     ),
 ]
 OnlyOption = Annotated[

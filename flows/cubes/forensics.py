@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import xarray as xr
@@ -23,11 +24,14 @@ from evalcube.stages.analyze.labelled.forensics import (
     pareto_rows,
 )
 from evalcube.stages.analyze.labelled.results import Leaderboard, label_rows
-from evalcube.stages.analyze.render import forensic_charts as figures
+from evalcube.stages.analyze.render import plots as figures
 from evalcube.stages.analyze.render import table_specs
 from evalcube.stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows
 from evalcube.stages.analyze.render.table import TableSpec
 from evalcube.stages.score.recount import recount
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Found = tuple[OpenPart, TableSpec, list[PlainRow]]
 
@@ -56,7 +60,7 @@ def compression(
     by_task
         Tell tasks apart.
     plot
-        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
     traces
         Gives the part other lengths of traces; default: the cube's own.
 
@@ -114,7 +118,7 @@ def hazard(
     by_task
         Tell tasks apart.
     plot
-        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
 
     Returns
     -------
@@ -165,7 +169,7 @@ def clip(
     version
         Of the score, "auto", "v1" or "v2", as of a leaderboard.
     plot
-        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
 
     Returns
     -------
@@ -222,7 +226,7 @@ def cost(
     by_task
         Tell tasks apart.
     plot
-        Write a drawing there, too: .svg, or .png with the extra ``plots``.
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
 
     Returns
     -------
@@ -290,7 +294,7 @@ def _lead(board: Leaderboard) -> str:
     )
 
 
-def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> str:
+def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> Figure:
     series = []
     for name in names:
         mine = [row for row in rows if row["model"] == name and row["limit"] is not None]

@@ -6,7 +6,7 @@ import os
 import secrets
 import shutil
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
@@ -17,10 +17,7 @@ from evalcube.storage.errors import guarded
 from evalcube.storage.files import replace_synced, sync_path, sync_tree
 
 if TYPE_CHECKING:
-    from evalcube.stages.analyze.render.drawing import Drawing
-
-ZOOM = 4
-"""Pixels of a PNG for each unit of a drawing."""
+    from matplotlib.figure import Figure
 
 
 def check_output(path: Path, parameter: str = "output") -> Path:
@@ -164,68 +161,50 @@ def new_folder(path: Path, doing: str, parameter: str = "output") -> Iterator[Pa
             shutil.rmtree(temporary, ignore_errors=True)
 
 
-def check_picture(path: Path | None, kinds: Sequence[str] = (".svg", ".png")) -> None:
+def check_picture(path: Path | None) -> None:
     """Refuse a picture that could not be made, before the work is done.
 
     Parameters
     ----------
     path
         The picture to be made; None: none.
-    kinds
-        Ends of names that it may have.
 
     Raises
     ------
     SweepError
-        If the name ends in none of them, the kind needs something that is not installed, or something other than a
-        file is there.
+        If the name ends neither in .svg nor in .png, matplotlib is not installed, or something other than a file is
+        there.
     """
     if path is None:
         return
-    kind = path.suffix.lower()
-    if kind not in kinds:
-        raise SweepError(
-            f"`plot`: '{path}' is no name of a picture", f"Give one that ends in {' or '.join(kinds)}"
-        )
+    if path.suffix.lower() not in (".svg", ".png"):
+        raise SweepError(f"`plot`: '{path}' is no name of a picture", "Give one that ends in .svg or .png")
     check_output(path, "plot")
     try:
-        for module in {".png": ("resvg_py", "matplotlib"), ".pdf": ("matplotlib",)}.get(kind, ()):
-            import_module(module)
+        import_module("matplotlib")
     except ImportError as error:
         raise SweepError(
-            f"a {kind[1:].upper()} needs the extra `plots`, which is not installed",
-            "Run: pip install 'evalcube[plots]', or name the file .svg",
+            "a picture needs the extra `plots`, which is not installed", "Run: pip install 'evalcube[plots]'"
         ) from error
 
 
-def write_picture(path: Path, picture: str | Drawing) -> None:
-    """Write a drawing in the form that the file's name asks for.
+def write_picture(path: Path, figure: Figure) -> None:
+    """Write a figure in the form that the file's name asks for.
 
     Parameters
     ----------
     path
-        The file, .svg or .png; .pdf of a `Drawing` alone.
-    picture
-        The drawing, or its SVG.
+        The file, .svg or .png.
+    figure
+        The figure.
 
     Raises
     ------
     SweepError
-        As `check_picture`.
+        As `check_output`.
     StorageError
         If it cannot be written.
     """
-    kind = path.suffix.lower()
-    if kind == ".pdf" and not isinstance(picture, str):
-        data = picture.pdf()
-    else:
-        svg = picture if isinstance(picture, str) else picture.svg()
-        data = svg.encode("utf-8", "replace") if kind == ".svg" else _png(svg)
-    write_output(path, data, "write the picture")
+    from evalcube.stages.analyze.render.plots import picture
 
-
-def _png(svg: str) -> bytes:
-    """The picture, in those fonts that it names and the machine has, else in the one that matplotlib brings."""
-    render, there = import_module("resvg_py").svg_to_bytes, import_module("matplotlib").get_data_path()
-    fonts = {"font_dirs": [f"{there}/fonts/ttf"], "sans_serif_family": "DejaVu Sans"}
-    return bytes(render(svg_string=svg, zoom=ZOOM, **fonts))
+    write_output(path, picture(figure, path.suffix.lower()[1:]), "write the picture")

@@ -4,8 +4,6 @@ import importlib
 import json
 import re
 import sys
-from functools import partial
-from types import SimpleNamespace
 
 import dask
 import pytest
@@ -13,7 +11,6 @@ import xarray as xr
 from dask.callbacks import Callback
 
 import evalcube as ec
-from evalcube.flows.cubes.outputs import write_picture
 from evalcube.flows.cubes.selection import Part, open_part
 from evalcube.flows.cubes.statistics import compare, leaderboard, metrics, rank
 from evalcube.flows.errors import SweepError
@@ -249,9 +246,11 @@ def test_commands__fit_the_terminal_and_have_two_forms(cube, name, monkeypatch):
 
 @pytest.mark.parametrize("kind", ["compression", "hazard", "clip", "cost"])
 def test_analyze__draws(cube, kind, tmp_path):
+    pytest.importorskip("matplotlib")
+
     run("analyze", kind, cube, "--plot", tmp_path / "drawing.svg")
 
-    assert (tmp_path / "drawing.svg").read_text().startswith("<svg")
+    assert "<svg" in (tmp_path / "drawing.svg").read_text()
 
 
 MISTAKES = {
@@ -321,9 +320,8 @@ def test_report__part_and_pooling(cube, tmp_path):
     assert ">weak<" not in text
 
 
-@pytest.mark.parametrize("missing", ["resvg_py", "matplotlib"])
-def test_analyze__png_that_cannot_be_made_is_told_first(cube, tmp_path, monkeypatch, missing):
-    monkeypatch.setitem(sys.modules, missing, None)
+def test_analyze__picture_that_cannot_be_made_is_told_first(cube, tmp_path, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
 
     with pytest.raises(SweepError, match=re.escape("evalcube[plots]")):
         run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
@@ -331,41 +329,9 @@ def test_analyze__png_that_cannot_be_made_is_told_first(cube, tmp_path, monkeypa
     assert not (tmp_path / "a.png").exists()
 
 
-def test_leaderboard__is_a_page_of_pdf(cube, tmp_path, monkeypatch):
-    pytest.importorskip("matplotlib")
-    run("leaderboard", cube, "--plot", tmp_path / "a.pdf")
-
-    assert (tmp_path / "a.pdf").read_bytes().startswith(b"%PDF-")
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(SweepError, match=re.escape("evalcube[plots]")):
-        run("leaderboard", cube, "--plot", tmp_path / "b.pdf")
-
-
 def test_analyze__png_is_a_picture(cube, tmp_path):
-    pytest.importorskip("resvg_py")
+    pytest.importorskip("matplotlib")
 
     run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
 
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
-
-
-@pytest.mark.parametrize("family", ["sans-serif", "'Helvetica Neue',Arial,sans-serif"])
-def test_write_picture__words_are_seen_where_no_font_is_installed(tmp_path, monkeypatch, family):
-    module = pytest.importorskip("resvg_py")
-    bare = SimpleNamespace(svg_to_bytes=partial(module.svg_to_bytes, skip_system_fonts=True))
-    monkeypatch.setitem(sys.modules, "resvg_py", bare)
-    svg = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 20 20" font-family="{family}">{{}}</svg>'
-
-    write_picture(tmp_path / "blank.png", svg.format(""))
-    write_picture(tmp_path / "letter.png", svg.format('<text x="2" y="16">M</text>'))
-
-    assert (tmp_path / "blank.png").read_bytes() != (tmp_path / "letter.png").read_bytes()
-
-
-def test_analyze__png_is_rendered_from_the_drawing(cube, tmp_path, monkeypatch):
-    fake = SimpleNamespace(svg_to_bytes=lambda svg_string, **_: b"PNG" + svg_string.encode())
-    monkeypatch.setitem(sys.modules, "resvg_py", fake)
-
-    run("analyze", "cost", cube, "--plot", tmp_path / "a.png")
-
-    assert (tmp_path / "a.png").read_bytes().startswith(b"PNG<svg")

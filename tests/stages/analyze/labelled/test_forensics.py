@@ -1,7 +1,5 @@
 """Forensic tables of datasets, and their drawings."""
 
-from xml.dom import minidom
-
 import numpy as np
 import pytest
 import xarray as xr
@@ -14,14 +12,12 @@ from evalcube.stages.analyze.formulas.forensics.hazard import (
     life_table,
 )
 from evalcube.stages.analyze.labelled.forensics import (
-    FrontRow,
     compression_table,
     cost_table,
     hazard_table,
     pareto_rows,
 )
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
-from evalcube.stages.analyze.render import forensic_charts as figures
 from tests.stages.analyze.synthetic import dataset
 
 DIMS = ("model", "task", "params", "trial", "repeat")
@@ -147,88 +143,3 @@ def test_pareto_rows__one_for_each_row_of_the_board():
     cheapest = min(rows, key=lambda row: row.tokens)
     assert cheapest.on_token_front
     assert all(row.on_front for row in rows if row.on_token_front or row.on_cost_front)
-
-
-def shapes(svg, tag):
-    return minidom.parseString(svg).getElementsByTagName(tag)  # noqa: S318 (our own text)
-
-
-def test_hazard_figure__a_curve_and_a_band_for_each_evaluation(trials):
-    svg = figures.hazard_figure(hazard_table(trials), ["a & <b>", "b"])
-
-    texts = [item.firstChild.data for item in shapes(svg, "text")]
-    assert "a & <b>" in texts
-    assert "nan" not in svg
-    drawn = [item.getAttribute("stroke-width") for item in shapes(svg, "path")]
-    assert drawn.count("1.5") == 2
-    assert svg.count('opacity="0.15"') == 2
-
-
-def row(name, score, tokens, *, on):
-    return FrontRow(name, "plain", "greedy", name, score, tokens, float("nan"), on, False, on)
-
-
-def test_pareto_figure__marks_all_and_joins_the_front():
-    rows = [
-        row("a", 800.0, 900.0, on=True),
-        row("b", 500.0, 100.0, on=True),
-        row("c", 400.0, 950.0, on=False),
-    ]
-
-    svg = figures.pareto_figure(rows)
-
-    titles = [item.firstChild.data for item in shapes(svg, "title")]
-    assert titles == ["a: 800 at 900", "b: 500 at 100", "c: 400 at 950"]
-    front = next(item.getAttribute("d") for item in shapes(svg, "path") if item.getAttribute("stroke-width"))
-    assert front.count("L") == 2  # right, then up: nothing between the two is reached
-
-
-def test_pareto_figure__costs_that_nobody_knows():
-    svg = figures.pareto_figure([row("a", 800.0, 900.0, on=True)], against="cost")
-
-    assert "nan" not in svg
-    with pytest.raises(ValueError, match="must be 'tokens' or 'cost', got 'time'"):
-        figures.pareto_figure([], against="time")
-
-
-def test_pareto_figure__no_two_of_many_look_alike_and_long_names_keep_their_ends(monkeypatch):
-    long = "an-organisation/" + 8 * "long-" + "name-" + 8 * "of-it-"
-    rows = [row(f"{long}{place}", 10.0 * place, 100.0 + place, on=True) for place in range(36)]
-
-    svg = figures.pareto_figure(rows)
-
-    names = [item.firstChild.data for item in shapes(svg, "text") if "of-it" in item.firstChild.data]
-    assert len(set(names)) == 36
-    assert max(map(len, names)) <= 56
-    drawn = []
-    monkeypatch.setattr(figures, "draw", lambda series, **_: drawn.extend(series))
-    figures.pareto_figure(rows)
-    assert len({(one.shape % 6, one.colour % 6) for one in drawn[1:]}) == 36
-
-
-def test_pareto_figure__says_who_has_no_price():
-    svg = figures.pareto_figure([row("a", 800.0, 900.0, on=True)], against="cost")
-
-    assert "a (not shown: no price)" in svg
-
-
-def test_pareto_figure__is_safe_with_any_name():
-    svg = figures.pareto_figure([row('<script>"\x00', 1.0, 1.0, on=True)])
-
-    assert "<script>" not in svg
-    assert len(shapes(svg, "svg")) == 1
-
-
-def test_compression_figure__colour_is_the_model_and_shape_the_outcome():
-    rows = [
-        {"model": model, "outcome": outcome, "ratio": ratio, "bytes_per_token": 4.0}
-        for model, outcome, ratio in (("a", "correct", 0.4), ("a", "truncated", 0.3), ("b", "correct", 0.5))
-    ]
-
-    svg = figures.compression_figure(rows)
-
-    marks = [item.parentNode for item in shapes(svg, "title")]
-    colours = [mark.getAttribute("fill") for mark in marks]
-    assert colours[0] == colours[1] != colours[2]
-    assert [item.firstChild.data for item in shapes(svg, "title")][1] == "a · truncated: 0.300 at 4.00"
-    assert len({mark.getAttribute("d").count("L") for mark in marks[:2]}) == 2
