@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -37,6 +37,8 @@ class Joined:
         Whether damaged regions of the inputs are left out; else they are refused.
     without_judges
         Whether scores by judges are left out where other judges rated each cube; else such cubes are refused.
+    part
+        What of them is meant, its data files named as they are in it; default: all that any of them has.
 
     Raises
     ------
@@ -50,6 +52,7 @@ class Joined:
         *,
         skip_damaged: bool = False,
         without_judges: bool = False,
+        part: Union | None = None,
     ) -> None:
         self.inputs, self._skip_damaged = inputs, skip_damaged
         names = [one.url for one in inputs]
@@ -57,9 +60,9 @@ class Joined:
         unjudged = without_judges and not same_judges(specs)
         if unjudged:
             specs = [spec.model_copy(update={"judges": []}) for spec in specs]
-        self.union: Union = unite(specs, names, [one.prices for one in inputs])
+        self.union: Union = part or unite(specs, names, [one.prices for one in inputs])
         self.notes = list(self.union.notes)
-        self.plan = self._planned_sweep()
+        self.plan = self._planned_sweep({} if part else _noted_files(inputs))
         self.variables: Variables = trial_variables(self.plan)
         if unjudged:
             self.variables = {name: one for name, one in self.variables.items() if name != "judge"}
@@ -71,6 +74,7 @@ class Joined:
         trials, repeats = self.targets.maxima
         most = [max(one.sizes[dim] for one in inputs) for dim in ("trial", "repeat")]
         self.plan = replace(self.plan, trials=max(trials, most[0]), repeats=max(repeats, most[1]))
+        self.chunks: Mapping[str, int] = self.plan.chunks
         shape = (len(self.plan.tasks), self.plan.slots, self.plan.trials)
         self.flags, wrong = joined_duplicates(inputs, self.union.places, shape)
         for task, slot in wrong:
@@ -87,14 +91,8 @@ class Joined:
                     "not taken."
                 )
 
-    def _planned_sweep(self) -> Plan:
+    def _planned_sweep(self, files: Mapping[str, str]) -> Plan:
         """The plan of the union, with the prices and facets of the cube that was measured last."""
-        files: dict[str, str] = {}
-        for one in reversed(self.inputs):
-            noted = one.notes.get("files")
-            files |= (
-                {str(k): v for k, v in noted.items() if isinstance(v, str)} if isinstance(noted, dict) else {}
-            )
         plan = Plan.from_spec(self.union.spec, 1, 1, files)
         for one in self.inputs:
             offer_questions(one.cube.records, plan)
@@ -119,12 +117,18 @@ class Joined:
         for one, place in zip(self.inputs, self.union.places, strict=True) if absent else ():
             mine, theirs = one.cells(place, self.plan.slots)
             taken = np.isin(theirs // self.plan.slots, absent)
-            tiers = np.array([self.plan.tiers.index(str(tier)) for tier in one.cube.read_label("tier")])
+            theirs_of = [str(tier) for tier in one.cube.read_label("tier")]
+            tiers = [tier for tier in self.plan.tiers if tier in theirs_of]
             for name, values in made.items():
                 stored = one.cube.read_label(name)
                 stored = stored.reshape(*stored.shape[:-2], -1)[..., mine[taken]]
                 flat = values.reshape(*values.shape[:-2], -1)  # the same memory
-                flat[(np.ix_(tiers, theirs[taken]) if name == "in_tier" else theirs[taken])] = stored
+                if name == "in_tier":
+                    rows = np.array([self.plan.tiers.index(tier) for tier in tiers], dtype=np.intp)
+                    stored = stored[[theirs_of.index(tier) for tier in tiers]]
+                    flat[np.ix_(rows, theirs[taken])] = stored
+                else:
+                    flat[theirs[taken]] = stored
         return found
 
     def _forgotten_cells(self) -> Array:
@@ -150,15 +154,17 @@ class Joined:
         for one, place in zip(self.inputs, self.union.places, strict=True):
             if not one.cube.has_label(ROW_ID):
                 continue  # a cube without named points
-            rows = [
-                named.get((task, slot))
-                for task, own in zip(place.tasks, place.slots, strict=True)
-                for slot in own
-            ]
-            stored = one.cube.read_label(ROW_ID)
-            for values, row in zip(stored, (row for row in rows if row is not None), strict=True):
-                known = ids[row, : len(values)]
-                ids[row, : len(values)] = np.where(known == "", values, known)
+            places = {
+                (task.label, number): (to_task, slot)
+                for task, to_task, own in zip(one.described.tasks, place.tasks, place.slots, strict=True)
+                for number, slot in enumerate(own)
+            }
+            stored = [one.cube.read_label(name) for name in (ROW_ID, "dataset_task", "dataset_params")]
+            for values, label, number in zip(*stored, strict=True):
+                row = named.get(places.get((str(label), int(number)), (-1, -1)))
+                if row is not None:
+                    known = ids[row, : len(values)]
+                    known[known == ""] = values[: len(known)][known == ""]
         return [Coordinate(ROW_ID, ("dataset", "trial"), ids, ROW_ID_ATTRS)]
 
     def _newest(self, what: str, values: Sequence[Sequence[Any]]) -> list[Any]:
@@ -167,6 +173,8 @@ class Joined:
         for one, place, own in zip(self.inputs, self.union.places, values, strict=True):
             time = one.times[1] if one.times else 0
             for model, value in zip(place.models, own, strict=True):
+                if model < 0:
+                    continue
                 key = (time, json.dumps(value, sort_keys=True))
                 known = found.get(model)
                 if known is not None and known[1] != value:
@@ -203,3 +211,13 @@ class Joined:
             skip_damaged=self._skip_damaged,
             only=only,
         )
+
+
+def _noted_files(inputs: Sequence[Input]) -> dict[str, str]:
+    """Paths of data files by SHA-256, as the notes of the cubes have them, the first one's before all others."""
+    files: dict[str, str] = {}
+    for one in reversed(inputs):
+        noted = one.notes.get("files")
+        if isinstance(noted, dict):
+            files |= {str(digest): path for digest, path in noted.items() if isinstance(path, str)}
+    return files

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,6 @@ from evalcube.flows.plan.spec import description
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.layout import MODELS_PER_COUNTER_CHUNK
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeExistsError
@@ -142,12 +141,85 @@ def merge_cubes(
 
 
 @dataclass(frozen=True, eq=False)
-class _Done:
-    """What came together of one model."""
+class Written:
+    """What a new cube was made of."""
 
-    merge: ModelMerge
     receipts: list[Receipt]
-    counters: Array | None
+    tally: Tally
+    """What contradicted."""
+    skipped: Mapping[tuple[int, Region], Skipped]
+    """Damaged regions that were left out."""
+
+
+def write_joined(
+    joined: Joined,
+    url: str,
+    attrs: Mapping[str, Any],
+    more: Callable[[Cube, Written], None],
+    *,
+    newer: bool = False,
+) -> Cube:
+    """Make a cube of what others hold; everybody else sees all of it or nothing.
+
+    Parameters
+    ----------
+    joined
+        What they hold, and in what chunks it is written.
+    url
+        Address of the new cube.
+    attrs
+        Attributes beside its description.
+    more
+        Called with the new cube before anybody else sees it, and with what was written.
+    newer
+        Whether the later of two other outcomes stays, and not that of the earlier cube.
+    """
+    return Cube.create(
+        url,
+        sizes=joined.plan.sizes,
+        chunks=joined.chunks,
+        coordinates=[*joined.labels(), *joined.row_ids()],
+        counters=(*COUNTERS, *QUESTION_COUNTERS),
+        attrs={"title": "evalcube sweep", **attrs, **description(joined.plan.spec())},
+        layers=list(joined.plan.layers),
+        fill=lambda draft: more(draft, _write_arrays(joined, draft, newer=newer)),
+    )
+
+
+def _write_arrays(joined: Joined, cube: Cube, *, newer: bool) -> Written:
+    cube.write_planned("trial", joined.targets.trials)
+    cube.write_planned("repeat", joined.targets.repeats)
+    for task in range(len(joined.plan.tasks)):
+        cube.write_duplicates(task, joined.flags[task])
+    tally, skipped = Tally(joined.plan.slots), dict[tuple[int, Region], Skipped]()
+    receipts: list[Receipt] = []
+
+    def write(model: int) -> tuple[ModelMerge, list[Receipt], Array | None]:
+        """Write the regions of one model: nobody else writes into its chunks."""
+        merge, written = ModelMerge(joined, model, newer=newer), []
+        for region in merge.regions():
+            digest = cube.write_region(region.window.region, region.arrays)
+            written.append(region.receipt(joined.targets.mask(region.window), digest))
+        return merge, written, merge.counters()
+
+    models = range(len(joined.plan.evaluations))
+    with ThreadPoolExecutor(max(1, min(8, len(os.sched_getaffinity(0))))) as pool:
+        # As many at a time as share a chunk of the counters.
+        for begin in range(0, len(models), cube.chunks_of_counters):
+            some = models[begin : begin + cube.chunks_of_counters]
+            counters = {}
+            for model, (merge, written, counted) in zip(some, pool.map(write, some), strict=True):
+                receipts += written
+                tally.update(merge.tally)
+                skipped |= merge.skipped
+                if counted is not None:
+                    counters[model] = counted
+            if counters:
+                cube.write_counters(counters)
+    with Ledger(cube.records) as ledger:
+        for receipt in receipts:
+            ledger.append(receipt)
+    return Written(receipts, tally, skipped)
 
 
 class _Writer:
@@ -157,49 +229,19 @@ class _Writer:
     def into(self, output: str) -> Merged:
         """Write the merged cube."""
         done: list[Merged] = []
-        Cube.create(
+        write_joined(
+            self._joined,
             output,
-            sizes=self._joined.plan.sizes,
-            chunks=self._joined.plan.chunks,
-            coordinates=[*self._joined.labels(), *self._joined.row_ids()],
-            counters=(*COUNTERS, *QUESTION_COUNTERS),
-            attrs={
-                "title": "evalcube sweep",
-                **description(self._joined.plan.spec()),
-                MERGED: provenance(self._joined.inputs),
-            },
-            layers=list(self._joined.plan.layers),
-            fill=lambda draft: done.append(self._fill(draft)),
+            {MERGED: provenance(self._joined.inputs)},
+            lambda draft, written: done.append(self._completed(draft, written)),
+            newer=self._prefer == "newer",
         )
         return done[0]
 
-    def _fill(self, cube: Cube) -> Merged:
-        """Write everything into the new cube, which nobody else sees yet."""
-        cube.write_planned("trial", self._joined.targets.trials)
-        cube.write_planned("repeat", self._joined.targets.repeats)
-        for task in range(len(self._joined.plan.tasks)):
-            cube.write_duplicates(task, self._joined.flags[task])
-        tally, skipped = Tally(self._joined.plan.slots), dict[tuple[int, Region], Skipped]()
-        receipts: list[Receipt] = []
-        models = range(len(self._joined.plan.evaluations))
-        with ThreadPoolExecutor(_threads()) as pool:
-            # As many at a time as share a chunk of the counters.
-            for begin in range(0, len(models), MODELS_PER_COUNTER_CHUNK):
-                some = models[begin : begin + MODELS_PER_COUNTER_CHUNK]
-                counters = {}
-                for model, done in zip(some, pool.map(lambda m: self._model(cube, m), some), strict=True):
-                    receipts += done.receipts
-                    tally.update(done.merge.tally)
-                    skipped |= done.merge.skipped
-                    if done.counters is not None:
-                        counters[model] = done.counters
-                if counters:
-                    cube.write_counters(counters)
-        conflicts = self._decided(tally)
-        with Ledger(cube.records) as ledger:
-            for receipt in receipts:
-                ledger.append(receipt)
-        write_ledger_digest(cube, ledger_digest(receipts))
+    def _completed(self, cube: Cube, written: Written) -> Merged:
+        """Refuse what contradicts, and write what belongs to the cube beside its arrays."""
+        conflicts = self._decided(written.tally)
+        write_ledger_digest(cube, ledger_digest(written.receipts))
         self._write_notes(cube)
         if self._joined.forgotten.any():
             write_forgotten(self._joined.plan, cube.records, self._joined.forgotten)
@@ -207,23 +249,14 @@ class _Writer:
             cube.url,
             tuple(one.url for one in self._joined.inputs),
             cube.sizes,
-            sum(one.finished for one in receipts),
+            sum(one.finished for one in written.receipts),
             sum(self._joined.targets.counts),
-            len(receipts),
+            len(written.receipts),
             self._prefer,
             tuple(conflicts),
-            tuple(skipped.values()),
+            tuple(written.skipped.values()),
             tuple(self._joined.notes),
         )
-
-    def _model(self, cube: Cube, model: int) -> _Done:
-        """Write the regions of one model: nobody else writes into its chunks."""
-        merge = ModelMerge(self._joined, model, newer=self._prefer == "newer")
-        receipts = []
-        for region in merge.regions():
-            digest = cube.write_region(region.window.region, region.arrays)
-            receipts.append(region.receipt(self._joined.targets.mask(region.window), digest))
-        return _Done(merge, receipts, merge.counters())
 
     def _decided(self, tally: Tally) -> list[Conflict]:
         """The contradictions; refused if nobody said, or nothing says, which of two outcomes stays."""
@@ -270,7 +303,3 @@ class _Writer:
 def _at_a_temperature(sampler: Mapping[str, Any]) -> bool:
     """Whether two answers to one request differ by nature; endpoints' own default is above 0."""
     return sampler.get("temperature") != 0
-
-
-def _threads() -> int:
-    return max(1, min(8, len(os.sched_getaffinity(0))))

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 
 from evalcube.flows.cubes.selection import OpenPart
 from evalcube.flows.cubes.statistics import leaderboard_of
+from evalcube.flows.merge.joined import Joined
 from evalcube.flows.plan.engines import Engines, origins_of
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.publish.part import CopiedPart
 from evalcube.flows.publish.record import is_zip
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.render.table import markdown_text
@@ -49,7 +49,7 @@ class Facts:
     """What served the evaluations, as far as it is known."""
 
 
-def data_card(facts: Facts, part: CopiedPart, receipts: Sequence[Receipt], opened: OpenPart) -> str:
+def data_card(facts: Facts, part: Joined, receipts: Sequence[Receipt], opened: OpenPart) -> str:
     """The card, in Markdown, whose head is that of data cards on model hubs.
 
     Parameters
@@ -85,7 +85,7 @@ def _head(facts: Facts) -> str:
     return "\n".join(["---", *lines, f"tags: {tags}", "---"])
 
 
-def _what(part: CopiedPart, receipts: Sequence[Receipt]) -> str:
+def _what(part: Joined, receipts: Sequence[Receipt]) -> str:
     plan = part.plan
     finished = sum(one.finished for one in receipts)
     planned, transport = sum(part.targets.counts), sum(one.transport for one in receipts)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import PurePath
 from typing import Any
 
+from evalcube.flows.merge.joined import Joined
 from evalcube.flows.plan.records import PACKAGES
-from evalcube.flows.publish.part import CopiedPart
+from evalcube.flows.publish.part import is_whole
 
 UNPUBLISHED = "https://unpublished.invalid/v1"
 """In the place of an endpoint: a name that leads nowhere, so that whoever goes on has to say whom to ask."""
@@ -31,7 +32,7 @@ _OF_MODELS = ("name", "model", "revision", "api", "stream", "prices", "facets", 
 _HARMLESS = ("sim:", "local:smollm2")
 
 
-def shared_notes(notes: Mapping[str, Any], part: CopiedPart) -> dict[str, Any]:
+def shared_notes(notes: Mapping[str, Any], part: Joined) -> dict[str, Any]:
     """The notes of a copy: a name, and the config as far as it says what is measured.
 
     Parameters
@@ -45,7 +46,7 @@ def shared_notes(notes: Mapping[str, Any], part: CopiedPart) -> dict[str, Any]:
     if isinstance(notes.get(PACKAGES), Mapping):
         found[PACKAGES] = {str(task): str(package) for task, package in notes[PACKAGES].items()}
     config = notes.get("config")
-    if not isinstance(config, Mapping) or not part.whole_tasks:
+    if not isinstance(config, Mapping) or not is_whole(part):
         return found
     kept = {name: config[name] for name in _KEPT if name in config}
     rows = part.plan.evaluations

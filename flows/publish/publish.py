@@ -17,6 +17,7 @@ from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
 from evalcube.flows.merge.inputs import ledger_digest
 from evalcube.flows.merge.provenance import sources_of, write_ledger_digest
+from evalcube.flows.merge.write import Written, write_joined
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.engines import read_engines, write_engines
 from evalcube.flows.plan.plan import Plan
@@ -27,7 +28,7 @@ from evalcube.flows.plan.trust import remembered_config
 from evalcube.flows.publish import record
 from evalcube.flows.publish.card import Facts, data_card
 from evalcube.flows.publish.check_secrets import SecretFinder, named_by
-from evalcube.flows.publish.copy import create_copy, read_chunks, reading_chunks
+from evalcube.flows.publish.chunks import read_chunks, reading_chunks
 from evalcube.flows.publish.notes import shared_notes
 from evalcube.flows.publish.origin import read_origin
 from evalcube.flows.publish.part import copied_part
@@ -146,9 +147,9 @@ class _Publishing:
                 f"cube '{source}' is damaged in {len(verified.damages) + verified.lines} places: {first}",
                 f"Heal it with `evalcube cube verify --heal {source}`, or run its sweep again",
             )
-        self._cube = Cube.open(source)
-        self._position = _position(self._cube)
-        self._part = copied_part(self._cube, where)
+        self._part = copied_part(source, where)
+        self._cube = self._part.inputs[0].cube
+        self._position = _position_of(self._part.inputs[0].receipts.values())
         self._noted = read_notes(self._cube.records)
         self._shared = shared_notes(self._noted, self._part)
         self._origin = read_origin(self._cube.records)
@@ -176,7 +177,8 @@ class _Publishing:
         made: list[tuple[record.Publication, PackedReplies | None]] = []
         caches = self._caches(cache) if with_replies else []
 
-        def more(draft: Cube, receipts: list[Receipt]) -> None:
+        def more(draft: Cube, written: Written) -> None:
+            receipts = written.receipts
             draft.records.put(NOTES, json.dumps(self._shared, indent=1).encode())
             copy_questions(self._cube.records, draft.records, self._part.plan)
             if self._engines:
@@ -194,12 +196,15 @@ class _Publishing:
             made.append((self._record(draft, receipts, packed), packed))
             draft.records.put(record.NAME, made[0][0].encode())
 
-        chunks = reading_chunks(self._part, self._cube.chunks, wanted)
-        attrs = {PUBLISHED: {"tag": self._tag, "time": self._time, "by": self._by, "licence": self._licence}}
+        self._part.chunks = reading_chunks(self._part.plan, self._cube.chunks, wanted)
+        attrs = {
+            **self._cube.attrs,
+            PUBLISHED: {"tag": self._tag, "time": self._time, "by": self._by, "licence": self._licence},
+        }
         with ExitStack() as stack:
             for one in caches:
                 stack.callback(one.close)
-            create_copy(self._cube, self._part, self._target, chunks, attrs, more)
+            write_joined(self._part, self._target, attrs, more)
         publication, packed = made[0]
         self._read_back(publication)
         digest = record.digest_of(publication.encode())
@@ -218,7 +223,7 @@ class _Publishing:
         """Look through all that the copy will say in words."""
         attrs = {name: value for name, value in self._cube.attrs.items() if name not in ("spec", PUBLISHED)}
         finder.search_json("attributes", attrs)
-        finder.search_json("spec", dict(self._part.spec))
+        finder.search_json("spec", self._part.plan.spec())
         finder.search_json("notes", self._shared)
         finder.search_json("engines", {name: list(map(str, row)) for name, row in self._engines.items()})
         for file, text in texts_of(self._cube.records, self._part.plan):
@@ -259,7 +264,7 @@ class _Publishing:
         plan = self._part.plan
         # With the data files where they are on this machine: the copy's own plan names them without folders.
         files = cube_plan(self._cube, self._noted).files
-        placed = Plan.from_spec(self._part.spec, plan.trials, plan.repeats, files)
+        placed = Plan.from_spec(self._part.union.spec, plan.trials, plan.repeats, files)
         return pack_replies(draft.space, placed, self._part.targets, caches, look, tick)
 
     def _opened(self) -> OpenPart:

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 from evalcube.flows.cubes.cache_at_hand import replies_name
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.write import Written, write_joined
 from evalcube.flows.plan.questions import copy_questions
 from evalcube.flows.plan.records import NOTES, read_notes
 from evalcube.flows.publish import record
-from evalcube.flows.publish.copy import create_copy
 from evalcube.flows.publish.notes import shared_notes
 from evalcube.flows.publish.origin import ORIGIN
 from evalcube.flows.publish.part import copied_part
@@ -29,7 +29,7 @@ from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.ledger import NAME as LEDGER
-from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
@@ -291,13 +291,15 @@ class _Pulling:
             beside = space_of(str(Path(folder) / "part.zarr"))
             beside.assemble(lambda draft: self._fill(draft, cache, trials=False))
             source = Cube.open(beside.address)
-            part = copied_part(source, (), models)
-            keys = [key for key in self._publication.objects if _row_of(key) in part.models]
+            part = copied_part(beside.address, models=models)
+            part.chunks = source.chunks
+            rows = {row for row, place in enumerate(part.union.places[0].models) if place >= 0}
+            keys = [key for key in self._publication.objects if _row_of(key) in rows]
             with ThreadPoolExecutor(_THREADS) as pool:
                 for _ in _few(pool, lambda key: beside.put(key, self._object(key), durable=False), keys):
                     pass
 
-            def more(draft: Cube, receipts: list[Receipt]) -> None:  # noqa: ARG001
+            def more(draft: Cube, _: Written) -> None:
                 notes = read_notes(source.records)
                 shared = shared_notes(notes, part) | ({"cache": cache} if cache else {})
                 draft.records.put(NOTES, json.dumps(shared, indent=1).encode())
@@ -306,11 +308,9 @@ class _Pulling:
                 if record.README in self._publication.objects:
                     draft.space.put(record.README, self._object(record.README))
                 self._verify(draft)
-                self._put_replies(
-                    [one for one in self._publication.replies if one.model in part.models], cache
-                )
+                self._put_replies([one for one in self._publication.replies if one.model in rows], cache)
 
-            create_copy(source, part, self._target, source.chunks, {}, more)
+            write_joined(part, self._target, source.attrs, more)
 
     def _nearby(self) -> str | None:
         """A folder on the disk of the copy, if it is on one."""

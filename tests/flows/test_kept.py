@@ -51,7 +51,9 @@ def test_kept__runs_go_on_without_a_request_and_merge_by_identity(kept):
 
 
 def test_kept__more_trials_are_asked_and_old_replies_shown(kept):
-    code, output, errors = evalcube("upsample", "first.zarr", "--trials", "8", cwd=kept)
+    code, output, errors = evalcube(
+        "upsample", "first.zarr", "--trials", "8", "--config", "first.yaml", cwd=kept
+    )
     assert code == 0, errors
     code, output, errors = evalcube("trials", "first.zarr", "--limit", "200", "--json", cwd=kept)
 

@@ -4,6 +4,7 @@ import hashlib
 import json
 import re
 import shutil
+from copy import copy
 from dataclasses import replace
 from pathlib import Path
 
@@ -99,13 +100,13 @@ def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path
 
 @pytest.mark.parametrize("loss", [Path.unlink, lambda path: path.write_bytes(b"other")])
 def test_publish__reads_back_what_it_put_before_it_says_done(cube, tmp_path, monkeypatch, loss):
-    create = publishing.create_copy
+    create = publishing.write_joined
 
     def lossy(*words):
         create(*words)
         loss(tmp_path / "out" / "counters" / "zarr.json")
 
-    monkeypatch.setattr(publishing, "create_copy", lossy)
+    monkeypatch.setattr(publishing, "write_joined", lossy)
 
     with pytest.raises(StorageError, match=r"counters/zarr\.json is"):
         publish_cube(cube, str(tmp_path / "out"))
@@ -292,9 +293,11 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
             evaluations=tuple(row.model_copy(update=names) for row in part.plan.evaluations),
             tasks=tuple(replace(task, label=hostile) for task in part.plan.tasks),
         )
+        hostile_part = copy(part)
+        hostile_part.plan = plan
         return real(
             replace(facts, name=hostile, by=hostile, licence=hostile, sources=[hostile]),
-            replace(part, plan=plan),
+            hostile_part,
             [replace(one, grader=hostile) for one in receipts],
             replace(opened, warnings=(hostile,)),
         )
