@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 
@@ -208,14 +209,22 @@ def score_rows(bench: Bench) -> Iterator[Row]:
         one = reasonscore.tier_score(exact.sum(axis=1), labels=LABELS).score
         two = 1000 * np.exp(np.log((solved * (1 - cut)).mean(axis=1)).mean())
         case = f"12 tasks × 6 points, n={n}, truncated 5%"
-        for name, module, truth in (("1", bootstrap, one), ("2", reasonscore_v2, two)):
-            found = module.bootstrap_scores(seen, member, names, seed=bench.seed, labels=LABELS, draws=draws)
-            lower, upper = found.mean.T
-            yield Row(f"ReasonScore {name}, bootstrap", case, *covered((None, lower, upper), truth), why)
-            lower, upper = found.per_token.T
-            yield Row(
-                f"score/token {name}, bootstrap", case, *covered((None, lower, upper), truth / 100), why
-            )
+        for version, module, truth in (("1", reasonscore, one), ("2", reasonscore_v2, two)):
+
+            def score(counters: Values, module: ModuleType = module) -> Values:
+                return np.asarray(module.tier_score(counters, labels=bootstrap.DRAWN).score)
+
+            drawn = [
+                bootstrap.draw_tier_scores(
+                    one, member, name, seed=bench.seed, labels=LABELS, score=score, draws=draws
+                )
+                for one, name in zip(seen, names, strict=True)
+            ]
+            lower, upper = np.quantile(reasonscore.mean_score(drawn), [0.025, 0.975], axis=1)
+            yield Row(f"ReasonScore {version}, bootstrap", case, *covered((None, lower, upper), truth), why)
+            # Each trial takes 100 tokens.
+            bounds = None, lower / 100, upper / 100
+            yield Row(f"score/token {version}, bootstrap", case, *covered(bounds, truth / 100), why)
 
 
 def rank_rows(bench: Bench) -> Iterator[Row]:

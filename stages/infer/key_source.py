@@ -9,13 +9,13 @@ from __future__ import annotations
 import asyncio
 import math
 import os
+import selectors
 import shutil
 import signal
 import stat
 import subprocess
-import threading
 import time
-from contextlib import suppress
+from io import BytesIO
 from pathlib import Path
 
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
@@ -183,51 +183,37 @@ def _printed(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
         )
     except (OSError, ValueError):
         raise _no_program(endpoint) from None
-    printed: list[bytes] = []
-
-    def read() -> None:
-        with suppress(OSError, ValueError):
-            if process.stdout is not None:
-                printed.append(process.stdout.read(_LONGEST_KEY + 1))
-
-    # A thread, not a time limit on the pipe: whoever inherited it from the command may hold it open for ever.
-    reader = threading.Thread(target=read, name="evalcube-key", daemon=True)
-    deadline = time.monotonic() + _COMMAND_SECONDS
-    reader.start()
-    reader.join(_COMMAND_SECONDS)
     try:
-        if not printed:
-            raise InferenceError(
-                f"{what} took more than {_COMMAND_SECONDS:g} s. Have it print the key sooner."
-            )
-        if len(printed[0]) > _LONGEST_KEY:
-            return printed[0]
-        status = process.wait(max(deadline - time.monotonic(), _SHORTEST_PAUSE))
+        printed = _read_output(process)
+        status = 0 if len(printed) > _LONGEST_KEY else process.wait(_COMMAND_SECONDS)
     except subprocess.TimeoutExpired:
         raise InferenceError(
-            f"{what} took more than {_COMMAND_SECONDS:g} s. Have it end after printing the key."
+            f"{what} took more than {_COMMAND_SECONDS:g} s. Have it print the key and end sooner."
         ) from None
     finally:
-        _end(process, reader)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     if status:
         raise InferenceError(
             f"{what} failed with status {status}. Run it where the workers run to see why; it must print the key."
         )
-    return printed[0]
+    return printed
 
 
-def _end(process: subprocess.Popen[bytes], reader: threading.Thread) -> None:
-    """Kill what still runs of a command, and close its output once nobody reads it any more."""
-    if process.poll() is None:
-        with suppress(OSError):
-            if hasattr(os, "killpg"):
-                os.killpg(process.pid, signal.SIGKILL)
-            else:
-                process.kill()
-        process.wait()
-    reader.join(_SHORTEST_PAUSE)
-    if process.stdout is not None and not reader.is_alive():
-        process.stdout.close()
+def _read_output(process: subprocess.Popen[bytes]) -> bytes:
+    """What a process prints until nobody has its output open any more, or until that is too long for a key."""
+    printed, deadline = b"", time.monotonic() + _COMMAND_SECONDS
+    with process.stdout or BytesIO() as output, selectors.DefaultSelector() as ready:
+        ready.register(output, selectors.EVENT_READ)
+        while len(printed) <= _LONGEST_KEY:
+            if not ready.select(max(deadline - time.monotonic(), 0.0)):
+                raise subprocess.TimeoutExpired(process.args, _COMMAND_SECONDS)
+            part = os.read(output.fileno(), _LONGEST_KEY + 1)
+            if not part:
+                break
+            printed += part
+    return printed
 
 
 def _no_program(endpoint: Endpoint) -> InferenceError:

@@ -23,7 +23,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.reasonscore import Basis, mean_score, per_token, tier_score, tier_tokens
 from evalcube.stages.reply.status import COUNTERS
 
 BLOCK = 125
@@ -34,18 +33,6 @@ DRAWN = ("trials", "completed", "correct", "truncated", "guess_sum")
 
 TierScore = Callable[[Floats], Floats]
 """Drawn counters (..., tier, task, counter), labelled `DRAWN` -> scores (..., tier)."""
-
-
-@dataclass(frozen=True)
-class Intervals:
-    """Percentile intervals of the scores of models; arrays end in a bound axis: (lower, upper)."""
-
-    tiers: Floats
-    """Shape (model, tier, 2)."""
-    mean: Floats
-    """Interval of the mean over tiers, shape (model, 2)."""
-    per_token: Floats
-    """Shape (model, 2)."""
 
 
 @dataclass(frozen=True)
@@ -78,83 +65,6 @@ def stream(seed: int, identity: str, block: int) -> np.random.Generator:
     return np.random.default_rng(np.random.SeedSequence((seed, digest), spawn_key=(block,)))
 
 
-def bootstrap_scores(
-    counters: ArrayLike,
-    in_tier: ArrayLike,
-    identities: Sequence[str],
-    *,
-    seed: int,
-    labels: Sequence[str] = COUNTERS,
-    basis: Basis = "completed",
-    score: TierScore | None = None,
-    draws: int = 2000,
-    confidence: float = 0.95,
-) -> Intervals:
-    """Intervals of the scores of models, each from its own random streams.
-
-    Parameters
-    ----------
-    counters
-        Array (model, task, params, counter) of the cells' counters; absent cells are zero.
-    in_tier
-        Booleans (tier, task, params).
-    identities
-        One text per model (its `eval_id`) that names its random stream.
-    seed
-        Seed of the analysis, >= 0.
-    labels
-        Names along the last axis of `counters`.
-    basis
-        See `evalcube.stages.analyze.formulas.reasonscore.adjusted`; of version 1 only.
-    score
-        Another score than version 1.
-    draws
-        Number of draws B, >= 1.
-    confidence
-        Level of the percentile interval, in (0, 1).
-
-    Returns
-    -------
-    Intervals with NaN where a model has no trials in the tier.
-
-    Raises
-    ------
-    ValueError
-        If shapes do not fit, `draws` < 1, or `confidence` is outside (0, 1).
-    """
-    values = np.asarray(counters, dtype=np.float64)
-    member = np.asarray(in_tier, dtype=bool)
-    if values.ndim != 4 or member.shape[1:] != values.shape[1:3] or len(identities) != values.shape[0]:
-        raise ValueError(
-            f"`counters` {values.shape} must be (model, task, params, counter), `in_tier` {member.shape} "
-            f"must be (tier, task, params), and there must be one identity per model, got {len(identities)}"
-        )
-    if draws < 1:
-        raise ValueError(f"`draws` must be at least 1, got {draws}")
-    if not 0.0 < confidence < 1.0:
-        raise ValueError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
-    tails = [(1.0 - confidence) / 2.0, (1.0 + confidence) / 2.0]
-    models, tiers = values.shape[0], member.shape[0]
-    result = Intervals(np.empty((models, tiers, 2)), np.empty((models, 2)), np.empty((models, 2)))
-    for index, identity in enumerate(identities):
-        scores = draw_tier_scores(
-            values[index],
-            member,
-            identity,
-            seed=seed,
-            labels=labels,
-            basis=basis,
-            score=score,
-            draws=draws,
-        )
-        pooled = np.einsum("gkp,kpc->gkc", member.astype(float), values[index])
-        tokens = tier_tokens(pooled, labels=labels)
-        result.tiers[index] = np.quantile(scores, tails, axis=0).T
-        result.mean[index] = np.quantile(mean_score(scores), tails)
-        result.per_token[index] = np.quantile(per_token(scores, tokens), tails)
-    return result
-
-
 def draw_tier_scores(
     counters: ArrayLike,
     in_tier: ArrayLike,
@@ -162,28 +72,40 @@ def draw_tier_scores(
     *,
     seed: int,
     labels: Sequence[str] = COUNTERS,
-    basis: Basis = "completed",
-    score: TierScore | None = None,
+    score: TierScore,
     draws: int = 2000,
     effect: ArrayLike = 1.0,
 ) -> Floats:
     """Tier scores of one model under every draw: array (draw, tier), NaN for a tier without trials.
 
-    Arguments as in `bootstrap_scores`, for one model: `counters` is (task, params, counter), and `in_tier` may hold
-    weights of the cells in the sums. `effect` broadcasts to (task, params): trials that are worth one independent
-    trial, where questions were asked several times; counts are drawn so much farther from those observed. The first
-    draws are the same whatever `draws` is, and empty cells, wherever they are, change nothing.
+    The first draws are the same whatever `draws` is, and empty cells, wherever they are, change nothing.
+
+    Parameters
+    ----------
+    counters
+        Array (task, params, counter) of the cells' counters; absent cells are zero.
+    in_tier
+        Booleans (tier, task, params), or weights of the cells in the sums.
+    identity
+        The model's `eval_id`, which names its random stream.
+    seed
+        Seed of the analysis, >= 0.
+    labels
+        Names along the last axis of `counters`.
+    score
+        Gives tiers their scores.
+    draws
+        Number of draws, >= 1.
+    effect
+        Broadcasts to (task, params): trials that are worth one independent trial, where questions were asked several
+        times; counts are drawn so much farther from those observed.
     """
     cells = _flatten(
         np.asarray(counters, dtype=np.float64), np.asarray(in_tier, dtype=np.float64), labels, effect
     )
     scores = np.full((draws, cells.shape[0]), np.nan)
-
-    def first(counters: Floats) -> Floats:
-        return tier_score(counters, labels=DRAWN, basis=basis).score
-
     for block, start in enumerate(range(0, draws, BLOCK)):
-        drawn = (score or first)(_draw_block(cells, stream(seed, identity, block)))
+        drawn = score(_draw_block(cells, stream(seed, identity, block)))
         scores[start : start + BLOCK] = drawn[: draws - start]
     return scores
 

@@ -11,8 +11,6 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalcube.stages.analyze.formulas import bootstrap
-from evalcube.stages.analyze.formulas.bootstrap import Intervals
 from evalcube.stages.analyze.formulas.estimators import estimate
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import TierScores, combine_tasks
@@ -63,52 +61,3 @@ def tier_score(
     """
     found = combine_tasks(task_score(counters, labels=labels), expected=expected)
     return TierScores(np.maximum(found.score, LEAST), found.tasks_present, found.tasks_expected)
-
-
-def bootstrap_scores(
-    counters: ArrayLike,
-    in_tier: ArrayLike,
-    identities: Sequence[str],
-    *,
-    seed: int,
-    labels: Sequence[str] = COUNTERS,
-    draws: int = 2000,
-    confidence: float = 0.95,
-) -> Intervals:
-    """Percentile intervals of version 2 scores; arguments, shapes and errors as of version 1's.
-
-    The draws of counters are those of `evalcube.stages.analyze.formulas.bootstrap.bootstrap_scores` with the same seed.
-    """
-    return bootstrap.bootstrap_scores(
-        counters,
-        in_tier,
-        identities,
-        seed=seed,
-        labels=labels,
-        score=_drawn,
-        draws=draws,
-        confidence=confidence,
-    )
-
-
-def draw_tier_scores(
-    counters: ArrayLike,
-    in_tier: ArrayLike,
-    identity: str,
-    *,
-    seed: int,
-    labels: Sequence[str] = COUNTERS,
-    draws: int = 2000,
-    effect: ArrayLike = 1.0,
-) -> Floats:
-    """Version 2 tier scores of one model under every draw: array (draw, tier), NaN without trials.
-
-    Arguments as of `evalcube.stages.analyze.formulas.bootstrap.draw_tier_scores`, whose draws of counters these are.
-    """
-    return bootstrap.draw_tier_scores(
-        counters, in_tier, identity, seed=seed, labels=labels, score=_drawn, draws=draws, effect=effect
-    )
-
-
-def _drawn(counters: Floats) -> Floats:
-    return tier_score(counters, labels=bootstrap.DRAWN).score

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 import xarray as xr
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2, stratified
 from evalcube.stages.analyze.formulas.columns import column
@@ -128,17 +129,31 @@ def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     """Scores of version 1 or 2, with bootstrap intervals."""
     cells, labels = ds.variables["counters"].values, names(ds, "counter")
     expected = np.asarray(member.any(axis=-1))
-    if how.version == "v2":
-        scores = reasonscore_v2.tier_score(grouped, labels=labels, expected=expected).score
-    else:
-        scores = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected).score
+
+    def score(
+        counters: Floats, labels: Sequence[str] = bootstrap.DRAWN, expected: ArrayLike | None = None
+    ) -> Floats:
+        if how.version == "v2":
+            return reasonscore_v2.tier_score(counters, labels=labels, expected=expected).score
+        return reasonscore.tier_score(counters, labels=labels, basis=how.basis, expected=expected).score
+
+    scores = score(grouped, labels, expected)
     tails = [(1.0 - how.confidence) / 2.0, (1.0 + how.confidence) / 2.0]
     means = np.empty((len(cells), how.draws))
     tiers, mean, per_token = (np.empty((len(cells), *more, 2)) for more in ((len(member),), (), ()))
     weights = _cell_weights(ds, grouped, member)
     effect = how.effect((cells.shape[0], cells.shape[1]))
     for index, identity in enumerate(identities(ds)):
-        drawn = _drawn(cells[index], weights[index], identity, labels, how, effect[index])
+        drawn = bootstrap.draw_tier_scores(
+            cells[index],
+            weights[index],
+            identity,
+            seed=how.seed,
+            labels=labels,
+            score=score,
+            draws=how.draws,
+            effect=effect[index][:, np.newaxis],
+        )
         means[index] = reasonscore.mean_score(drawn)
         tiers[index] = np.quantile(drawn, tails, axis=0).T
         mean[index] = np.quantile(means[index], tails)
@@ -152,32 +167,6 @@ def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
         with_bounds(reasonscore.mean_score(scores), mean),
         with_bounds(reasonscore.per_token(scores, tokens), per_token),
         means,
-    )
-
-
-def _drawn(
-    cells: Floats, weights: Floats, identity: str, labels: list[str], how: How, effect: Floats
-) -> Floats:
-    """Tier scores of one model under every draw, shape (draw, tier)."""
-    if how.version == "v2":
-        return reasonscore_v2.draw_tier_scores(
-            cells,
-            weights,
-            identity,
-            seed=how.seed,
-            labels=labels,
-            draws=how.draws,
-            effect=effect[:, np.newaxis],
-        )
-    return bootstrap.draw_tier_scores(
-        cells,
-        weights,
-        identity,
-        seed=how.seed,
-        labels=labels,
-        basis=how.basis,
-        draws=how.draws,
-        effect=effect[:, np.newaxis],
     )
 
 

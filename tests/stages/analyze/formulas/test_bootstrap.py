@@ -1,11 +1,9 @@
-import math
-
 import numpy as np
 import pytest
 
 from evalcube.stages.analyze.formulas import bootstrap
-from evalcube.stages.analyze.formulas.bootstrap import bootstrap_scores, draw_tier_scores
-from evalcube.stages.analyze.formulas.reasonscore import tier_score
+from evalcube.stages.analyze.formulas.bootstrap import DRAWN, draw_tier_scores
+from evalcube.stages.analyze.formulas.reasonscore import mean_score, tier_score
 from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import dataset
 
@@ -16,64 +14,63 @@ def cube():
     return ds["counters"].values, ds["in_tier"].values, ds["eval_id"].values.tolist()
 
 
-def run(cube, models=slice(None), **options):
-    counters, in_tier, names = cube
-    return bootstrap_scores(counters[models], in_tier, names[models], **{"seed": 7, "draws": 300, **options})
+def upper(counters):
+    """Tier scores of version 1."""
+    return tier_score(counters, labels=DRAWN).score
 
 
-def same(one, other, models=slice(None)):
-    return all(
-        np.array_equal(getattr(one, name), getattr(other, name)[models], equal_nan=True)
-        for name in ("tiers", "mean", "per_token")
+def drawn(counters, in_tier, names, **options):
+    """Scores (model, draw, tier)."""
+    settings = {"seed": 7, "score": upper, "draws": 300, **options}
+    return np.stack(
+        [draw_tier_scores(one, in_tier, name, **settings) for one, name in zip(counters, names, strict=True)]
     )
 
 
-def test_bootstrap_scores__repeats_and_depends_on_the_seed(cube):
-    assert same(run(cube), run(cube))
-    assert not same(run(cube), run(cube, seed=8))
+def ends(draws):
+    """Both ends of the interval of each model's mean score."""
+    return np.quantile(mean_score(draws), [0.025, 0.975], axis=1)
 
 
-def test_bootstrap_scores__other_models_and_their_order_change_nothing(cube):
-    every = run(cube)
-
-    assert same(run(cube, slice(1, 3)), every, slice(1, 3))
-    assert same(run(cube, slice(None, None, -1)), every, slice(None, None, -1))
+def test_draw_tier_scores__repeats_and_depends_on_the_seed(cube):
+    assert np.array_equal(drawn(*cube), drawn(*cube))
+    assert not np.array_equal(drawn(*cube), drawn(*cube, seed=8))
 
 
-def test_bootstrap_scores__padding_cells_and_tasks_elsewhere_change_nothing(cube):
+def test_draw_tier_scores__padding_cells_and_tasks_elsewhere_change_nothing(cube):
     counters, in_tier, names = cube
     wider = np.insert(counters, [0, 2, 7], 0.0, axis=2)
     members = np.insert(in_tier, [0, 2, 7], values=False, axis=2)
 
-    padded = bootstrap_scores(wider, members, names, seed=7, draws=300)
+    padded = drawn(wider, members, names)
 
-    assert same(padded, run(cube))
+    assert np.array_equal(padded, drawn(*cube))
 
 
 @pytest.mark.parametrize("draws", [1, 124, 126, 300])
 def test_draw_tier_scores__fewer_draws_are_the_first_of_more(cube, draws):
     counters, in_tier, names = cube
-    many = draw_tier_scores(counters[0], in_tier, names[0], seed=3, draws=400)
+    many = draw_tier_scores(counters[0], in_tier, names[0], seed=3, score=upper, draws=400)
 
-    few = draw_tier_scores(counters[0], in_tier, names[0], seed=3, draws=draws)
+    few = draw_tier_scores(counters[0], in_tier, names[0], seed=3, score=upper, draws=draws)
 
     assert np.array_equal(few, many[:draws])
 
 
-def test_bootstrap_scores__brackets_the_score_and_narrows_with_trials():
+def test_draw_tier_scores__brackets_the_score_and_narrows_with_trials():
     widths = []
     for trials in (16, 256):
         ds = dataset(tasks=4, trials=trials)
         grouped = np.einsum("gkp,mkpc->mgkc", ds["in_tier"].values.astype(float), ds["counters"].values)
         score = tier_score(grouped).score.mean(axis=-1)
-        found = run((ds["counters"].values, ds["in_tier"].values, ds["eval_id"].values.tolist()))
-        widths.append(found.mean[:, 1] - found.mean[:, 0])
-        assert (found.mean[:, 0] <= score).all()
-        assert (score <= found.mean[:, 1]).all()
+        low, high = ends(drawn(ds["counters"].values, ds["in_tier"].values, ds["eval_id"].values.tolist()))
+        widths.append(high - low)
+        assert (low <= score).all()
+        assert (score <= high).all()
     assert (widths[1] < 0.5 * widths[0]).all()
 
 
-def test_bootstrap_scores__covers_the_score_of_the_true_rates():
+def test_draw_tier_scores__covers_the_score_of_the_true_rates():
     rng = np.random.default_rng(0)
     rates, n, sweeps = np.array([[0.8, 0.7, 0.6], [0.5, 0.6, 0.55]]), 400, 200
     labels = ("trials", "completed", "correct", "truncated", "guess_sum", "tokens_sum")
@@ -85,33 +82,25 @@ def test_bootstrap_scores__covers_the_score_of_the_true_rates():
     seen = np.repeat(truth[np.newaxis], sweeps, axis=0)
     seen[..., 2] = rng.binomial(n, rates, size=(sweeps, 2, 3))
 
-    found = bootstrap_scores(
-        seen, in_tier, [str(sweep) for sweep in range(sweeps)], seed=1, labels=labels, draws=250
-    )
+    low, high = ends(drawn(seen, in_tier, list(map(str, range(sweeps))), seed=1, labels=labels, draws=250))
 
-    covered = np.mean((found.mean[:, 0] <= target) & (target <= found.mean[:, 1]))
+    covered = np.mean((low <= target) & (target <= high))
     assert 0.90 <= covered <= 0.99
 
 
-def test_bootstrap_scores__certain_outcomes_have_no_width():
+def test_draw_tier_scores__certain_outcomes_have_no_width():
     counters = np.zeros((1, 1, 2, len(COUNTERS)))
     counters[..., [0, 1, 2]] = 20
-    counters[..., 7] = 100
 
-    found = bootstrap_scores(counters, np.ones((1, 1, 2), dtype=bool), ["a"], seed=0, draws=50)
+    low, high = ends(drawn(counters, np.ones((1, 1, 2), dtype=bool), ["a"], draws=50))
 
-    assert found.mean[0] == pytest.approx([1000, 1000])
-    assert found.per_token[0] == pytest.approx([200, 200])
+    assert (low, high) == (pytest.approx(1000), pytest.approx(1000))
 
 
-def test_bootstrap_scores__model_without_trials_is_undefined():
-    found = bootstrap_scores(
-        np.zeros((1, 2, 2, len(COUNTERS))), np.ones((2, 2, 2), dtype=bool), ["a"], seed=0, draws=10
-    )
+def test_draw_tier_scores__model_without_trials_is_undefined():
+    found = drawn(np.zeros((1, 2, 2, len(COUNTERS))), np.ones((2, 2, 2), dtype=bool), ["a"], draws=10)
 
-    assert np.isnan(found.tiers).all()
-    assert np.isnan(found.mean).all()
-    assert np.isnan(found.per_token).all()
+    assert np.isnan(found).all()
 
 
 def test_draw_tier_scores__agrees_with_redrawing_single_trials():
@@ -130,24 +119,19 @@ def test_draw_tier_scores__agrees_with_redrawing_single_trials():
             total[columns] += [len(trials), done, (trials == 1).sum(), (trials == 2).sum(), done * chance]
         oracle.append(tier_score([total]).score)
 
-    drawn = draw_tier_scores(counters, np.ones((1, 1, 2), dtype=bool), "a", seed=0, draws=2000)
+    found = drawn([counters], np.ones((1, 1, 2), dtype=bool), ["a"], seed=0, draws=2000)
 
-    assert drawn.mean() == pytest.approx(np.mean(oracle), rel=0.01)
-    assert drawn.std() == pytest.approx(np.std(oracle), rel=0.08)
+    assert found.mean() == pytest.approx(np.mean(oracle), rel=0.01)
+    assert found.std() == pytest.approx(np.std(oracle), rel=0.08)
 
 
-def test_bootstrap_scores__refuses_what_does_not_fit(cube):
+def test_draw_tier_scores__refuses_counters_that_do_not_add_up(cube):
     counters, in_tier, names = cube
-    with pytest.raises(ValueError, match="one identity per model"):
-        bootstrap_scores(counters, in_tier, names[:-1], seed=0)
-    with pytest.raises(ValueError, match="`draws` must be at least 1"):
-        run(cube, draws=0)
-    with pytest.raises(ValueError, match="`confidence`"):
-        run(cube, confidence=math.nan)
     broken = counters.copy()
     broken[0, 0, 0, 1] += 1
+
     with pytest.raises(ValueError, match="do not add up"):
-        bootstrap_scores(broken, in_tier, names, seed=0)
+        drawn(broken, in_tier, names)
 
 
 def test_stream__any_text_names_a_stream():
