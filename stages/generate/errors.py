@@ -45,21 +45,19 @@ class TaskError(EvalcubeError, ValueError):
 
     def __reduce__(self) -> tuple[object, ...]:
         # exceptions with keyword-only arguments do not survive pickling by themselves
-        return (_rebuild, (self.message, self.field, self.value, self.entry, self.where))
+        return _rebuild, (type(self), self.message, self.field, self.value, self.entry, self.where)
 
 
 def _rebuild(
-    message: str, field: str | None, value: object, entry: int | None, where: tuple[str | int, ...]
+    kind: type[TaskError],
+    message: str,
+    field: str | None,
+    value: object,
+    entry: int | None,
+    where: tuple[str | int, ...],
 ) -> TaskError:
-    return TaskError(message, field=field, value=value, entry=entry, where=where)
+    return kind(message, field=field, value=value, entry=entry, where=where)
 
 
 class CodeError(TaskError):
     """Code that a cube names is not at hand, or is not run on its word: a task, or a grader."""
-
-    def __reduce__(self) -> tuple[object, ...]:
-        return (_rebuild_code, (self.message, self.field, self.value))
-
-
-def _rebuild_code(message: str, field: str | None, value: object) -> CodeError:
-    return CodeError(message, field=field, value=value)

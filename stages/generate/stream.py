@@ -109,3 +109,25 @@ class Stream:
             j = i + self.below(len(pool) - i)
             pool[i], pool[j] = pool[j], pool[i]
         return pool[:k]
+
+
+def parts(stream: Stream, total: int, count: int, least: int, most: int) -> list[int]:
+    """So many numbers with a given sum.
+
+    Parameters
+    ----------
+    stream
+        Where they are drawn from.
+    total
+        Their sum.
+    count
+        How many.
+    least, most
+        Bounds of each.
+    """
+    found = []
+    for left in range(count - 1, -1, -1):
+        part = stream.between(max(least, total - left * most), min(most, total - left * least))
+        found.append(part)
+        total -= part
+    return found

@@ -15,8 +15,8 @@ import signal
 import stat
 import subprocess
 import time
-from io import BytesIO
 from pathlib import Path
+from typing import IO, cast
 
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 
@@ -204,7 +204,7 @@ def _printed(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:
 def _read_output(process: subprocess.Popen[bytes]) -> bytes:
     """What a process prints until nobody has its output open any more, or until that is too long for a key."""
     printed, deadline = b"", time.monotonic() + _COMMAND_SECONDS
-    with process.stdout or BytesIO() as output, selectors.DefaultSelector() as ready:
+    with cast(IO[bytes], process.stdout) as output, selectors.DefaultSelector() as ready:
         ready.register(output, selectors.EVENT_READ)
         while len(printed) <= _LONGEST_KEY:
             if not ready.select(max(deadline - time.monotonic(), 0.0)):

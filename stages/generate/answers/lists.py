@@ -230,7 +230,6 @@ _OR_RUN = re.compile(
 _COLUMN = re.compile(r"\s{0,9}(?:[-*•+–] |\(?[0-9]{1,3}[.)] )[-+]?[0-9]")
 _REPLACED = re.compile(r"(?<!anything )(?<!nothing )(?<!all )\bbut (?:rather )?\W{0,4}$", re.IGNORECASE)
 _OTHER = re.compile(r"\bor[\s*_`$(]{0,6}$", re.IGNORECASE)
-_ONE_INTEGER = re.compile(r"\W*[0-9,.]+\W*")
 _COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) $", re.IGNORECASE)
 _SPELLED = re.compile(rf"(?<![\w-])(?:(minus|negative) )?({'|'.join(WORDS)})(?![\w-])", re.IGNORECASE)
 _NAMED_WORDS = re.compile(

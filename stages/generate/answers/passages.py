@@ -24,8 +24,6 @@ CANDIDATES = 20
 """Places of one kind that are tried, from the last one backwards."""
 TAIL = 6000
 """Characters after the mark of an answer of several lines that are read."""
-DECORATION = " \t\n*_`$#>\"'([{\\<~:=|“”‘’«»„"
-"""Characters around an answer that are no part of it."""
 
 
 class Rank(Enum):

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 
 from evalcube.stages.generate.dataset.books import Book, View
 from evalcube.stages.generate.dataset.params import DatasetParams
-from evalcube.stages.generate.dataset.rows import lookup
 from evalcube.stages.generate.errors import TaskError
 
 _LISTED = 40
@@ -62,7 +61,6 @@ def _check_items(view: View) -> None:
         guesses += item.by_place is not None
         from_zero = from_zero or item.by_place == 0
     if first is not None:
-        _nowhere(view, first)
         others = problems - 1
         more = f" ({others} other row{'s have' if others > 1 else ' has'} problems, too)" if others else ""
         raise TaskError(f"{first.message}{more}", field=first.field, value=first.value)
@@ -72,17 +70,4 @@ def _check_items(view: View) -> None:
             "whether they count from 0; say answer_is: index (from 0) or number (from 1)",
             field="answer_is",
             value="auto",
-        )
-
-
-def _nowhere(view: View, error: TaskError) -> None:
-    """Refuse a dotted path that leads to nothing in any row, rather than blame the first row."""
-    path = error.value
-    if not isinstance(path, str) or (error.field, path) not in view.reader.fields or "." not in path:
-        return
-    if all(lookup(view.source.row(index), path) is None for index in view.rows):
-        raise TaskError(
-            f"{error.field} names '{path}', to which nothing leads in any row; correct the path",
-            field=error.field,
-            value=path,
         )

@@ -9,7 +9,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 from evalcube.stages.generate.dataset.kinds import LONGEST_JSON, READERS, Comparison, json_text, only_number
 from evalcube.stages.generate.dataset.params import PLACEHOLDER, DatasetParams
@@ -21,8 +21,6 @@ MOST_TEXT = 1_000_000
 MOST_ACCEPTED = 1000
 """Accepted answers of one row."""
 
-_KEPT_FORMS, _KEPT_LENGTH = 20_000, 100
-"""Answers whose form is kept, and the characters that they may have: a few megabytes."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -116,9 +114,8 @@ class RowReader:
     def __init__(self, params: DatasetParams, *, texts_only: bool) -> None:
         self.params = params
         self._texts_only = texts_only
-        self._wanted = [(path, {plain(value) for value in values}) for path, values in params.where]
         self._comparison = Comparison.of(params)
-        self._forms: dict[str, str] = {}
+        self._form = lru_cache(maxsize=2000)(self._read_form)
         """See `_form`: a trial is made three times, to be asked, graded and compared with others, and reading its
         answer costs more than the rest of it."""
 
@@ -134,10 +131,6 @@ class RowReader:
         found += [("options", path) for path in names]
         found += [(name, path) for name in ("id", "assertions", "rubric") if (path := getattr(p, name))]
         return list({path: (param, path) for param, path in reversed(found)}.values())[::-1]
-
-    def wanted(self, row: Row) -> bool:
-        """Whether `where` keeps a row."""
-        return all(plain(lookup(row, path)) in values for path, values in self._wanted)
 
     def missing(self, row: Row) -> list[tuple[str, str]]:
         """The needed fields that a row lacks, with the params that name them."""
@@ -327,18 +320,10 @@ class RowReader:
             found[form] = None
         return tuple(found)
 
-    def _form(self, answer: str) -> str:
+    def _read_form(self, answer: str) -> str:
         """How an answer is compared; empty if a reply could not give it."""
-        form = self._forms.get(answer)
-        if form is None:
-            form = (None if _unreadable(self.params.kind, answer) else self._read(answer)) or ""
-            if form and self._read(form) != form:
-                form = ""
-            if len(answer) <= _KEPT_LENGTH:
-                if len(self._forms) >= _KEPT_FORMS:
-                    self._forms.clear()
-                self._forms[answer] = form
-        return form
+        form = (None if _unreadable(self.params.kind, answer) else self._read(answer)) or ""
+        return form if form and self._read(form) == form else ""
 
     def _read(self, answer: str) -> str | None:
         return READERS[self.params.kind](f"Answer: {answer}", self._comparison)

@@ -96,17 +96,8 @@ def _json_object(data: bytes) -> Row:
         ) from error
     if isinstance(value, dict):
         return value
-    raise ValueError(f"a JSON {_KINDS.get(type(value), 'value')}, not an object; write one object per line")
-
-
-_KINDS: dict[type, str] = {
-    list: "array",
-    str: "string",
-    int: "number",
-    float: "number",
-    bool: "boolean",
-    type(None): "null",
-}
+    kind = "array" if isinstance(value, list) else "value"
+    raise ValueError(f"a JSON {kind}, not an object; write one object per line")
 
 
 def _no_json(word: str) -> object:

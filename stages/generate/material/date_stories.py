@@ -70,36 +70,27 @@ def _last_weekday(d: Draw) -> date:
     return weekday_before(days(month_end(d.day, d.n), 1), d.weekday, 1)
 
 
+def _ahead(offset: str, today: str = "day") -> tuple[str, ...]:
+    day, after = f"{{{today}}}", f"{{{offset}}}"
+    return (
+        f"Today is {day}. {{who}}'s {{what}} is in {after}.",
+        f"It is {day} today. In {after}, {{who}} has a {{what}}.",
+    )
+
+
+def _ago(offset: str, today: str = "day") -> tuple[str, ...]:
+    day, before = f"{{{today}}}", f"{{{offset}}}"
+    return (
+        f"Today is {day}. {{who}}'s {{what}} was {before} ago.",
+        f"It is {day} today. {before} ago, {{who}} had a {{what}}.",
+    )
+
+
 _ONE_STEP = {
-    "days_ahead": Story(
-        1,
-        ("Today is {day}. {who}'s {what} is in {days}.", "It is {day} today. In {days}, {who} has a {what}."),
-        lambda d: days(d.day, d.n),
-    ),
-    "days_ago": Story(
-        1,
-        (
-            "Today is {day}. {who}'s {what} was {days} ago.",
-            "It is {day} today. {days} ago, {who} had a {what}.",
-        ),
-        lambda d: days(d.day, -d.n),
-    ),
-    "weeks_ahead": Story(
-        1,
-        (
-            "Today is {day}. {who}'s {what} is in {weeks}.",
-            "It is {day} today. In {weeks}, {who} has a {what}.",
-        ),
-        lambda d: days(d.day, 7 * d.n),
-    ),
-    "weeks_ago": Story(
-        1,
-        (
-            "Today is {day}. {who}'s {what} was {weeks} ago.",
-            "It is {day} today. {weeks} ago, {who} had a {what}.",
-        ),
-        lambda d: days(d.day, -7 * d.n),
-    ),
+    "days_ahead": Story(1, _ahead("days"), lambda d: days(d.day, d.n)),
+    "days_ago": Story(1, _ago("days"), lambda d: days(d.day, -d.n)),
+    "weeks_ahead": Story(1, _ahead("weeks"), lambda d: days(d.day, 7 * d.n)),
+    "weeks_ago": Story(1, _ago("weeks"), lambda d: days(d.day, -7 * d.n)),
     "days_after_event": Story(
         1,
         (
@@ -149,24 +140,8 @@ _CALENDAR = {
         ),
         lambda d: days(d.day, d.n),
     ),
-    "months_ahead": Story(
-        2,
-        (
-            "Today is {day}. {who}'s {what} is in {months}.",
-            "It is {day} today. In {months}, {who} has a {what}.",
-        ),
-        lambda d: months(d.day, d.n),
-        MONTH_END,
-    ),
-    "months_ago": Story(
-        2,
-        (
-            "Today is {day}. {who}'s {what} was {months} ago.",
-            "It is {day} today. {months} ago, {who} had a {what}.",
-        ),
-        lambda d: months(d.day, -d.n),
-        MONTH_END,
-    ),
+    "months_ahead": Story(2, _ahead("months"), lambda d: months(d.day, d.n), MONTH_END),
+    "months_ago": Story(2, _ago("months"), lambda d: months(d.day, -d.n), MONTH_END),
     "years_ahead": Story(
         2,
         (
@@ -177,16 +152,7 @@ _CALENDAR = {
         MONTH_END,
         years=True,
     ),
-    "years_ago": Story(
-        2,
-        (
-            "Today is {day}. {who}'s {what} was {years} ago.",
-            "It is {day} today. {years} ago, {who} had a {what}.",
-        ),
-        lambda d: months(d.day, -12 * d.n),
-        MONTH_END,
-        years=True,
-    ),
+    "years_ago": Story(2, _ago("years"), lambda d: months(d.day, -12 * d.n), MONTH_END, years=True),
 }
 
 _WEEKDAY_KINDS = {
@@ -220,24 +186,8 @@ _WEEKDAY_KINDS = {
         lambda d: weekday_before(d.day, d.weekday, d.n),
         NOT_TODAY,
     ),
-    "workdays_ahead": Story(
-        3,
-        (
-            "Today is {named}. {who}'s {what} is in {workdays}.",
-            "It is {named} today. In {workdays}, {who} has a {what}.",
-        ),
-        lambda d: workdays(d.day, d.n),
-        WORKDAYS,
-    ),
-    "workdays_ago": Story(
-        3,
-        (
-            "Today is {named}. {who}'s {what} was {workdays} ago.",
-            "It is {named} today. {workdays} ago, {who} had a {what}.",
-        ),
-        lambda d: workdays(d.day, -d.n),
-        WORKDAYS,
-    ),
+    "workdays_ahead": Story(3, _ahead("workdays", today="named"), lambda d: workdays(d.day, d.n), WORKDAYS),
+    "workdays_ago": Story(3, _ago("workdays", today="named"), lambda d: workdays(d.day, -d.n), WORKDAYS),
     "weeks_and_days": Story(
         3,
         (

@@ -5,6 +5,8 @@ The lists are part of every prompt: a changed list means a raised ``version`` of
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 
 def _listed(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -135,3 +137,8 @@ def with_article(noun: str) -> str:
     ('an apple', 'a drum')
     """
     return f"an {noun}" if noun[0] in "aeiou" else f"a {noun}"
+
+
+def joined(items: Sequence[str]) -> str:
+    """Texts with commas between them, and "and" before the last one."""
+    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

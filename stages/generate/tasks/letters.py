@@ -9,8 +9,8 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.material.words import WORDS
-from evalcube.stages.generate.stream import Stream
+from evalcube.stages.generate.material.words import WORDS, joined
+from evalcube.stages.generate.stream import Stream, parts
 
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
 """Letters by their frequency in English text."""
@@ -90,14 +90,15 @@ class Letters(Task):
         letters = stream.sample(LETTERS[p.letters], p.target_letters)
         pools = _pools("".join(sorted(letters)), p.min_word_length, p.max_word_length)
         counts = p.target_words * (len(pools) - 1) + 1
-        wanted = [0] * p.confounder_words + _parts(
-            stream.below(counts), p.target_words, len(pools) - 1, stream
+        wanted = [0] * p.confounder_words + parts(
+            stream, stream.below(counts), p.target_words, 0, len(pools) - 1
         )
         words = [word for more, pool in enumerate(pools) for word in _draw(stream, pool, wanted.count(more))]
         stream.shuffle(words)
         text = ", ".join(words)
         question = stream.choice(_ONE if len(letters) == 1 else _SEVERAL)
-        prompt = f"{question.format(letters=_listed(letters))}\n\n{text}\n\n{stream.choice(_CLOSINGS)}"
+        question = question.format(letters=joined([f'"{letter}"' for letter in letters]))
+        prompt = f"{question}\n\n{text}\n\n{stream.choice(_CLOSINGS)}"
         return Trial(prompt, str(sum(map(text.count, letters))), 1 / counts)
 
     def parse(self, text: str) -> str | None:
@@ -129,16 +130,6 @@ def _pools(letters: str, shortest: int, longest: int) -> tuple[tuple[str, ...], 
     return tuple(pools)
 
 
-def _parts(total: int, count: int, most: int, stream: Stream) -> list[int]:
-    """`count` numbers from 0 to `most` that make `total`."""
-    parts = []
-    for left in range(count - 1, -1, -1):
-        part = stream.between(max(0, total - left * most), min(most, total))
-        parts.append(part)
-        total -= part
-    return parts
-
-
 def _draw(stream: Stream, pool: tuple[str, ...], count: int) -> list[str]:
     """`count` words, different ones while the pool lasts."""
     if not count:
@@ -150,9 +141,3 @@ def _draw(stream: Stream, pool: tuple[str, ...], count: int) -> list[str]:
     while len(chosen) < count:
         chosen[stream.choice(pool)] = None
     return list(chosen)
-
-
-def _listed(letters: list[str]) -> str:
-    """Quoted letters, joined with commas and a last "and"."""
-    quoted = [f'"{letter}"' for letter in letters]
-    return quoted[0] if len(quoted) == 1 else f"{', '.join(quoted[:-1])} and {quoted[-1]}"

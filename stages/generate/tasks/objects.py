@@ -10,8 +10,8 @@ from pydantic import Field
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.material.things import ADJECTIVES, GROUPS, NUMBERS
-from evalcube.stages.generate.material.words import with_article
-from evalcube.stages.generate.stream import Stream
+from evalcube.stages.generate.material.words import joined, with_article
+from evalcube.stages.generate.stream import Stream, parts
 
 _NAMES = tuple(GROUPS)
 _SENTENCE_ITEMS = 6
@@ -81,12 +81,12 @@ class Objects(Task):
         totals = kinds * (p.max_count - 1) + 1
         total = kinds + stream.below(totals)
         counts = [
-            *_parts(total, kinds, p.max_count, stream),
+            *parts(stream, total, kinds, 1, p.max_count),
             *[stream.between(1, p.max_count) for _ in range(p.distractor_count)],
         ]
         items = [_told(thing, n, p.prob_adjective, stream) for thing, n in zip(chosen, counts, strict=True)]
         stream.shuffle(items)
-        question = stream.choice(_QUESTIONS).format(groups=_joined(targets))
+        question = stream.choice(_QUESTIONS).format(groups=joined(targets))
         prompt = f"{_story(items, stream)}\n\n{question} {stream.choice(_CLOSINGS)}"
         return Trial(prompt, str(total), 1 / totals)
 
@@ -101,16 +101,6 @@ class Objects(Task):
         watched = 0.5 * p.distractor_count * (0.75 + 0.25 * p.target_groups)
         adjectives = 0.1 * p.prob_adjective * (numbers + p.distractor_count)
         return numbers * (1 + 0.05 * p.max_count) + watched + adjectives
-
-
-def _parts(total: int, count: int, most: int, stream: Stream) -> list[int]:
-    """`count` numbers from 1 to `most` that make `total`."""
-    parts = []
-    for left in range(count - 1, -1, -1):
-        part = stream.between(max(1, total - left * most), min(most, total - left))
-        parts.append(part)
-        total -= part
-    return parts
 
 
 def _distractors(count: int, groups: list[str], stream: Stream) -> list[tuple[str, str]]:
@@ -133,11 +123,6 @@ def _story(items: list[str], stream: Stream) -> str:
     sentences = -(-len(items) // _SENTENCE_ITEMS)
     cuts = [len(items) * i // sentences for i in range(sentences + 1)]
     return " ".join(
-        stream.choice(_NEXT if start else _FIRST).format(items=_joined(items[start:end]))
+        stream.choice(_NEXT if start else _FIRST).format(items=joined(items[start:end]))
         for start, end in pairwise(cuts)
     )
-
-
-def _joined(items: list[str]) -> str:
-    """Items with commas and a last "and"."""
-    return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"

@@ -313,7 +313,7 @@ def test_resolve__names_unknown_columns(tmp_path: Path) -> None:
     assert "where names the unknown column 'split'" in str(
         problem(tmp_path, rows, prompt="question", where={"split": 1})
     )
-    assert "to which nothing leads" in str(problem(tmp_path, rows, prompt="meta.text"))
+    assert "no value in field 'meta.text'" in str(problem(tmp_path, rows, prompt="meta.text"))
     assert "no row" in str(problem(tmp_path, rows, prompt="question", where={"meta.level": 2}))
 
 
