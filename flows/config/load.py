@@ -21,7 +21,7 @@ from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.flows.config.views import ViewConfig
 from evalcube.flows.errors import ConfigError, Problem
-from evalcube.stages.generate.dataset.matching import allow_code
+from evalcube.stages.named_code import allow_code
 
 LARGEST_FILE = 10_000_000
 """Bytes."""

@@ -15,7 +15,8 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import withheld_template
 from evalcube.flows.plan.records import MERGED, read_notes
 from evalcube.flows.plan.trust import remembered_code, remembered_config
-from evalcube.stages.generate.dataset.matching import allow_code, may_run, withheld
+from evalcube.stages.generate.dataset.matching import withheld
+from evalcube.stages.named_code import allow_code, may_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cube.cube import Cube
 

@@ -11,6 +11,7 @@ from typing import Any
 from evalcube.flows.config.templates import Template, code_of
 from evalcube.flows.errors import TemplateError
 from evalcube.flows.plan.identity import ApiName, IdentityRecord, Values
+from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
 
 
@@ -84,8 +85,6 @@ class Evaluation(IdentityRecord):
     @property
     def not_run(self) -> list[str]:
         """That its template is not run, where that is so, and why."""
-        from evalcube.stages.generate.dataset.matching import may_run  # a board does without the tasks
-
         return [] if may_run(self.code) else [withheld_template(self.template.name)]
 
     @cached_property

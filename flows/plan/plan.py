@@ -22,9 +22,10 @@ from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from evalcube.stages.generate import TASKS, Cell, Task, all_tasks
 from evalcube.stages.generate.absent import AbsentTask, absent_cell
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.dataset.matching import may_run, withheld
+from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.plugins import GROUP, package_of
+from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
 
 _TRIAL_CHUNK = 32

@@ -28,7 +28,7 @@ from evalcube.flows.plan.shared_arrays import planned_of
 from evalcube.flows.plan.spec import description, parse_spec
 from evalcube.flows.plan.targets import BoolArray, SampleTargets
 from evalcube.flows.plan.trust import remembered_code
-from evalcube.stages.generate.dataset.matching import allow_code, may_run
+from evalcube.stages.named_code import allow_code, may_run
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from evalcube.stages.score.counters import set_cost
 from evalcube.storage.cube.batch_notes import BatchNotes

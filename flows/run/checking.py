@@ -18,7 +18,7 @@ from evalcube.flows.run.servers import SIMULATED, is_managed, keyed
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import RunContext
 from evalcube.flows.run.workers import present
-from evalcube.stages.generate.dataset.matching import may_run
+from evalcube.stages.named_code import may_run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.space import Space

@@ -57,8 +57,8 @@ from evalcube.flows.run.summary import RunSummary, Tracker
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import Route, RunContext
 from evalcube.flows.run.workers import present
-from evalcube.stages.generate.dataset.matching import may_run
 from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.named_code import may_run
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.reach import leave_tokens

@@ -27,10 +27,10 @@ from evalcube.flows.run.events import Traffic
 from evalcube.flows.run.proof import Proof
 from evalcube.flows.run.simulated import truth_of_trial
 from evalcube.flows.run.subscribers.prometheus import Meter
-from evalcube.stages.generate.dataset.matching import allow_code
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Slowdown
+from evalcube.stages.named_code import allow_code
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.process.reading import Reading
 from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims

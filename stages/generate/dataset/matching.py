@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -21,6 +21,7 @@ from evalcube.stages.generate.dataset.kinds import (
     read_text,
 )
 from evalcube.stages.generate.errors import CodeError, TaskError
+from evalcube.stages.named_code import may_run
 
 GRADERS = "evalcube.graders"
 """Entry point group of graders."""
@@ -49,20 +50,6 @@ class GradingContext:
 
 Grader = Callable[[str, GradingContext], bool | None]
 """Whether a reply is right; None if it has no answer, which makes it invalid."""
-
-_NAMED: set[str] = set()
-"""Each ``module:function``, and each ``template: ...`` with code, that a config of this user's names."""
-
-
-def allow_code(names: Iterable[str]) -> None:
-    """Let code be run that the user's own config names; nobody else's word has anything imported or compiled."""
-    _NAMED.update(names)
-
-
-def may_run(name: str) -> bool:
-    """Whether code is an installed entry point's, or named by the user's own config."""
-    return ":" not in name or name in _NAMED
-
 
 def withheld(name: str) -> str:
     """Why a grader that only a cube names is not run."""

@@ -17,6 +17,7 @@ from evalcube.flows.plan.acting import acting_config
 from evalcube.flows.rework.rescore import rescore_cube
 from evalcube.flows.run.sweep import run
 from evalcube.flows.trials.read import trials
+from evalcube.stages import named_code as registry
 from evalcube.stages.generate import TaskError
 from evalcube.stages.generate.dataset import matching
 from tests.flows.support import sweep_config
@@ -27,7 +28,7 @@ NAME = f"{MODULE}:grade"
 
 def forget(monkeypatch, tmp_path, state):
     """As another process would be, of a user with another record of runs."""
-    matching._NAMED.clear()
+    registry._NAMED.clear()
     matching.load_grader.cache_clear()
     sys.modules.pop(MODULE, None)
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / state))
@@ -163,7 +164,7 @@ def test_views__of_a_cube_are_read_without_the_rest_of_its_config(coded, monkeyp
     board = leaderboard(coded[0], Part(view="easy"))
 
     assert len(board.rows) == 1
-    assert set() == matching._NAMED
+    assert set() == registry._NAMED
 
 
 @pytest.mark.parametrize(

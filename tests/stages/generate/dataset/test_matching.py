@@ -11,8 +11,9 @@ from pydantic import ValidationError
 
 from evalcube.stages.generate import TASKS, Cell, Trial
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.dataset.matching import GradingContext, allow_code, judged, load_grader
+from evalcube.stages.generate.dataset.matching import GradingContext, judged, load_grader
 from evalcube.stages.generate.errors import CodeError, TaskError
+from evalcube.stages.named_code import allow_code
 
 DATASET = TASKS["dataset"]
 
