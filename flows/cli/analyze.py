@@ -13,13 +13,11 @@ from evalcube.flows.cli.flags import Command
 from evalcube.flows.cli.options import (
     ByTaskOption,
     CachesOption,
-    ClipOption,
     CubeArgument,
     JsonOption,
     PlotOption,
     ScoreOption,
     TrialsOption,
-    UniqueOption,
     ViewOption,
     WhereOption,
 )
@@ -54,13 +52,12 @@ def compression(
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
     from evalcube.flows.cubes.forensics import compression as measure
 
-    part = part_of(where, view, trials, unique_only=unique_only)
+    part = part_of(where, view, trials)
     lengths = None
     if replies:
         from evalcube.flows.trials.traces import with_replies
@@ -86,14 +83,12 @@ def hazard(
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
     from evalcube.flows.cubes.forensics import hazard as measure
 
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
+    part = part_of(where, view, trials)
     _answer(
         "hazard",
         plot,
@@ -121,13 +116,12 @@ def clip(
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
     from evalcube.flows.cubes.forensics import clip as measure
 
-    part = part_of(where, view, trials, unique_only=unique_only)
+    part = part_of(where, view, trials)
     _answer(
         "clip",
         plot,
@@ -150,14 +144,12 @@ def cost(
     where: WhereOption = None,
     view: ViewOption = None,
     trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from evalcube.flows.cubes.forensics import cost as measure
 
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
+    part = part_of(where, view, trials)
     _answer(
         "cost",
         plot,

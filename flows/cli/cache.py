@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from evalcube.flows.cli.flags import Command
-from evalcube.flows.cli.options import CacheArgument, JsonOption, QuietOption
+from evalcube.flows.cli.options import CacheArgument, JsonOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
 from evalcube.flows.cli.progress import progress, size_text
-
-if TYPE_CHECKING:
-    pass
 
 commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
 
@@ -38,13 +35,12 @@ def verify(
     repair: Annotated[
         bool, typer.Option("--repair", help="Move damaged entries away; the next run asks for them again.")
     ] = False,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Read every entry and check it; exit code 1 if one is damaged."""
     from evalcube.flows.cubes.cache_admin import verify as make
 
-    with progress(quiet) as tick:
+    with progress() as tick:
         found = make(cache, repair=repair, tick=tick)
     if as_json:
         show_json(asdict(found))
@@ -74,13 +70,12 @@ def gc(
     yes: Annotated[
         bool, typer.Option("--yes", help="Delete. Without it, the command only tells what it would delete.")
     ] = False,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
     from evalcube.flows.cubes.cache_admin import collect
 
-    with progress(quiet) as tick:
+    with progress() as tick:
         found = collect(cache, cubes or (), delete=yes, tick=tick)
     if as_json:
         show_json(asdict(found))
@@ -103,13 +98,12 @@ def export_entries(
         str | None,
         typer.Option("--cube", help="Export only the replies that this cube references."),
     ] = None,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write entries into one file, for `evalcube cache import` elsewhere."""
     from evalcube.flows.cubes.cache_admin import export
 
-    with progress(quiet) as tick:
+    with progress() as tick:
         made = export(cache, file, cube=cube, tick=tick)
     if as_json:
         show_json({"file": str(file), **asdict(made)})
@@ -125,13 +119,12 @@ def export_entries(
 def import_entries(
     cache: CacheArgument,
     file: Annotated[Path, typer.Argument(help="A file that `evalcube cache export` wrote.")],
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
     from evalcube.flows.cubes.cache_admin import load
 
-    with progress(quiet) as tick:
+    with progress() as tick:
         made = load(cache, file, tick=tick)
     if as_json:
         show_json({"file": str(file), **asdict(made)})

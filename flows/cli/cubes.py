@@ -41,7 +41,6 @@ def status(
     watch: Annotated[
         bool, typer.Option("--watch", help="Go on showing it until the sweep is complete, or Ctrl-C.")
     ] = False,
-    interval: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between two looks.")] = 2.0,
     as_json: JsonOption = False,
 ) -> None:
     """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
@@ -53,17 +52,17 @@ def status(
     if len(cubes) > 1:
         _several_statuses(cubes, as_json=as_json)
     else:
-        _one_status(cubes[0], interval if watch else None, as_json=as_json)
+        _one_status(cubes[0], watch=watch, as_json=as_json)
 
 
-def _one_status(cube: str, interval: float | None, *, as_json: bool) -> None:
+def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
     from evalcube import EvalcubeError
     from evalcube.flows.cli import watching
     from evalcube.flows.cubes.status import cube_status
     from evalcube.flows.submit.watch import lines_about
 
-    if interval is not None:
-        watching.watch(cube, interval, as_json=as_json)
+    if watch:
+        watching.watch(cube, as_json=as_json)
         return
     told = [] if as_json else lines_about(cube)
     for line in told:
@@ -95,7 +94,6 @@ def leaderboard(
     cube: CubesArgument,
     version: ScoreOption = "auto",
     mode: ModeOption = "C_P",
-    tier: Annotated[str | None, typer.Option(help="Only this tier; short for --where tier=NAME.")] = None,
     by: Annotated[
         str | None,
         typer.Option(
@@ -130,7 +128,7 @@ def leaderboard(
     from evalcube.stages.analyze.render.text import sentence
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens, tier=tier)
+    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     if plot is not None and by is not None:
         raise SweepError(
             "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
@@ -191,7 +189,6 @@ def report(
     ] = None,
     unique_only: UniqueOption = False,
     clip_tokens: ClipOption = None,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Do not print the file's name.")] = False,
 ) -> None:
     """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else."""
     from evalcube.flows.cubes.report import report as write_report
@@ -209,8 +206,7 @@ def report(
         pooling=pooling,  # type: ignore[arg-type]
         tell=lambda line: complain(safe(line)),
     )
-    if not quiet:
-        show(str(path))
+    show(str(path))
 
 
 def _first_and_outcomes(texts: Sequence[str]) -> tuple[int | None, str]:

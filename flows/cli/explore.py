@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from evalcube.flows.cli.options import CacheOption, CubesArgument, JsonOption, NewFolderOption, QuietOption
+from evalcube.flows.cli.options import CacheOption, CubesArgument, JsonOption, NewFolderOption
 from evalcube.flows.cli.output import safe, show, show_json
 from evalcube.flows.cli.tables import warn
 
@@ -64,14 +64,13 @@ def bundle(
         int, typer.Option(min=1, metavar="N", help="Most trials, shared out evenly to models and tasks.")
     ] = 20_000,
     cache: CacheOption = None,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the explorer's views as a folder of files, which opens from disk or from any web server."""
     from evalcube.flows.cli.progress import progress, size_text
     from evalcube.flows.explore.bundle import bundle as write
 
-    with progress(quiet) as tick:
+    with progress() as tick:
         done = write(cube, output, trials=trials, most=most, cache=cache, tick=tick)  # type: ignore[arg-type]
     if as_json:
         from dataclasses import asdict

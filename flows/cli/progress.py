@@ -1,4 +1,4 @@
-"""One line on standard error that says how far a long command is, and sizes for people."""
+"""One line on a terminal that says how far a long command is, and sizes for people."""
 
 from __future__ import annotations
 
@@ -11,30 +11,28 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from evalcube.flows.cubes.ticker import Ticker
 
-_LINE_SECONDS = 10.0
 _REDRAW_SECONDS = 0.2
 
 
 @contextmanager
-def progress(quiet: bool) -> Iterator[Ticker]:
-    """One line on standard error that says how far a long command is: redrawn on a terminal, now and then else."""
-    terminal = sys.stderr.isatty()
+def progress() -> Iterator[Ticker]:
+    """One line on standard error that says how far a long command is; nothing where that is no terminal."""
     last = time.monotonic()
     drawn = False
 
     def tick(what: str, count: int) -> None:
         nonlocal last, drawn
         now = time.monotonic()
-        if quiet or now - last < (_REDRAW_SECONDS if terminal else _LINE_SECONDS):
+        if now - last < _REDRAW_SECONDS or not sys.stderr.isatty():
             return
         last, drawn = now, True
-        sys.stderr.write(f"\r\x1b[K{count} {what}" if terminal else f"{count} {what}\n")
+        sys.stderr.write(f"\r\x1b[K{count} {what}")
         sys.stderr.flush()
 
     try:
         yield tick
     finally:
-        if drawn and terminal:
+        if drawn:
             sys.stderr.write("\r\x1b[K")
             sys.stderr.flush()
 

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from evalcube.flows.cli.options import CubeArgument, JsonOption, QuietOption, WhereOption
+from evalcube.flows.cli.options import CubeArgument, JsonOption, WhereOption
 from evalcube.flows.cli.output import complain, safe, show, show_json
 from evalcube.flows.cli.progress import progress, size_text
 
@@ -51,7 +51,6 @@ def publish(
             help="A finding that is no secret, by its id, or all of a kind. Give it again for more.",
         ),
     ] = None,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make an immutable, verified copy for others, rechunked for reading; what looks secret or private is refused."""
@@ -59,7 +58,7 @@ def publish(
     from evalcube.flows.publish.publish import publish_cube
 
     try:
-        with progress(quiet) as tick:
+        with progress() as tick:
             done = publish_cube(
                 cube,
                 url,
@@ -116,14 +115,13 @@ def pull(
         float,
         typer.Option("--most", min=0.001, max=1e6, metavar="GB", help="Refuse what claims to be larger."),
     ] = 64.0,
-    quiet: QuietOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back."""
     from evalcube.flows.publish.pull import pull_cube
 
     names = [name.strip() for name in models.split(",") if name.strip()]
-    with progress(quiet) as tick:
+    with progress() as tick:
         done = pull_cube(
             url,
             directory,

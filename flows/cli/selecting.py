@@ -17,14 +17,12 @@ def part_of(
     *,
     unique_only: bool = False,
     clip_tokens: int | None = None,
-    tier: str | None = None,
 ) -> Part:
     """The part of a cube that the options mean; what is asked of it will be computed in this process."""
     from evalcube.flows.cubes.selection import Part
 
     _compute_here()
-    conditions = (*(where or ()), *([f"tier={tier}"] if tier else ()))
-    return Part(conditions, view, trials, unique_only, clip_tokens)
+    return Part(tuple(where or ()), view, trials, unique_only, clip_tokens)
 
 
 def _compute_here() -> None:

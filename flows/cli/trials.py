@@ -25,7 +25,6 @@ from evalcube.flows.cli.selecting import names_of
 from evalcube.flows.cli.tables import exclusive, print_table, warn
 
 if TYPE_CHECKING:
-    from evalcube.flows.trials.columns import TrialColumn
     from evalcube.flows.trials.read import Trials
 
 _MARKDOWN_WIDTH = 160
@@ -70,7 +69,6 @@ def trials(
         str | None,
         typer.Option(metavar="COLUMN", help="Sort by a column; -COLUMN for the largest first."),
     ] = None,
-    offset: Annotated[int, typer.Option(help="Rows to skip.")] = 0,
     limit: Annotated[
         int | None, typer.Option(help="Most rows; default: 20 where a table is shown, else all.")
     ] = None,
@@ -78,12 +76,9 @@ def trials(
         str | None,
         typer.Option(
             metavar="NAMES",
-            help="Columns, or `all`; default: a few where a table is shown, else all. See --explain-columns.",
+            help="Columns, or `all`; default: a few where a table is shown, else all.",
         ),
     ] = None,
-    explain_columns: Annotated[
-        bool, typer.Option("--explain-columns", help="List the columns that there are, and end.")
-    ] = False,
     cache: CachesOption = None,
     as_json: JsonOption = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object for each trial.")] = False,
@@ -120,14 +115,10 @@ def trials(
         regex=regex,
         within=names_of(within),
         sort=sort,
-        offset=offset,
         limit=_first(for_people) if limit is None else limit,
         columns=named,
         cache=cache,
     )
-    if explain_columns:
-        _explain(table.columns)
-        return
     if for_people:
         _show_brief(table, columns, markdown=markdown, counted=limit is None or not (grep or regex))
         return
@@ -176,7 +167,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
     if not count:
         notes.insert(0, "No trial fulfils all of this.")
     elif count > len(rows):
-        notes.insert(0, f"{len(rows)} of {count:,} trials; --limit and --offset say which are shown.")
+        notes.insert(0, f"{len(rows)} of {count:,} trials; --limit says how many are shown.")
     width = _MARKDOWN_WIDTH if markdown else Console().width
     # Layers that no trial has would take the room of the others.
     shown = [
@@ -184,13 +175,6 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
     ]
     spec = brief_table(shown, rows, notes, width, table.varying)
     print_table(spec, markdown=markdown)
-
-
-def _explain(columns: Iterable[TrialColumn]) -> None:
-    from evalcube.flows.cli.output import safe
-
-    for column in columns:
-        show(safe(f"{column.name:18} {column.kind:9} {column.meaning}"))
 
 
 def _print(lines: Iterable[str]) -> None:

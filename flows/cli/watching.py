@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
     from evalcube.stages.analyze.render.table import TableSpec
 
+_LOOK_SECONDS = 2.0
 _RATE_SECONDS = 30.0
 _SHOWN_CAUSES = 5
 _PATIENCE = 5
@@ -34,8 +35,8 @@ def print_status(document: dict[str, Any]) -> None:
     Console().print(_render(document))
 
 
-def watch(cube: str, interval: float, *, as_json: bool) -> None:
-    """Show a cube's status every `interval` seconds until the sweep is complete.
+def watch(cube: str, *, as_json: bool) -> None:
+    """Show a cube's status every `_LOOK_SECONDS` until the sweep is complete.
 
     A terminal is redrawn, a pipe gets a line each time, a program that wants JSON an object on a line.
     """
@@ -46,17 +47,17 @@ def watch(cube: str, interval: float, *, as_json: bool) -> None:
     # Outside of the handler: an exit with an interrupt behind it would be taken for a run that was stopped.
     with suppress(KeyboardInterrupt):
         if as_json or not console.is_terminal:
-            _print_lines(cube, interval, as_json=as_json)
+            _print_lines(cube, as_json=as_json)
             return
         with Live(console=console, auto_refresh=False) as live:
-            for document, pace in _looks(cube, interval):
+            for document, pace in _looks(cube):
                 live.update(_render(document, pace), refresh=True)
         return
     raise typer.Exit(Code.STOPPED)
 
 
-def _print_lines(cube: str, interval: float, *, as_json: bool) -> None:
-    for document, pace in _looks(cube, interval):
+def _print_lines(cube: str, *, as_json: bool) -> None:
+    for document, pace in _looks(cube):
         if as_json:
             show(json.dumps(plain({"time": time.time(), **document}), allow_nan=False))
         else:
@@ -81,7 +82,7 @@ class _Pace:
         return (after - before) / (last - first) if last > first else 0.0
 
 
-def _looks(cube: str, interval: float) -> Iterator[tuple[dict[str, Any], _Pace]]:
+def _looks(cube: str) -> Iterator[tuple[dict[str, Any], _Pace]]:
     from evalcube.flows.cubes.status import cube_status
     from evalcube.storage.errors import StorageError
 
@@ -92,7 +93,7 @@ def _looks(cube: str, interval: float) -> Iterator[tuple[dict[str, Any], _Pace]]
         yield document, pace
         if document["complete"] and not document["running"]:
             return
-        time.sleep(interval)
+        time.sleep(_LOOK_SECONDS)
         try:
             document, failures = cube_status(cube), 0
         except StorageError:  # a network file system that is away for a moment

@@ -198,10 +198,10 @@ def test_export__leaves_damaged_entries_out_and_says_what_is_missing(place):
     victim = sorted(request_keys(Reader(place / "cube.zarr")))[0]
     damage(place / "cache", victim)
 
-    made = call("export", place / "cache", place / "a", "--json", "--quiet", "--cube", place / "cube.zarr")
+    made = call("export", place / "cache", place / "a", "--json", "--cube", place / "cube.zarr")
     assert (made["entries"], made["skipped"]) == (REQUESTS - 1, 1)
     DirectoryCache(place / "cache").remove([victim])
-    made = call("export", place / "cache", place / "a", "--json", "--quiet", "--cube", place / "cube.zarr")
+    made = call("export", place / "cache", place / "a", "--json", "--cube", place / "cube.zarr")
     assert (made["entries"], made["missing"]) == (REQUESTS - 1, 1)
 
 
@@ -238,15 +238,16 @@ def test_commands__on_a_redis_server(place, redis_url):
     assert keys(place / "back") == keys(place / "cache") - set(ALIEN)
 
 
-def test_progress__one_line_now_and_then(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_LINE_SECONDS", 0.0)
+def test_progress__one_line_on_a_terminal(monkeypatch, capsys):
+    monkeypatch.setattr(progress, "_REDRAW_SECONDS", 0.0)
 
-    with progress.progress(quiet=False) as tick:
+    with progress.progress() as tick:
         tick("entries read", 7)
-    with progress.progress(quiet=True) as tick:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    with progress.progress() as tick:
         tick("entries read", 8)
 
-    assert capsys.readouterr().err == "7 entries read\n"
+    assert capsys.readouterr().err == "\r\x1b[K8 entries read\r\x1b[K"
 
 
 @pytest.mark.cluster

@@ -286,13 +286,6 @@ def test_report__is_one_self_contained_page(finished):
     page = (finished / "out/report.html").read_text()
     assert code == 0, errors
     assert output.strip() == "out/report.html"
-    assert evalcube(
-        "report", "cube.zarr", "-o", "out/quiet.html", "--quiet", "--samples", 0, cwd=finished
-    ) == (
-        0,
-        "",
-        "",
-    )
     assert "alpha" in page
     assert "Answer:" in page  # sample trials come from the cache
     assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)

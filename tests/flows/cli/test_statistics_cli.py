@@ -214,7 +214,7 @@ def test_aggregate__an_address_is_no_dataset(cube):
 COMMANDS = {
     "leaderboard": ["leaderboard"],
     "groups": ["leaderboard", "--group-by", "tier"],
-    "second version": ["leaderboard", "--score", "v2", "--mode", "C_P", "--tier", "easy"],
+    "second version": ["leaderboard", "--score", "v2", "--mode", "C_P", "--where", "tier=easy"],
     "table": ["table", "--by", "model,task,tier"],
     "rank": ["rank"],
     "metrics": [

@@ -174,10 +174,3 @@ def test_forms__exclude_each_other_and_flags_are_named(attacked):
         evalcube("trials", "cube.zarr", "--in", "promt", "--grep", "x", cwd=attacked),
         "--in: there is no text",
     )
-
-
-def test_explain_columns__lists_the_meanings(attacked):
-    output = listed(attacked, "--explain-columns")
-
-    assert "latency            single    Seconds from sending the request" in output
-    assert "param_length" in output
