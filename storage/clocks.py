@@ -14,9 +14,6 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
-SUSPECT_SECONDS = 120.0
-"""Difference of two clocks that is worth a warning: networks and file systems explain no such delay."""
-
 
 def elapsed() -> float:
     """Seconds by a clock that nobody sets, and that goes on while the machine sleeps where there is such a clock."""
@@ -65,11 +62,3 @@ def aged(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> 
             now = now or (file_clock(folder) if sure else time.time())
             if now - modified > seconds:
                 yield path
-
-
-def in_words(seconds: float) -> str:
-    """About how long, for people: 40 seconds, 5 minutes, 3 hours, 2 days."""
-    for size, unit in ((86400.0, "days"), (3600.0, "hours"), (60.0, "minutes")):
-        if abs(seconds) >= 2 * size:
-            return f"{abs(seconds) / size:.0f} {unit}"
-    return f"{abs(seconds):.0f} seconds"

@@ -98,18 +98,17 @@ _FULL = {
         "Raise the limit (`ulimit -f`) and run again.",
     ),
 }
-_ELSEWHERE = "Choose a path in a directory that you own."
-_NOT_WRITABLE = {
-    errno.EACCES: ("permission denied", "Give yourself write permission, or choose another path."),
-    errno.EPERM: ("the operation is not permitted", "Check owner and attributes, or choose another path."),
-    errno.EROFS: ("the file system is read-only", "Mount it writable, or choose another path."),
-    errno.ENOTDIR: ("a part of the path is a file, not a directory", _ELSEWHERE),
-    errno.EEXIST: ("a file is in the place of a directory", _ELSEWHERE),
-    errno.EISDIR: ("a directory is in the place of a file", _ELSEWHERE),
-    errno.ENAMETOOLONG: ("the path or a name in it is too long", "Choose a shorter path."),
-    errno.ELOOP: ("the path has a loop of symbolic links", "Repair the links, or choose another path."),
-    errno.ENOENT: ("a directory of the path is missing", "Create it, or check the spelling of the path."),
-}
+_NOT_WRITABLE = (
+    errno.EACCES,
+    errno.EPERM,
+    errno.EROFS,
+    errno.ENOTDIR,
+    errno.EEXIST,
+    errno.EISDIR,
+    errno.ENAMETOOLONG,
+    errno.ELOOP,
+    errno.ENOENT,
+)
 
 
 def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
@@ -134,13 +133,13 @@ def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
     if code in _FULL:
         text, remedy = _FULL[code]
         return DiskFullError(f"cannot {doing}: {text}{inner}", path, remedy)
+    said = f"cannot {doing}: {(error.strerror or str(error)).lower()}{inner}"
     if code in _NOT_WRITABLE:
-        text, remedy = _NOT_WRITABLE[code]
-        return NotWritableError(f"cannot {doing}: {text}{inner}", path, remedy)
+        remedy = "Choose another path, or see what is there and who may write it."
+        return NotWritableError(said, path, remedy)
     if code == errno.EMFILE:
-        return StorageError(f"cannot {doing}: too many open files", path, "Raise the limit (`ulimit -n`).")
-    text = error.strerror or str(error)
-    return StorageError(f"cannot {doing}: {text}{inner}", path, "Check the disk or mount, then run again.")
+        return StorageError(said, path, "Raise the limit (`ulimit -n`).")
+    return StorageError(said, path, "Check the disk or mount, then run again.")
 
 
 @contextmanager

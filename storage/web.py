@@ -16,10 +16,8 @@ from urllib.parse import quote, urlsplit
 from evalcube.storage.errors import NotWritableError, StorageError
 from evalcube.storage.urls import redacted
 
-RETRIES = 8
+RETRIES = 12
 """How often a request is repeated that the server refuses for the moment, or does not take."""
-_PATIENT = 40
-"""The same for a server that has answered before: it is waited for while it restarts."""
 _SECONDS = 60.0
 """Without a byte."""
 _LEAST_RATE = 10_000
@@ -30,7 +28,6 @@ _PART_BYTES = 2**20
 _GONE = (404, 410)
 _REFUSED = (401, 403)
 _EMPTY_RANGE, _TOO_MANY, _SERVERS_FAULT = 416, 429, 500
-_ANSWERED: set[str] = set()
 _PORTS = {"http": 80, "https": 443}
 
 
@@ -131,15 +128,12 @@ def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> An
     headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
     if part is not None:
         headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
-    place, attempt = "/".join(url.split("/", 3)[:3]), 0
+    attempt = 0
     while True:
         try:
-            answer = _once(url, method, headers, most)
-            _ANSWERED.add(place)
-            return answer
+            return _once(url, method, headers, most)
         except failures.HTTPError as error:
             error.close()
-            _ANSWERED.add(place)
             if error.code in _GONE:
                 return None
             if error.code == _EMPTY_RANGE:
@@ -148,7 +142,7 @@ def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> An
             said = f"it answers {error.code}"
         except (OSError, http.client.HTTPException) as error:
             said = str(getattr(error, "reason", error))[:200] or type(error).__name__
-        if attempt >= (_PATIENT if place in _ANSWERED else RETRIES):
+        if attempt >= RETRIES:
             raise _failed(url, said)
         time.sleep(min(_PAUSES[0] * 2**attempt, _PAUSES[1]))
         attempt += 1

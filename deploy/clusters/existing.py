@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from distributed import Client
@@ -30,7 +30,8 @@ class ExistingScheduler(Cluster):
     choice: Choice = EVERYBODY
     """Which of its workers are used, and how urgent the run is."""
 
-    def connect(self) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
         """A context with a connection.
 
         Raises
@@ -38,10 +39,6 @@ class ExistingScheduler(Cluster):
         ClusterError
             There is no scheduler at the address, or it wants certificates.
         """
-        return self._connect()
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
         # Quiet until the client is closed: closing, too, logs a scheduler that has died.
         with quiet(), self._client() as client:
             yield connection_elsewhere(client, self.choice)

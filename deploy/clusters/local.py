@@ -6,7 +6,7 @@ import logging
 import signal
 from abc import abstractmethod
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from multiprocessing import resource_tracker
 
@@ -63,7 +63,8 @@ class _OnThisMachine(Cluster):
 
     environment = "inherited"
 
-    def connect(self) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
         """A context with a connection to new workers, which end with it.
 
         Raises
@@ -71,21 +72,6 @@ class _OnThisMachine(Cluster):
         ClusterError
             They cannot be started.
         """
-        return self._connect()
-
-    def _prepare(self) -> None:
-        """Do what must be done before signals are blocked."""
-
-    @abstractmethod
-    def _start(self) -> SpecCluster:
-        """Start it."""
-
-    @abstractmethod
-    def _trouble(self, error: Exception) -> str:
-        """Why it could not be started, and what to do."""
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
         # The settings hold for as long as the cluster: workers that are added later read them, too.
         with dask.config.set(SETTINGS):
             try:
@@ -98,6 +84,17 @@ class _OnThisMachine(Cluster):
             # The client ends before the cluster, which it would otherwise report as lost.
             with cluster, Client(cluster, set_as_default=False) as client:
                 yield Connection(client)
+
+    def _prepare(self) -> None:
+        """Do what must be done before signals are blocked."""
+
+    @abstractmethod
+    def _start(self) -> SpecCluster:
+        """Start it."""
+
+    @abstractmethod
+    def _trouble(self, error: Exception) -> str:
+        """Why it could not be started, and what to do."""
 
 
 @dataclass(frozen=True)

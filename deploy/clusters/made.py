@@ -9,7 +9,7 @@ import inspect
 import os
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -52,7 +52,8 @@ class MadeCluster(Cluster):
     choice: Choice = EVERYBODY
     """Which of its workers are used, and how urgent the run is."""
 
-    def connect(self) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
         """A context with a connection; leaving it ends the cluster.
 
         Raises
@@ -60,10 +61,6 @@ class MadeCluster(Cluster):
         ClusterError
             There is no such class, or its cluster cannot be made.
         """
-        return self._connect()
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
         kind = _found(self.name)
         settings = {**SETTINGS, "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES}
         with ExitStack() as stack:
@@ -123,7 +120,8 @@ class GivenCluster(Cluster):
     patience: float = PATIENCE_SECONDS
     """Seconds without any worker after which a run gives up."""
 
-    def connect(self) -> AbstractContextManager[Connection]:
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
         """A context with a connection.
 
         Raises
@@ -131,10 +129,6 @@ class GivenCluster(Cluster):
         ClusterError
             It cannot be reached.
         """
-        return self._connect()
-
-    @contextmanager
-    def _connect(self) -> Iterator[Connection]:
         given = self.given
         if getattr(given, "asynchronous", False):
             raise ClusterError(

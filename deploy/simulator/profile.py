@@ -52,7 +52,7 @@ class Profile:
     >>> name = Profile(ability=3, tokens=64).model_name("small")
     >>> name.split("&")[:2]
     ['sim/small?ability=3.0', 'growth=0.8']
-    >>> Profile.parse(name) == ("small", Profile(ability=3, tokens=64))
+    >>> parse(name) == ("small", Profile(ability=3, tokens=64))
     True
     """
 
@@ -89,28 +89,18 @@ class Profile:
         settings = "&".join(f"{key}={getattr(self, key)}" for key in sorted(_FIELDS))
         return f"{PREFIX}{label}?{settings}"
 
-    @staticmethod
-    def parse(model_name: str) -> tuple[str, Profile]:
-        """Name and profile that a model name carries; settings left out have their defaults.
-
-        Raises
-        ------
-        SimulatorError
-            The name does not start with ``sim/``, or a setting is unknown, repeated or out of range.
-        """
-        return parse(model_name)
-
 
 _FIELDS = tuple(field.name for field in fields(Profile))
 
 
-def model_name(name: str, profile: Profile | None = None) -> str:
-    """The model name of a request for a profile; see `Profile.model_name`. None has all defaults."""
-    return (profile or Profile()).model_name(name)
-
-
 def parse(model_name: str) -> tuple[str, Profile]:
-    """Name and profile that a model name carries; see `Profile.parse`."""
+    """Name and profile that a model name carries; settings left out have their defaults.
+
+    Raises
+    ------
+    SimulatorError
+        The name does not start with ``sim/``, or a setting is unknown, repeated or out of range.
+    """
     if not model_name.startswith(PREFIX):
         raise SimulatorError("model", model_name, f"a simulated model's name starts with {PREFIX!r}")
     label, _, query = model_name.removeprefix(PREFIX).partition("?")

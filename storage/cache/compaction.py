@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -259,7 +260,4 @@ def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Co
     write_all(out.descriptor, bytes(buffer))
     # Damaged contents are copied as they are: whoever reads them finds out.
     os.fsync(out.descriptor)
-    keys, lengths, times = (
-        np.concatenate([getattr(columns, name) for columns in taken]) for name in ("keys", "lengths", "times")
-    )
-    return Columns(keys, np.array(offsets, np.uint64), lengths, times), size
+    return replace(Columns.joined(taken), offsets=np.array(offsets, np.uint64)), size

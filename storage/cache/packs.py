@@ -16,7 +16,7 @@ import stat
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -73,6 +73,12 @@ class Columns:
             np.array([record.length for record in records], np.uint32),
             np.array([record.when for record in records], np.float64),
         )
+
+    @classmethod
+    def joined(cls, parts: Sequence[Columns]) -> Columns:
+        """The records of several columns, one behind another."""
+        names = ("keys", "offsets", "lengths", "times")
+        return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
     def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Columns:
         """Some of the records."""

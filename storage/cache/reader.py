@@ -40,37 +40,34 @@ class Reader:
 
     def value(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         """The first value that passes its check."""
-        try:
-            return self._first_value(key, raw, locations)
-        except OSError as error:
-            return self._again(error, raw, lambda found: self._first_value(key, raw, found))
+        return self._tried(self._first_value, key, raw, locations)
 
     def content(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         """The content that passes its check, if there are several, or the only one, unverified."""
-        try:
-            return self._first_content(key, raw, locations)
-        except OSError as error:
-            return self._again(error, raw, lambda found: self._first_content(key, raw, found))
+        return self._tried(self._first_content, key, raw, locations)
 
     def holder(self, key: str, raw: bytes, locations: Sequence[Location]) -> tuple[bytes, bool] | None:
         """A whole content, and whether it is sure to outlive a power cut once this object has committed."""
-        try:
-            return self._whole(key, raw, locations)
-        except OSError as error:
-            return self._again(error, raw, lambda found: self._whole(key, raw, found))
+        return self._tried(self._whole, key, raw, locations)
 
-    def _again(self, error: OSError, raw: bytes, read: Callable[[Sequence[Location]], _T]) -> _T:
-        """Read again, with what is known now, if another process has just rewritten a pack."""
+    def _tried(
+        self,
+        read: Callable[[str, bytes, Sequence[Location]], _T],
+        key: str,
+        raw: bytes,
+        locations: Sequence[Location],
+    ) -> _T:
+        """Read, and again with what is known then if another process has just rewritten a pack."""
         for _ in range(_ATTEMPTS):
-            # ESTALE is what NFS says of a file that another machine deleted.
-            if error.errno not in (errno.ENOENT, errno.ESTALE):
-                raise error
-            self._index.reload()
             try:
-                return read(self._index.find(raw))
-            except OSError as other:
-                error = other
-        raise error
+                return read(key, raw, locations)
+            except OSError as error:
+                # ESTALE is what NFS says of a file that another machine deleted.
+                if error.errno not in (errno.ENOENT, errno.ESTALE):
+                    raise
+            self._index.reload()
+            locations = self._index.find(raw)
+        return read(key, raw, locations)
 
     def _first_value(self, key: str, raw: bytes, locations: Sequence[Location]) -> bytes | None:
         for location in locations:

@@ -90,12 +90,7 @@ def _good(token: str, columns: Columns, index: PackIndex) -> Columns:
 
 def _first_of_each(parts: list[Columns]) -> Columns:
     """Records by key; of equal keys the first in the order of the parts, and within a part of the offsets."""
-    joined = Columns(
-        np.concatenate([part.keys for part in parts]),
-        np.concatenate([part.offsets for part in parts]),
-        np.concatenate([part.lengths for part in parts]),
-        np.concatenate([part.times for part in parts]),
-    )
+    joined = Columns.joined(parts)
     ranks = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
     whole = np.ascontiguousarray(joined.keys).view("S32")[:, 0]
     order = np.lexsort((joined.offsets, ranks, whole))

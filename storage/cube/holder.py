@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum
 
-from evalcube.storage.clocks import SUSPECT_SECONDS, in_words
 from evalcube.storage.cube.space import Renewed, Space
 from evalcube.storage.errors import LeaseHeldError, guarded
 from evalcube.storage.processes import Life, ProcessIdentity, is_before_restart, life_of, this_process
@@ -182,10 +181,7 @@ def held_error(records: Space, found: Renewed) -> LeaseHeldError:
     what = f"{_name(holder)} works on it since {_utc(holder.since)}"
     again = "then run again: on the same machine the lease of a process that ended is taken over at once"
     if life is Life.UNKNOWN:
-        behind = time.time() - found.at
-        if abs(behind) > SUSPECT_SECONDS:
-            side = "behind" if behind > 0 else "ahead of"
-            what += f" by its clock, which is {in_words(behind)} {side} this machine's"
+        what += " by its clock"
         remedy = (
             f"Wait for it to finish, or end it there (`kill {process.pid}` on {process.host}), then run again: what it"
             " no longer renews is taken over."
@@ -201,28 +197,6 @@ def held_error(records: Space, found: Renewed) -> LeaseHeldError:
     else:
         remedy = f"Wait for it to finish, or end it (`kill {process.pid}`), {again}."
     return LeaseHeldError(what, where_of(records), remedy)
-
-
-def clock_warning(found: Renewed | None, stored: float | None) -> str | None:
-    """What is wrong with the clocks around a cube, as far as a lease shows it; None if nothing is.
-
-    Parameters
-    ----------
-    found
-        The record that was there, whose time may lie ahead; one that lies behind may just be old.
-    stored
-        When this process's own record was stored a moment ago, by the store's clock.
-    """
-    now = time.time()
-    if stored is not None and abs(now - stored) > SUSPECT_SECONDS:
-        side = "ahead of" if now > stored else "behind"
-        other = f"the clock of this machine is {in_words(now - stored)} {side} that of the cube's file system"
-    elif found is not None and found.at - now > SUSPECT_SECONDS:
-        name = holder_of(found).process.host
-        other = f"the clock of {name} was {in_words(found.at - now)} ahead of this machine's"
-    else:
-        return None
-    return f"{other}: no run depends on it, but times in notes and logs are wrong; set both clocks by the network"
 
 
 def _name(holder: Holder) -> str:

@@ -29,7 +29,6 @@ from evalcube.storage.cube.holder import (
     Hold,
     Holder,
     Watch,
-    clock_warning,
     held_error,
     holder_of,
     read_holder,
@@ -97,8 +96,7 @@ class Lease:
         ttl
             Seconds that it lasts without renewal, a day at most.
         notify
-            Called with what a person should read: that another machine's process is watched, what came of it, and that
-            clocks differ by minutes.
+            Called with what a person should read: that another machine's process is watched, and what came of it.
 
         Raises
         ------
@@ -118,9 +116,6 @@ class Lease:
             if attempt.found is not None:
                 # It was not given back: whoever held it may wake up between asking for it and appending.
                 records.log(LEDGER).claim()
-            warning = clock_warning(attempt.found, held.stored)
-        if warning is not None:
-            notify(warning)
         return cls(where, held, holder)
 
     def check(self) -> None:

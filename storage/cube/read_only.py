@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, NoReturn, cast
 
+from evalcube.storage.cube.bucket.log import BucketLog
 from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space, Version, When
 from evalcube.storage.errors import NotWritableError
 
@@ -65,22 +65,24 @@ class ReadOnly:
 
 
 class FinishedLog:
-    """A log to which nobody appends from here.
+    """A log to which nobody appends from here, in one file as of a directory, or in numbered objects as of a bucket.
 
     Parameters
     ----------
     space
         Where it is.
-    lines
-        Returns all of its lines.
+    key
+        Its key there.
     """
 
-    def __init__(self, space: ReadOnly, lines: Callable[[], Iterator[bytes]]) -> None:
-        self._space, self._lines = space, lines
+    def __init__(self, space: ReadOnly, key: str) -> None:
+        self._space, self._key = space, key
 
     def lines(self) -> Iterator[bytes]:
         """All lines, in their order."""
-        return self._lines()
+        space = cast("Space", self._space)
+        found = space.get(self._key)
+        yield from BucketLog(space, self._key).lines() if found is None else found.data.splitlines(True)
 
     def append(self, line: bytes) -> None:
         """Refuse."""
@@ -95,24 +97,6 @@ class FinishedLog:
 
     def close(self) -> None:
         """Nothing is open."""
-
-
-def copied_lines(space: Space, key: str) -> Iterator[bytes]:
-    """Lines of a log that was copied from a directory, as one file, or from a bucket, as numbered objects.
-
-    Parameters
-    ----------
-    space
-        Where it is.
-    key
-        The log's.
-    """
-    found = space.get(key)
-    folder, _, ending = key.partition(".")
-    numbered = (space.get(f"{folder}/{number:08}.{ending}") for number in itertools.count())
-    parts = itertools.takewhile(lambda part: part is not None, numbered) if found is None else (found,)
-    for part in parts:
-        yield from part.data.splitlines(keepends=True) if part is not None else ()
 
 
 class NobodysLease(LeaseRecord):

@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 from evalcube.storage import web
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket.lease import BucketLease
-from evalcube.storage.cube.bucket.log import BucketLog
 from evalcube.storage.cube.read_only import FinishedLog, ReadOnly
 from evalcube.storage.cube.space import Found, HeldRecord, Renewed, Version
 from evalcube.storage.errors import NotWritableError
@@ -84,7 +83,7 @@ class ServedFiles(ReadOnly):
 
     def log(self, key: str) -> FinishedLog:
         """A log that somebody else writes, into one file or into numbered ones."""
-        return FinishedLog(self, lambda: self._lines(key))
+        return FinishedLog(self, key)
 
     def lease(self, key: str) -> ServedLease:
         """The record of whoever works on the cube."""
@@ -94,10 +93,6 @@ class ServedFiles(ReadOnly):
         """See `ReadOnly.refusal`."""
         remedy = "Write to its directory or bucket, or make a copy: evalcube pull."
         return NotWritableError("a cube behind a web server can only be read", self.address, remedy)
-
-    def _lines(self, key: str) -> Iterator[bytes]:
-        found = self.get(key)
-        yield from BucketLog(self, key).lines() if found is None else found.data.splitlines(True)
 
 
 class ServedLease:

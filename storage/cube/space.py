@@ -114,10 +114,6 @@ class Renewed(NamedTuple):
 class HeldRecord(Protocol):
     """The record of a lease that this process has taken."""
 
-    @property
-    def stored(self) -> float | None:
-        """When it was taken, seconds since the epoch by the store's clock; None where the store does not say."""
-
     def is_mine(self) -> bool:
         """Whether nobody has taken it over."""
 
@@ -234,7 +230,7 @@ class Space(Protocol):
         """The store that zarr reads and writes arrays through."""
 
     def assemble(self, fill: Callable[[Space], None]) -> None:
-        """Make the space with what `fill` puts into one that others do not see: all of it or nothing, also after a kill.
+        """Make the space with what `fill` puts into one that nobody else sees: others see all of it or nothing.
 
         Nothing in that space is durable before it has become this one.
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.directory.creation import sweep_creations, temporary_beside
-from evalcube.storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly, copied_lines
+from evalcube.storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly
 from evalcube.storage.cube.space import Found, Space, Version
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, NotWritableError
 from evalcube.storage.files import make_directory, sync_path
@@ -87,8 +87,8 @@ class ZippedFiles(ReadOnly):
         return ReadStore(self)
 
     def log(self, key: str) -> FinishedLog:
-        """A log, in the one file of a directory or in the numbered objects of a bucket."""
-        return FinishedLog(self, lambda: copied_lines(self, key))
+        """A log that was copied along."""
+        return FinishedLog(self, key)
 
     def lease(self, key: str) -> NobodysLease:  # noqa: ARG002
         """Nobody works in a file that was packed."""

@@ -70,8 +70,6 @@ def test_run__of_three_with_clocks_apart_each_answer_is_paid_for_once(tmp_path, 
     assert codes == [0, 0, 0], logs
     stats = simulator_stats(simulator)
     assert (stats["requests"], stats["distinct"]) == (5 * TRIALS, 5 * TRIALS)
-    for skew, log in zip(skews, logs, strict=True):
-        assert log.count("the clock of this machine is") == (skew != 0)
     for number in (1, 2):
         assert_same_cube(tmp_path / "0.zarr", tmp_path / f"{number}.zarr")
 

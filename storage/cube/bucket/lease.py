@@ -54,16 +54,14 @@ class BucketLease:
             when = When.ABSENT if entry is None else entry.version
             version = self._space.put(self._key, _encoded(epoch, record), when=when)
             if version is not None:
-                stored = self._space.stamped(self._key)
-                return HeldObject(self._space, self._key, _Entry(epoch, record, version), stored)
+                return HeldObject(self._space, self._key, _Entry(epoch, record, version))
 
 
 class HeldObject:
     """The object of a lease that this process holds, known by its version."""
 
-    def __init__(self, space: Space, key: str, entry: _Entry, stored: float | None) -> None:
+    def __init__(self, space: Space, key: str, entry: _Entry) -> None:
         self._space, self._key, self._entry = space, key, entry
-        self.stored = stored
 
     def is_mine(self) -> bool:
         """Whether the object is still the one that was put last."""

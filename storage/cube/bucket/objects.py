@@ -17,7 +17,7 @@ from evalcube.storage.cube.bucket.conditions import PROBES, put_always, put_if, 
 from evalcube.storage.cube.bucket.lease import BucketLease
 from evalcube.storage.cube.bucket.log import BucketLog
 from evalcube.storage.cube.space import Found, Space, Version, When
-from evalcube.storage.object_stores import answered, connected, first_bytes, has_no_place, translated
+from evalcube.storage.object_stores import connected, first_bytes, has_no_place, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -92,7 +92,6 @@ class Bucket:
             except FileNotFoundError as error:
                 if has_no_place(error):
                     raise
-                answered(self.cube)
                 return None
             except exceptions.GenericError:
                 # An empty object has no first byte, which stores say in different ways.
@@ -102,7 +101,6 @@ class Bucket:
             if most is None:
                 refuse_larger(found.meta["size"], MOST_OBJECT, f"{self.cube}/{path}")
             data = first_bytes(found, most)
-            answered(self.cube)
             return Found(data, version_of(self.cube, found.meta), found.meta["size"])
 
     def version(self, key: str) -> Version | None:

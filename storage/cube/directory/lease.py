@@ -89,8 +89,6 @@ class HeldFile:
     def __init__(self, path: Path, descriptor: int) -> None:
         self._path = path
         self._descriptor = descriptor
-        self.stored: float | None = os.fstat(descriptor).st_ctime
-        """When it got its name, by the clock of its file system, which no process sets."""
 
     def is_mine(self) -> bool:
         """Whether the lease's name still leads to the file that is open here."""

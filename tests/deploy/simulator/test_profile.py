@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.deploy.errors import DeployError, SimulatorError
-from evalcube.deploy.simulator.profile import RANGES, REASONING, Profile, model_name, parse
+from evalcube.deploy.simulator.profile import RANGES, REASONING, Profile, parse
 
 numbers = {name: st.floats(limits.low, limits.high) for name, limits in RANGES.items()}
 profiles = st.builds(Profile, reasoning=st.sampled_from(REASONING), **numbers)
@@ -29,8 +29,7 @@ def test_model_name__is_printable_ascii_with_sorted_keys(name, profile):
 
 
 def test_model_name__is_the_same_for_equal_profiles():
-    assert model_name("a", Profile(ability=-0.0)) == model_name("a", Profile(ability=0))
-    assert model_name("a") == model_name("a", Profile())
+    assert Profile(ability=-0.0).model_name("a") == Profile(ability=0).model_name("a")
 
 
 def test_parse__fills_in_defaults():
@@ -86,4 +85,4 @@ def test_parse__refuses(text, field):
 @pytest.mark.parametrize("name", ["", "\ud800"])
 def test_model_name__refuses_a_name_that_cannot_be_sent(name):
     with pytest.raises(SimulatorError, match="name"):
-        model_name(name)
+        Profile().model_name(name)

@@ -60,7 +60,6 @@ def lying(folder, answer):
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
     monkeypatch.setattr(web, "RETRIES", 0)
-    monkeypatch.setattr(web, "_PATIENT", 0)
 
 
 @pytest.fixture

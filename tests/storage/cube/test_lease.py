@@ -110,7 +110,7 @@ def test_acquire__a_holder_elsewhere_that_renews_is_refused_whatever_its_clock_s
     assert time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(began)) in text
     assert "process 77 on far-away" in text
     assert "kill 77" in text
-    assert ("its clock" in text) == (skew != 0)
+    assert "by its clock" in text
     assert len(watching.texts) == 1
     assert "watched for up to 60 s" in watching.texts[0]
 
@@ -126,8 +126,6 @@ def test_acquire__takes_over_elsewhere_after_watching_in_vain(path, records, wat
         assert found[0].process == this_process()
         lease.check()
     assert "taken over" in watching.texts[1]
-    # One that lies behind may be a machine that died long ago.
-    assert [("ahead" in text) for text in watching.texts[2:]] == [True] * (skew > 0)
 
 
 def test_acquire__at_once_when_it_is_released_while_it_is_watched(path, records, watching):
@@ -224,15 +222,6 @@ def test_acquire__what_a_part_of_this_process_could_not_release(path, records, m
     assert path.exists()
 
     Lease.acquire(records).release()
-
-
-def test_acquire__warns_of_clocks_that_differ_by_minutes(records, watching, monkeypatch):
-    monkeypatch.setattr(watching, "time", lambda: time.time() + 2 * 86400.0)
-
-    Lease.acquire(records, notify=watching.notify).release()
-
-    assert len(watching.texts) == 1
-    assert "2 days ahead of that of the cube's file system" in watching.texts[0]
 
 
 @pytest.mark.parametrize(("seconds", "seems"), [(0.0, True), (50.0, True), (70.0, False), (-3600.0, True)])

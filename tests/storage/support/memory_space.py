@@ -212,8 +212,6 @@ class MemoryLease:
 class HeldObject:
     """The object of a lease that is held, by its version."""
 
-    stored = None
-
     def __init__(self, space, key, data, version):
         self._space, self._key, self._data, self._version = space, key, data, version
 
