@@ -101,8 +101,6 @@ class Collection:
 
     def __init__(self, scale: Scale) -> None:
         self._scale = scale
-        self.scorers: set[str] = set()
-        """Who graded the samples read."""
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by leaving the context
         self._end = 0
         self.tasks: dict[TaskKey, Questions] = {}
@@ -167,7 +165,6 @@ class Collection:
         """
         run, answer, where = sample.run, sample.answer, sample.where
         self.samples += 1
-        self.scorers.add(run.scorer)
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
         questions = self._task(key)
         task = questions.place

@@ -120,7 +120,7 @@ class _Header:
         epoch = sample.get("epoch", 1)
         if type(epoch) is not int or not 1 <= epoch <= MOST_REPEATS:
             raise refused(f"{where}, epoch", "it must be a whole number from 1", "Take the log from a copy")
-        name, value = self._score(mapping(sample.get("scores")) or _early(sample), where)
+        name, value = self._score(mapping(sample.get("scores")), where)
         run = Run(TOOL, self._task, name, self._model, self._settings, self._setup, self._setup_name)
         return Sample(run, _question(sample), self._answer(sample, value, epoch - 1), where)
 
@@ -170,12 +170,6 @@ class _Header:
             # evalcube says it of what it has exported.
             unread=mapping(score.get("metadata")).get("status") == "invalid",
         )
-
-
-def _early(sample: Mapping[str, Any]) -> dict[str, Any]:
-    """The scores of a sample as the first version of the format had them: one, without a name."""
-    score = mapping(sample.get("score"))
-    return {"score": score} if score else {}
 
 
 def _question(sample: Mapping[str, Any]) -> Question:

@@ -94,7 +94,8 @@ class _Lines:
         shots = mapping(results.get("n-shot")).get(task)
         self._shots = shots if type(shots) is int else None
         self._better = mapping(mapping(results.get("higher_is_better")).get(task))
-        self._filter: str | None = wanted.filter
+        self._metric, _, asked = (wanted.score or "").partition(",")
+        self._asked = self._filter = asked
         self._seen: dict[str, None] = {}
         self._taken = 0
 
@@ -122,7 +123,7 @@ class _Lines:
 
     def _score(self, line: Mapping[str, Any], where: str) -> tuple[str, object]:
         metrics = [name for name in items(line.get("metrics")) if isinstance(name, str)]
-        name = self._wanted.score or next(iter(metrics), "")
+        name = self._metric or next(iter(metrics), "")
         if name not in line:
             known = ", ".join(metrics) or "none"
             raise refused(where, f"it has no score '{name}'", f"Take one of these with `score`: {known}")
@@ -132,7 +133,7 @@ class _Lines:
                 "less of it is better",
                 "Take a score of which more is better with `score`",
             )
-        if not self._wanted.score and len(metrics) > 1:
+        if not self._metric and len(metrics) > 1:
             others = ", ".join(one for one in metrics if one != name)
             self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {others}")
         value = line[name]
@@ -140,14 +141,14 @@ class _Lines:
 
     def conclude(self) -> None:
         """Say which filter was taken."""
-        if self._wanted.filter and self._seen and not self._taken:
+        if self._asked and self._seen and not self._taken:
             raise refused(
                 str(self._path),
-                f"no line has the filter '{self._wanted.filter}'",
-                f"Take one of: {', '.join(self._seen)}",
+                f"no line has the filter '{self._asked}'",
+                f"Take one of these with `score`, as METRIC,FILTER: {', '.join(self._seen)}",
             )
         others = [name for name in self._seen if name != self._filter]
-        if others and not self._wanted.filter:
+        if others and not self._asked:
             self._wanted.note(
                 f"task {self._task}: answers as filter '{self._filter}' reads them; there is also {', '.join(others)}"
             )

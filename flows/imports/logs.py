@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -72,7 +72,6 @@ def import_logs(
     *,
     cache: str | Path | None = None,
     data: str | Path | None = None,
-    format: str = "auto",
     wanted: Wanted | None = None,
     scale: Scale | None = None,
 ) -> ImportSummary:
@@ -90,8 +89,6 @@ def import_logs(
         Where the replies go; default: ``results/cache``.
     data
         Directory for the questions; default: beside the cube, with its name and the ending ``.data``.
-    format
-        Who wrote the logs: ``auto``, ``inspect``, ``lm-eval`` or ``rows``.
     wanted
         What the logs do not say themselves.
     scale
@@ -111,14 +108,13 @@ def import_logs(
     """
     wanted, scale, address = wanted or Wanted(), scale or Scale(), str(cache or DEFAULT_CACHE)
     folder = _data_folder(str(into), data)
-    sources = find_sources(logs, format, wanted)
+    sources = find_sources(logs, wanted)
     with Collection(scale) as collection:
         _know(collection, into)
         for source in sources:
             _read(source, collection, wanted)
         if not collection.asked:
             raise SweepError("the logs have no samples", "Give logs that have some")
-        _note_scorers(scale, collection.scorers, wanted)
         _note_setups(collection, wanted)
         table = collection.table()
         failed = int((table[:, 4] != REPLIED).sum())
@@ -229,14 +225,6 @@ def _rows(path: str) -> Iterator[dict[str, Any]]:
 
     for number, line in lines(Path(path)):
         yield mapping(parse(line, f"{path}, line {number}"))
-
-
-def _note_scorers(scale: Scale, scorers: Iterable[str], wanted: Wanted) -> None:
-    """Say where a least score is given for a scorer that the logs do not have: nothing followed from it."""
-    there = sorted(set(scorers))
-    for scorer in scale.correct_from:
-        if scorer and scorer not in there:
-            wanted.note(f"no answer has a score by '{scorer}', only by {', '.join(there)}")
 
 
 def _note_setups(collection: Collection, wanted: Wanted) -> None:

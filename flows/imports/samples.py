@@ -10,7 +10,6 @@ from typing import Any, Protocol
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.bounded import finite, refused
-from evalcube.stages.reply.body import token_count
 from evalcube.stages.reply.status import Status
 
 MOST_REPEATS = 100_000
@@ -74,37 +73,6 @@ class Answer:
     """Whether the tool found no answer in the reply."""
 
 
-_ENDS = {"truncated": "length", "refused": "refused"}
-
-
-def own_answer(said: Mapping[str, Any], text: object, parsed: object) -> Answer:
-    """An answer that evalcube has exported, with how it ended as our own logs say it.
-
-    Parameters
-    ----------
-    said
-        What an export says of a trial beyond the other tool's fields.
-    text, parsed
-        The reply, and the answer in it.
-    """
-    status, latency, repeat = said.get("status"), finite(said.get("latency")), said.get("repeat")
-    tokens = [token_count(said.get(name)) for name in ("prompt_tokens", "tokens")]
-    prompt, completion = (-1 if count is None else count for count in tokens)
-    reasoning = said.get("reasoning")
-    return Answer(
-        repeat if type(repeat) is int and 0 <= repeat < MOST_REPEATS else None,
-        text if isinstance(text, str) else None,
-        reasoning if isinstance(reasoning, str) else "",
-        _ENDS.get(str(status), "stop"),
-        status == "correct",
-        parsed if isinstance(parsed, str) else None,
-        prompt,
-        completion,
-        math.nan if latency is None else latency,
-        unread=status == "invalid",
-    )
-
-
 @dataclass(frozen=True, slots=True)
 class Sample:
     """One line of a log."""
@@ -125,9 +93,7 @@ class Wanted:
     task: str | None = None
     """Name of the task, in place of the log's."""
     score: str | None = None
-    """Which of several scores counts."""
-    filter: str | None = None
-    """Which of lm-eval's filters counts."""
+    """Which of several scores counts; of lm-eval ``METRIC,FILTER`` says which filter, too."""
     fields: Mapping[str, str] = field(default_factory=dict)
     """Where lines of no known tool have what."""
     notes: dict[str, None] = field(default_factory=dict, compare=False)
@@ -149,31 +115,19 @@ class LogReader(Protocol):
 class Scale:
     """How scores become right and wrong."""
 
-    correct_from: Mapping[str, float] = field(default_factory=dict)
-    """Least score of a right answer by scorer, "" for all others; none if there are right and wrong answers only."""
-    low: float = 0.0
-    high: float = 1.0
+    correct_from: float | None = None
+    """Least score of a right answer; None if there are right and wrong answers only."""
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+        if self.correct_from is not None and not 0 < self.correct_from <= 1:
             raise SweepError(
-                f"`score_range`: {self.low:g}:{self.high:g} is no range", "Write LOW:HIGH, such as 0:10"
+                f"`correct_from`: {self.correct_from:g} is not above 0 and at most 1",
+                "Give the least score of a right answer",
             )
-        for least in self.correct_from.values():
-            if not self.low < least <= self.high:
-                raise SweepError(
-                    f"`correct_from`: {least:g} is not above {self.low:g} and at most {self.high:g}",
-                    "Give the least score of a right answer; another scale is said with `score_range`",
-                )
-
-    def _least(self, scorer: str) -> float | None:
-        return self.correct_from.get(scorer, self.correct_from.get(""))
 
     def name(self, scorer: str) -> str:
-        """The name of a grading: the scorer, and the scale where scores are not just right and wrong."""
-        least = self._least(scorer)
-        ranged = "" if (self.low, self.high) == (0, 1) else f" of {self.low:g}:{self.high:g}"
-        return scorer + ("" if least is None else f">={least:g}") + ranged
+        """The name of a grading: the scorer, and from where on a share is right."""
+        return scorer + ("" if self.correct_from is None else f">={self.correct_from:g}")
 
     def grade(self, run: Run, answer: Answer, where: str) -> tuple[Status, float] | None:
         """The status of an answer and its score from 0 to 1; None if it was not scored.
@@ -184,35 +138,27 @@ class Scale:
         Raises
         ------
         SweepError
-            If the score is no number of the scale, or neither right nor wrong.
+            If the score is no number, or neither right nor wrong.
         """
         value, blank = _number(answer.score, run, where)
         if value is None:
             return None
-        if not self.low <= value <= self.high:
-            raise refused(
-                f"{where}, score '{run.scorer}'",
-                f"{value:g} is not from {self.low:g} to {self.high:g}",
-                "Say the scale with `score_range`, such as 0:10, and from where on an answer is right with "
-                "`correct_from`",
-            )
-        score = (value - self.low) / (self.high - self.low)
-        least = self._least(run.scorer)
-        if least is None and score not in (0, 1):
+        least = self.correct_from
+        if value not in (0, 1) and (least is None or not 0 < value < 1):
             raise refused(
                 f"{where}, score '{run.scorer}'",
                 f"{value:g} is neither right nor wrong",
-                f"Say from which score on an answer counts as right with `correct_from`, such as {run.scorer}=0.5, or "
-                "take another score with `score`",
+                "Say from which share on an answer is right with `correct_from`, such as 0.5, take another score with "
+                "`score`, or bring scores of another range to 0 to 1",
             )
-        right = score == 1 if least is None else value >= least
+        right = value == 1 if least is None else value >= least
         if right:
-            return Status.CORRECT, score
+            return Status.CORRECT, value
         if blank or answer.unread:
-            return Status.INVALID, score
+            return Status.INVALID, value
         return {"length": Status.TRUNCATED, "refused": Status.REFUSED}.get(
             answer.finish, Status.INCORRECT
-        ), score
+        ), value
 
 
 def _number(score: object, run: Run, where: str) -> tuple[float | None, bool]:

@@ -37,15 +37,13 @@ class Source:
     """SHA-256 of the file."""
 
 
-def find_sources(logs: Sequence[str | Path], form: str, wanted: Wanted) -> list[Source]:
+def find_sources(logs: Sequence[str | Path], wanted: Wanted) -> list[Source]:
     """The logs that are meant, each once: a file that is there twice counts once.
 
     Parameters
     ----------
     logs
         Files, and directories in which all logs are meant.
-    form
-        One of `READERS`, or ``auto``.
     wanted
         With a mapping, if files of no known tool are meant.
 
@@ -54,15 +52,13 @@ def find_sources(logs: Sequence[str | Path], form: str, wanted: Wanted) -> list[
     SweepError
         If there is none, or it is not known who wrote it.
     """
-    if form != "auto" and form not in READERS:
-        raise SweepError(f"`format`: '{form}' is none", f"Give one of: auto, {', '.join(READERS)}")
     found: dict[str, Source] = {}
     for path in _files(logs):
         digest = _digest(path)
         if digest in found:
             wanted.note(f"{path.name}: the same as {found[digest].path.name}; it counts once")
             continue
-        found[digest] = Source(path, _format(path, wanted) if form == "auto" else form, digest)
+        found[digest] = Source(path, _format(path, wanted), digest)
     return list(found.values())
 
 
@@ -106,13 +102,10 @@ def _format(path: Path, wanted: Wanted) -> str:
     if SAMPLES.fullmatch(path.name):
         return "lm-eval"
     if path.name.endswith((".jsonl", ".jsonl.gz")):
-        for number, line in lines(path):
-            first = mapping(parse(line, f"{path}, line {number}"))
-            if {"doc_id", "resps", "arguments"} <= first.keys():
-                return "lm-eval"
-            break
+        number, line = next(lines(path), (0, b"{}"))
+        first = mapping(parse(line, f"{path}, line {number}"))
+        return "lm-eval" if {"doc_id", "resps", "arguments"} <= first.keys() else "rows"
     raise SweepError(
         f"'{path}' is no log of a known tool",
-        "Say with `map` which field has what, such as prompt=question,response=output,correct=score,model=model; or "
-        "with `format` who wrote it",
+        "Give logs of Inspect or lm-eval, or write JSONL with prompt, response, correct and model on each line",
     )

@@ -72,7 +72,7 @@ def changed(data, document):
 def read(form, path, **fields):
     """Read a log into a collection, and out again, as an import does."""
     refusal = ""
-    with Collection(Scale({"": 0.5})) as found:
+    with Collection(Scale(0.5)) as found:
         try:
             for sample in READERS[form](path, Wanted(**fields)):
                 found.add(sample)
@@ -132,7 +132,7 @@ def test_results__of_lm_eval_are_read_or_refused(folder, data):
     path = folder / LINES["lm-eval"].name
     path.write_bytes(LINES["lm-eval"].read_bytes())
 
-    with Collection(Scale({"": 0.5})) as found:
+    with Collection(Scale(0.5)) as found:
         try:
             for sample in READERS["lm-eval"](path, Wanted()):
                 found.add(sample)

@@ -21,7 +21,7 @@ def rows(path=ALFA):
 
 @pytest.mark.parametrize("name", ["strict-match", "flexible-extract"])
 def test_read_lm_eval__counts_what_the_harness_counts(name):
-    found = samples("lm-eval", ALFA, filter=name)
+    found = samples("lm-eval", ALFA, score=f"exact_match,{name}")
 
     # The harness's own mean, from its results file.
     mean = sum(sample.answer.score for sample in found) / len(found)
@@ -68,7 +68,7 @@ def test_read_lm_eval__takes_the_likeliest_option():
 @pytest.mark.parametrize(
     ("change", "wanted", "message"),
     [
-        ({}, {"filter": "none"}, "no line has the filter 'none'"),
+        ({}, {"score": ",none"}, "no line has the filter 'none'"),
         ({}, {"score": "f1"}, "line 1: it has no score 'f1'"),
         ({"resps": None, "arguments": None}, {}, "line 1: it has no request"),
         ({"arguments": {}}, {}, "line 1: it has no request"),

@@ -89,7 +89,7 @@ def test_import__into_a_run_and_a_run_into_an_import_mix_nothing(swept, tmp_path
     for model in config["models"]:
         model["simulate"] |= {"refusal": 0.2, "ability": 2.0, "tokens": 30}
     before = counters(folder / "cube.zarr")
-    import_logs([INSPECT], folder / "cube.zarr", cache=folder / "cache", scale=Scale({"closeness": 0.5}))
+    import_logs([INSPECT], folder / "cube.zarr", cache=folder / "cache", scale=Scale(0.5))
     imported = counters(folder / "cube.zarr")
     reset(served)
 

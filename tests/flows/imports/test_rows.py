@@ -36,17 +36,16 @@ def test_read_rows__reads_what_the_mapping_says(tmp_path):
 def test_read_rows__reads_the_rest_if_it_is_mapped(tmp_path):
     more = {
         "tokens": 5.0, "prompt_tokens": 9, "latency": 0.5, "why": "so", "end": "max_tokens", "ref": ["2"], "set": "t",
-        "got": 2, "choices": ["1", "2"],
     }  # fmt: skip
     names = {"tokens": "tokens", "prompt_tokens": "prompt_tokens", "latency": "latency", "reasoning": "why"}
-    names |= {"finish": "end", "reference": "ref", "task": "set", "answer": "got", "options": "choices"}
+    names |= {"finish": "end", "reference": "ref", "task": "set"}
 
     sample = one(tmp_path, {**ROW, **more}, {**MAP, **names})
 
     answer = sample.answer
     assert (answer.completion_tokens, answer.prompt_tokens, answer.latency) == (5, 9, 0.5)
-    assert (answer.reasoning, answer.finish, answer.parsed) == ("so", "length", "2")
-    assert (sample.question.reference, sample.run.task, sample.question.options) == ('["2"]', "t", ("1", "2"))
+    assert (answer.reasoning, answer.finish) == ("so", "length")
+    assert (sample.question.reference, sample.run.task) == ('["2"]', "t")
 
 
 def test_read_rows__needs_no_texts(tmp_path):
@@ -56,11 +55,11 @@ def test_read_rows__needs_no_texts(tmp_path):
 
 
 def test_read_rows__knows_failures(tmp_path):
-    fields = {**MAP, "error": "error"}
+    fields = MAP
 
     assert one(tmp_path, {**ROW, "error": "boom"}, fields).answer.failure == "error in the log"
     assert one(tmp_path, {**ROW, "error": None}, fields).answer.failure == ""
-    assert one(tmp_path, {**ROW, "score": math.nan, "error": "boom"}, fields).answer.failure != ""
+    assert one(tmp_path, {**ROW, "score": math.nan}, fields).answer.failure == "not scored"
     assert one(tmp_path, {**ROW, "score": None}, fields).answer.failure == "not scored"
 
 
@@ -69,14 +68,10 @@ def test_read_rows__knows_failures(tmp_path):
     [
         ([1], "line 1: it is no JSON object"),
         ({**ROW, "m": None}, "line 1: the log does not say the model"),
-        ({**ROW, "q": "", "doc": {}}, "line 1, q: there is no value"),
+        ({**ROW, "q": "", "doc": {}}, "line 1, q: nothing says which question"),
+        ({**ROW, "q": math.nan, "doc": {"id": math.inf}}, "line 1, q: nothing says which question"),
         ({**ROW, "epoch": "x"}, "line 1, epoch: a repeat must be a whole number"),
-        ({**ROW, "score": math.nan}, "mine.jsonl, line 1, score: NaN is no value"),
-        ({**ROW, "score": -math.inf}, "line 1, score: -Infinity is no value"),
-        ({**ROW, "q": math.nan}, "line 1, q: NaN is no value"),
-        ({**ROW, "doc": {"id": math.inf}}, "line 1, doc.id: Infinity is no value"),
-        ({**ROW, "m": math.nan}, "line 1, m: NaN is no value"),
-        ({**ROW, "epoch": math.nan}, "line 1, epoch: NaN is no value"),
+        ({**ROW, "m": math.nan}, "line 1: the log does not say the model"),
         ({**ROW, "epoch": -1}, "line 1, epoch: a repeat must be a whole number"),
     ],
 )
@@ -85,50 +80,22 @@ def test_read_rows__refuses_with_the_place(tmp_path, row, message):
         one(tmp_path, row)
 
 
-def test_read_rows__reads_parquet(tmp_path):
-    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    pq.write_table(pa.Table.from_pylist([ROW, {**ROW, "epoch": 2}]), tmp_path / "mine.parquet")
+def test_read_rows__needs_no_map_where_names_are_ours(tmp_path):
+    row = {"prompt": "1+1?", "response": "", "correct": True, "model": "alfa", "task": "sums"}
+    sample = one(tmp_path, row, {"latency": "seconds"})
 
-    found = samples("rows", tmp_path / "mine.parquet", fields=MAP)
-
-    assert [(sample.question.id, sample.answer.repeat) for sample in found] == [("7", 1), ("7", 2)]
-    (tmp_path / "bad.parquet").write_bytes(b"PAR1 nothing")
-    with pytest.raises(SweepError, match=r"bad\.parquet: it cannot be read"):
-        samples("rows", tmp_path / "bad.parquet", fields=MAP)
+    assert (sample.run.task, sample.run.scorer, sample.run.model) == ("sums", "correct", "alfa")
+    assert (sample.question.prompt, sample.answer.text, sample.answer.score) == ("1+1?", "", True)
 
 
-def test_parse_map__reads_pairs_and_yaml(tmp_path):
-    path = tmp_path / "map.yaml"
-    path.write_text("prompt: q\ncorrect: score.value\n", encoding="utf-8")
-
-    assert (
-        parse_map("prompt=q, correct=score.value")
-        == parse_map(str(path))
-        == {"prompt": "q", "correct": "score.value"}
-    )
+def test_parse_map__reads_pairs():
+    assert parse_map("prompt=q, correct=score.value") == {"prompt": "q", "correct": "score.value"}
 
 
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ("prompt=q,score=s", "'score' cannot be mapped"),
-        ("prompt=,correct=s", "'prompt' cannot be mapped"),
-        ("prompt=q", "nothing says which field has the score"),
-        ("correct=s", "nothing says which question"),
-        ("missing.yaml", "is neither a mapping nor a YAML file"),
-    ],
-)
-def test_parse_map__refuses(given, message):
-    with pytest.raises(SweepError, match=message):
+@pytest.mark.parametrize("given", ["prompt=q,score=s", "prompt=,correct=s", "prompt", ""])
+def test_parse_map__refuses(given):
+    with pytest.raises(SweepError, match="cannot be mapped"):
         parse_map(given)
-
-
-def test_parse_map__refuses_yaml_that_is_no_mapping(tmp_path):
-    path = tmp_path / "map.yaml"
-    path.write_text("- prompt\n", encoding="utf-8")
-
-    with pytest.raises(SweepError, match="must hold lines such as"):
-        parse_map(str(path))
 
 
 def notes(tmp_path, rows, fields):
@@ -138,19 +105,10 @@ def notes(tmp_path, rows, fields):
 
 
 def test_read_rows__says_what_no_line_has(tmp_path):
-    fields = {**MAP, "response": "output", "tokens": "usage.tokens", "error": "failure"}
+    fields = {**MAP, "response": "output", "tokens": "usage.tokens"}
 
     assert notes(tmp_path, [ROW, ROW], fields) == [
         "mine.jsonl: no line has 'output', which is to be the response",
         "mine.jsonl: no line has 'usage.tokens', which is to be the tokens",
     ]
     assert notes(tmp_path, [ROW, {**ROW, "output": "2", "usage": {"tokens": 1}}], fields) == []
-
-
-def test_read_rows__says_if_an_id_stands_for_several_prompts(tmp_path):
-    rows = [ROW, {**ROW, "q": "2+2?"}, {**ROW, "q": "2+2?", "m": "bravo"}]
-
-    (note,) = notes(tmp_path, rows, MAP)
-    assert "1 ids stand for several prompts to the same model, such as '7'" in note
-    assert "line 2): they count as one question" in note
-    assert notes(tmp_path, [ROW, rows[2]], MAP) == []  # another model's chat template

@@ -98,16 +98,6 @@ def test_import__adds_a_task_of_a_model_that_the_cube_has(tmp_path):
     assert (counts["done"], counts["trials"]) == (48, 48)
 
 
-def test_import__says_if_a_least_score_is_of_nobody(tmp_path):
-    rows_of(tmp_path, "a.jsonl", "x")
-    flags = ["--into", "c.zarr", "--cache", "cache", "--map", MAP, "--correct-from", "okay=0.5"]
-
-    code, text, _ = evalcube("import", "a.jsonl", *flags, cwd=tmp_path)
-
-    assert code == 0
-    assert "note: no answer has a score by 'okay', only by ok" in text
-
-
 def test_rescore__says_what_it_leaves_to_the_other_tool(tmp_path):
     rows_of(tmp_path, "a.jsonl", "x")
     evalcube("import", "a.jsonl", "--into", "c.zarr", "--cache", "cache", "--map", MAP, cwd=tmp_path)

@@ -28,7 +28,7 @@ def bucket(s3_env, monkeypatch):
 
 
 def test_import_logs__into_a_bucket(bucket, tmp_path):
-    options = {"cache": tmp_path / "cache", "scale": Scale({"closeness": 0.5})}
+    options = {"cache": tmp_path / "cache", "scale": Scale(0.5)}
     logs = sorted(INSPECT.glob("alfa-*"))
     with pytest.raises(SweepError, match="`data` is missing"):
         import_logs(logs, bucket, **options)

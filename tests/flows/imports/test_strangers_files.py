@@ -14,7 +14,7 @@ from evalcube.flows.imports.samples import Answer, Question, Run, Sample, Scale,
 FIELDS = {"prompt": "q", "response": "a", "correct": "c", "model": "m", "task": "t"}
 
 
-@pytest.mark.parametrize("name", ["x.jsonl", "x.eval", "x.json", "x.jsonl.gz", "x.parquet", "results.jsonl"])
+@pytest.mark.parametrize("name", ["x.jsonl", "x.eval", "x.json", "x.jsonl.gz", "results.jsonl"])
 @pytest.mark.parametrize("kind", ["pipe", "link to a device", "folder"])
 def test_import_logs__opens_nothing_but_regular_files(tmp_path, name, kind):
     path = tmp_path / name
