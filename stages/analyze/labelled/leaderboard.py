@@ -334,13 +334,13 @@ def _row(labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Ro
         sampler=labels["sampler"][index],
         eval_id=labels["eval_id"][index],
         facets=facets(labels["facets"][index]),
-        score=_estimate(scored.scores.mean[index]),
+        score=Estimate.of(scored.scores.mean[index]),
         tiers=_tiers(labels["tier"], scored, index),
-        score_per_token=_estimate(scored.scores.per_token[index]),
-        correct_per_1000_tokens=_estimate([part[index] for part in scored.correct_by_token]),
+        score_per_token=Estimate.of(scored.scores.per_token[index]),
+        correct_per_1000_tokens=Estimate.of([part[index] for part in scored.correct_by_token]),
         score_v1=float(scored.upper[index]),
-        accuracy=_estimate([part[index] for part in scored.accuracy]),
-        rate=_estimate([part[index] for part in scored.rates]),
+        accuracy=Estimate.of([part[index] for part in scored.accuracy]),
+        rate=Estimate.of([part[index] for part in scored.rates]),
         guesser=float(scored.guesser[index]),
         tokens_per_trial=float(_known(np.float64(share("tokens_sum")))),
         truncated=share("truncated"),
@@ -353,7 +353,7 @@ def _row(labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Ro
         cost=float(scored.cost[index]),
         cost_per_1000=1000 * float(scored.shared_cost[index]) / shares["trials"] if trials > 0 else math.nan,
         unique=float(scored.unique[index]),
-        rank_interval=_estimate(scored.ranks[index]),
+        rank_interval=Estimate.of(scored.ranks[index]),
         revision=labels["revision"][index],
         others=scored.others[index],
         behind=bool(scored.behind[index]),
@@ -371,8 +371,8 @@ def _tiers(tiers: Sequence[str], scored: _Scored, index: int) -> tuple[TierEstim
     return tuple(
         TierEstimate(
             tier=tier,
-            score=_estimate(scored.scores.tiers[index, place]),
-            rate=_estimate([part[index, place] for part in scored.tier_rates]),
+            score=Estimate.of(scored.scores.tiers[index, place]),
+            rate=Estimate.of([part[index, place] for part in scored.tier_rates]),
             tasks_present=int(scored.present.tasks_present[index, place]),
             tasks_expected=int(scored.present.tasks_expected[index, place]),
             cells_present=int(scored.cells_present[index, place]),
@@ -381,11 +381,6 @@ def _tiers(tiers: Sequence[str], scored: _Scored, index: int) -> tuple[TierEstim
         )
         for place, tier in enumerate(tiers)
     )
-
-
-def _estimate(parts: Sequence[float] | Floats) -> Estimate:
-    value, lower, upper = (float(part) for part in parts)
-    return Estimate(value, lower, upper)
 
 
 def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:

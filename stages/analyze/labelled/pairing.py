@@ -199,7 +199,7 @@ def _difference(cells: Floats, weights: Floats, task: str, method: str, confiden
         int(second.sum()),
         first_rate,
         second_rate,
-        Estimate(*map(float, bounds)),
+        Estimate.of(bounds),
         p,
         p,
         _p_value(cells, method),

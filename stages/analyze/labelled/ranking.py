@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from string import ascii_uppercase
 
 import numpy as np
@@ -22,6 +22,10 @@ from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row,
 SCHEMA = "evalcube.ranking"
 SCHEMA_VERSION = 3
 
+_SHOWN = (
+    *("model_name", "template", "sampler", "eval_id", "rank", "score", "accuracy", "rate", "rank_interval"),
+    *("incomplete", "partial"),
+)
 PRIOR = 1.0
 """Drawn games that each model is taken to have played, so that a model that won all its games has a rating."""
 
@@ -59,22 +63,8 @@ class Ranking:
     def to_dict(self, board: Leaderboard) -> dict[str, object]:
         """Plain JSON values."""
         rows = [
-            {
-                "model_name": item.row.model_name,
-                "template": item.row.template,
-                "sampler": item.row.sampler,
-                "eval_id": item.row.eval_id,
-                "rank": item.row.rank,
-                "score": _plain(item.row.score),
-                "accuracy": _plain(item.row.accuracy),
-                "rate": _plain(item.row.rate),
-                "rank_interval": _plain(item.row.rank_interval),
-                "clusters": list(item.clusters),
-                "expected_wins": item.wins,
-                "rating": item.rating,
-                "incomplete": item.row.incomplete,
-                "partial": item.row.partial,
-            }
+            {name: _plain(getattr(item.row, name)) for name in _SHOWN}
+            | {"clusters": list(item.clusters), "expected_wins": item.wins, "rating": item.rating}
             for item in self.rows
         ]
         return {
@@ -172,5 +162,5 @@ def _ratings(rates: Floats, prior: float) -> Floats:
     return ratings
 
 
-def _plain(estimate: Estimate) -> dict[str, float]:
-    return {"value": estimate.value, "lower": estimate.lower, "upper": estimate.upper}
+def _plain(value: object) -> object:
+    return asdict(value) if isinstance(value, Estimate) else value

@@ -102,7 +102,7 @@ def task_views(
     return [
         [
             TaskView(
-                _estimate(accuracy[:, model, task]),
+                Estimate.of(accuracy[:, model, task]),
                 int(trials[model, task]),
                 float(truncated[model, task]),
                 float(tokens[model, task]),
@@ -185,7 +185,7 @@ def curve_views(
         trials = column(summed, "trials", labels)
         cut = column(summed, "truncated", labels) / np.where(trials > 0, trials, 1.0)
         estimates = tuple(
-            tuple(_estimate(bounds[:, model, place]) for place in range(len(where)))
+            tuple(Estimate.of(bounds[:, model, place]) for place in range(len(where)))
             for model in range(cells.shape[0])
         )
         views.append(
@@ -210,7 +210,3 @@ def _groups(difficulty: Floats) -> tuple[Floats, np.ndarray, bool]:
     filled, group = np.unique(np.digitize(logs, edges), return_inverse=True)
     where = np.array([2.0 ** logs[group == place].mean() for place in range(len(filled))])
     return where, group, True
-
-
-def _estimate(bounds: Floats) -> Estimate:
-    return Estimate(float(bounds[0]), float(bounds[1]), float(bounds[2]))

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
+from typing import SupportsFloat
 
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled.axes import Facet, distinguishing
@@ -37,6 +38,15 @@ class Estimate:
     value: float
     lower: float
     upper: float
+
+    @classmethod
+    def of(cls, parts: Iterable[SupportsFloat]) -> Estimate:
+        """An estimate of a value and both bounds."""
+        return cls(*map(float, parts))
+
+    def scaled(self, factor: float) -> Estimate:
+        """The same in other units."""
+        return Estimate(factor * self.value, factor * self.lower, factor * self.upper)
 
 
 @dataclass(frozen=True)
@@ -369,42 +379,45 @@ def _notes(board: Leaderboard) -> list[str]:
     return [*notes, *_weighing(board)]
 
 
+def _first(said: Sequence[str]) -> str:
+    """The first few of what is said of rows, and how many more there are."""
+    more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
+    return f"{'; '.join(said[:_NAMED])}{more}"
+
+
 def _others(board: Leaderboard) -> list[str]:
     """Which evaluations were asked other points than most."""
-    found = [(row, label) for row, label in _labelled(board) if row.others]
+    found = [f"{label} {row.others}" for row, label in _labelled(board) if row.others]
     if not found:
         return []
-    named = "; ".join(f"{label} {row.others}" for row, label in found[:_NAMED])
-    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    told = f"Asked other questions than most (*), not comparable with them, and not ranked: {named}{more}."
+    told = f"Asked other questions than most (*), not comparable with them, and not ranked: {_first(found)}."
     return [f"{told} Rank a part that all were asked, such as one task, with `where`."]
 
 
 def _begun(board: Leaderboard) -> list[str]:
     """Which evaluations are far behind the others."""
-    found = [(row, label) for row, label in _labelled(board) if row.behind and not row.incomplete]
+    found = [_has(*named) for named in _labelled(board) if named[0].behind and not named[0].incomplete]
     if not found:
         return []
-    named = "; ".join(f"{label} has {row.trials:,} of {row.planned:,}" for row, label in found[:_NAMED])
-    more = f"; and {len(found) - _NAMED} more" if len(found) > _NAMED else ""
-    return [f"Begun (*), far behind the others by trials that were planned, and not ranked: {named}{more}."]
+    return [f"Begun (*), far behind the others by trials that were planned, and not ranked: {_first(found)}."]
+
+
+def _has(row: Row, label: str) -> str:
+    return f"{label} has {row.trials:,} of {row.planned:,}"
 
 
 def _parts(board: Leaderboard) -> list[str]:
     """What share of their trials evaluations have that have some of every point only."""
-    partial = sorted(
-        (
-            (row, label)
-            for row, label in _labelled(board)
-            if row.partial and not row.incomplete and not row.behind
-        ),
-        key=lambda named: named[0].trials / named[0].planned,
-    )
+    partial = [
+        (row, label)
+        for row, label in _labelled(board)
+        if row.partial and not row.incomplete and not row.behind
+    ]
+    partial.sort(key=lambda named: named[0].trials / named[0].planned)
     if not partial:
         return []
-    named = "; ".join(f"{label} has {row.trials:,} of {row.planned:,}" for row, label in partial[:_NAMED])
-    more = f"; and {len(partial) - _NAMED} more" if len(partial) > _NAMED else ""
-    return [f"Partly measured (*), by trials that were planned: {named}{more}. Their places may change."]
+    found = _first([_has(*named) for named in partial])
+    return [f"Partly measured (*), by trials that were planned: {found}. Their places may change."]
 
 
 def _truncation(board: Leaderboard) -> list[str]:

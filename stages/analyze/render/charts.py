@@ -6,15 +6,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
 from evalcube.stages.analyze.render.text import percent, significant
 
 WIDTH, HEIGHT = 320.0, 208.0
 LEFT, RIGHT, TOP, BOTTOM = 36.0, 10.0, 12.0, 34.0
 DODGE = 1.6
 """Units between the marks of neighbouring models at one difficulty, so that their bars can be told apart."""
-
-_MARKS = ("circle", "square", "triangle", "diamond", "down", "cross")
 
 
 @dataclass(frozen=True)
@@ -111,36 +110,19 @@ def log2_ticks(low: float, high: float, most: int = 6) -> list[float]:
 
 
 def mark(kind: int, x: float, y: float, size: float = 3.4) -> str:
-    """SVG path of a series' mark, centred at (x, y); six shapes, then again from the first."""
-    name = _MARKS[kind % len(_MARKS)]
+    """SVG path of a series' mark, centred at (x, y): six shapes, then again from the first."""
     s = size
-    corners = {
-        "square": [(-s, -s), (s, -s), (s, s), (-s, s)],
-        "triangle": [(0, -1.25 * s), (1.15 * s, 0.85 * s), (-1.15 * s, 0.85 * s)],
-        "down": [(0, 1.25 * s), (1.15 * s, -0.85 * s), (-1.15 * s, -0.85 * s)],
-        "diamond": [(0, -1.35 * s), (1.35 * s, 0), (0, 1.35 * s), (-1.35 * s, 0)],
-    }
-    if name == "circle":
+    corners = [
+        [(-s, -s), (s, -s), (s, s), (-s, s)],
+        [(0, -1.25 * s), (1.15 * s, 0.85 * s), (-1.15 * s, 0.85 * s)],
+        [(0, -1.35 * s), (1.35 * s, 0), (0, 1.35 * s), (-1.35 * s, 0)],
+        [(0, 1.25 * s), (1.15 * s, -0.85 * s), (-1.15 * s, -0.85 * s)],
+        [(-s, -s), (s, -s), (-s, s), (s, s)],
+    ]
+    place = kind % (len(corners) + 1)
+    if place == 0:
         return f"M{x - s:.1f} {y:.1f}a{s} {s} 0 1 0 {2 * s} 0a{s} {s} 0 1 0 {-2 * s} 0z"
-    if name == "cross":
-        t = s / 3
-        pen = [
-            (-t, -s),
-            (t, -s),
-            (t, -t),
-            (s, -t),
-            (s, t),
-            (t, t),
-            (t, s),
-            (-t, s),
-            (-t, t),
-            (-s, t),
-            (-s, -t),
-            (-t, -t),
-        ]
-    else:
-        pen = corners[name]
-    return "M" + "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in pen) + "z"
+    return "M" + "L".join(f"{x + dx:.1f} {y + dy:.1f}" for dx, dy in corners[place - 1]) + "z"
 
 
 def short(value: float) -> str:
@@ -274,3 +256,48 @@ def _path(points: Sequence[tuple[float, float] | None]) -> str:
         parts.append(f"{pen}{point[0]:.1f} {point[1]:.1f}")
         pen = "L"
     return "".join(parts)
+
+
+@dataclass(frozen=True)
+class Track:
+    """One row of the ranking figure; positions in per cent."""
+
+    dot: float | None
+    """None without a value."""
+    left: float
+    """Where the interval begins."""
+    width: float
+    pins: tuple[Pin, ...]
+    """Of the tiers."""
+
+
+def tracks(board: Leaderboard) -> tuple[Axis, list[Track]]:
+    """The axis, and a track for each row of the board."""
+    by_score = board.lead == "score"
+    scale = 1.0 if by_score else 100.0  # rates in per cent
+    rows = [
+        [board.leading(row).scaled(scale)]
+        + [(tier.score if by_score else tier.rate).scaled(scale) for tier in row.tiers]
+        for row in board.rows
+    ]
+    every = [value for row in rows for one in row for value in (one.value, one.lower, one.upper)]
+    axis = axis_around([0.0, *every])
+    return axis, [_track(lead, tiers, axis, initials(board.tiers)) for lead, *tiers in rows]
+
+
+def _track(lead: Estimate, tiers: Sequence[Estimate], axis: Axis, names: Sequence[str]) -> Track:
+    if math.isnan(lead.value):
+        return Track(None, 0.0, 0.0, ())
+    left, right = axis.at(lead.lower), axis.at(lead.upper)
+    marks = [
+        (axis.at(tier.value), name)
+        for tier, name in zip(tiers, names, strict=True)
+        if not math.isnan(tier.value) and len(names) > 1
+    ]
+    return Track(axis.at(lead.value), left, round(right - left, 2), pins(marks))
+
+
+def initials(tiers: Sequence[str]) -> list[str]:
+    """A letter per tier, or its number where first letters are not unique."""
+    letters = [plain(tier)[:1].upper() for tier in tiers]
+    return letters if len(set(letters)) == len(letters) else [str(place + 1) for place in range(len(tiers))]

@@ -255,7 +255,7 @@ def plot_board(board: Leaderboard, ax: Axes | None = None) -> Axes:
     """
     scale = 1.0 if board.lead == "score" else 100.0
     rows = [
-        (label, _scaled(board.leading(row), scale), row.rank is not None)
+        (label, board.leading(row).scaled(scale), row.rank is not None)
         for row, label in zip(board.rows, label_rows(board), strict=True)
     ]
     words = "ReasonScore" if board.lead == "score" else f"{board.mode}, per cent"
@@ -292,7 +292,7 @@ def plot_differences(pairs: Sequence[Pair], ax: Axes | None = None) -> Axes:
     else:
         words = "first − second, points of 100"
         items = [(_short(pair), pair.overall) for pair in pairs]
-    rows = [(label, _scaled(one.difference, 100.0), one.p_holm < 0.05) for label, one in items]
+    rows = [(label, one.difference.scaled(100.0), one.p_holm < 0.05) for label, one in items]
     found = _forest(rows, f"{words} (95 % intervals)", ax)
     found.axvline(0.0, color="#565f6b", linewidth=1, zorder=0)
     return found
@@ -306,10 +306,6 @@ def _short(pair: Pair) -> str:
     """Both names of a pair, each with its half of the room."""
     first, second = (shorten(name, MOST_NAME // 2) for name in (pair.first, pair.second))
     return f"{first} − {second}"
-
-
-def _scaled(estimate: Estimate, scale: float) -> Estimate:
-    return Estimate(scale * estimate.value, scale * estimate.lower, scale * estimate.upper)
 
 
 def _forest(rows: Sequence[tuple[str, Estimate, bool]], words: str, ax: Axes | None) -> Axes:

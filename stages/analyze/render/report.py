@@ -25,7 +25,6 @@ from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
 from evalcube.stages.analyze.render.board_spec import leading_text
 from evalcube.stages.analyze.render.cover import cover, spans
-from evalcube.stages.analyze.render.ranking_figure import initials, tracks
 from evalcube.stages.analyze.render.table_specs import pair_in_words, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 from evalcube.stages.analyze.render.verdicts import ShownVerdict
@@ -172,8 +171,8 @@ def render_report(
         gaps=_gaps(board, labels),
         marks=_marks(board),
         labels=labels,
-        ranking=tracks(board),
-        initials=initials(board.tiers),
+        ranking=figures.tracks(board),
+        initials=figures.initials(board.tiers),
         tasks=tasks,
         pooling=pooling,
         mode_words=MODES_IN_WORDS[board.mode],
