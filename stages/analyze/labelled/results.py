@@ -357,9 +357,7 @@ def _notes(board: Leaderboard) -> list[str]:
             f"Incomplete evaluations (*): {short} of {len(board.rows)}. Tasks or points have no trial yet: they rest "
             "on other questions than complete rows do, are not comparable with them, and are not ranked."
         )
-    notes += _others(board)
-    notes += _begun(board)
-    notes += _parts(board)
+    notes += _apart(board)
     missing = sum(row.missing for row in board.rows)
     if missing:
         notes.append(
@@ -385,39 +383,31 @@ def _first(said: Sequence[str]) -> str:
     return f"{'; '.join(said[:_NAMED])}{more}"
 
 
-def _others(board: Leaderboard) -> list[str]:
-    """Which evaluations were asked other points than most."""
-    found = [f"{label} {row.others}" for row, label in _labelled(board) if row.others]
-    if not found:
-        return []
-    told = f"Asked other questions than most (*), not comparable with them, and not ranked: {_first(found)}."
-    return [f"{told} Rank a part that all were asked, such as one task, with `where`."]
-
-
-def _begun(board: Leaderboard) -> list[str]:
-    """Which evaluations are far behind the others."""
-    found = [_has(*named) for named in _labelled(board) if named[0].behind and not named[0].incomplete]
-    if not found:
-        return []
-    return [f"Begun (*), far behind the others by trials that were planned, and not ranked: {_first(found)}."]
+def _apart(board: Leaderboard) -> list[str]:
+    """Which evaluations were asked other points than most, are far behind, or have some trials of every point only."""
+    found = []
+    rows = _labelled(board)
+    if others := [f"{label} {row.others}" for row, label in rows if row.others]:
+        found.append(
+            f"Asked other questions than most (*), not comparable with them, and not ranked: {_first(others)}. "
+            "Rank a part that all were asked, such as one task, with `where`."
+        )
+    rows = [(row, label) for row, label in rows if not row.incomplete]
+    if begun := [_has(row, label) for row, label in rows if row.behind]:
+        found.append(
+            f"Begun (*), far behind the others by trials that were planned, and not ranked: {_first(begun)}."
+        )
+    partial = [(row, label) for row, label in rows if row.partial and not row.behind]
+    partial.sort(key=lambda named: named[0].trials / named[0].planned)
+    if parts := [_has(row, label) for row, label in partial]:
+        found.append(
+            f"Partly measured (*), by trials that were planned: {_first(parts)}. Their places may change."
+        )
+    return found
 
 
 def _has(row: Row, label: str) -> str:
     return f"{label} has {row.trials:,} of {row.planned:,}"
-
-
-def _parts(board: Leaderboard) -> list[str]:
-    """What share of their trials evaluations have that have some of every point only."""
-    partial = [
-        (row, label)
-        for row, label in _labelled(board)
-        if row.partial and not row.incomplete and not row.behind
-    ]
-    partial.sort(key=lambda named: named[0].trials / named[0].planned)
-    if not partial:
-        return []
-    found = _first([_has(*named) for named in partial])
-    return [f"Partly measured (*), by trials that were planned: {found}. Their places may change."]
 
 
 def _truncation(board: Leaderboard) -> list[str]:

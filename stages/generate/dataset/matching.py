@@ -51,6 +51,7 @@ class GradingContext:
 Grader = Callable[[str, GradingContext], bool | None]
 """Whether a reply is right; None if it has no answer, which makes it invalid."""
 
+
 def withheld(name: str) -> str:
     """Why a grader that only a cube names is not run."""
     return (
