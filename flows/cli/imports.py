@@ -22,7 +22,9 @@ def import_command(
             "logs.",
         ),
     ],
-    into: Annotated[str, typer.Option("--into", metavar="CUBE", help="Address of the cube to write.")],
+    into: Annotated[
+        str, typer.Option("--into", metavar="CUBE", help="Address of the new cube; nothing may be there.")
+    ],
     cache: Annotated[
         str | None, typer.Option("--cache", help="Where the replies go; default: results/cache.")
     ] = None,
@@ -84,10 +86,7 @@ def _print(summary: ImportSummary) -> None:
     failed = f"; {summary.failed} samples without an answer or a score" if summary.failed else ""
     again = f"; {summary.repeated} said again" if summary.repeated else ""
     show(safe(f"{summary.logs} logs: {replies}{failed}{again}"))
-    if summary.new_regions:
-        show(safe(f"written to {summary.cube}; replies in {summary.cache}"))
-    else:
-        show(safe(f"{summary.cube} has all of it already: nothing was added"))
+    show(safe(f"written to {summary.cube}; replies in {summary.cache}"))
 
 
 import_command.__name__ = "import"

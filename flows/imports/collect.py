@@ -10,7 +10,7 @@ import hashlib
 import json
 import tempfile
 from array import array
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Any, Self
@@ -70,8 +70,6 @@ class Questions:
     """Offset and length of each row's text in the temporary file."""
     prompts: list[bytes] = field(default_factory=list)
     """Digest of each row's prompt."""
-    kept: int = 0
-    """Rows that a cube has already; they stay where they are."""
     setups: dict[str, str] = field(default_factory=dict)
     """How models were asked -> its name."""
     first_repeat: int = MOST_REPEATS
@@ -111,9 +109,6 @@ class Collection:
         """Why there are no answers, with the numbers by which the table of answers names it."""
         self.samples = self.repeated = 0
         """Samples read; of them, those that said again what another said."""
-        self.labels: dict[str, str] = {}
-        """Labels of the tasks of the cube that the samples come into, with the identities of imported ones."""
-        self._known: dict[str, Iterable[Mapping[str, Any]]] = {}
         self._setups: dict[tuple[Asked, TaskKey], dict[str, int]] = {}
         self._slots: dict[tuple[int, int], dict[int, int]] = {}
         self._occurrences: dict[tuple[int, int, bytes], dict[str | None, int]] = {}
@@ -129,32 +124,6 @@ class Collection:
     ) -> None:
         self._file.close()
 
-    def know(self, identity: str, rows: Iterable[Mapping[str, Any]]) -> None:
-        """Let questions that a cube has already keep their rows.
-
-        Parameters
-        ----------
-        identity
-            Of the task, see `TaskKey.identity`.
-        rows
-            Lines of its data file; they are read if the task turns up.
-        """
-        self._known[identity] = rows
-
-    def _task(self, key: TaskKey) -> Questions:
-        """The questions of a task."""
-        questions = self.tasks.get(key)
-        if questions is not None:
-            return questions
-        questions = self.tasks[key] = Questions(len(self.tasks))
-        for row in self._known.pop(key.identity, ()):
-            digest = bytes.fromhex(str(row["question"]))
-            questions.rows[digest] = len(questions.rows)
-            questions.prompts.append(_digest(str(row["prompt"])))
-            questions.places.extend(self._keep(json.dumps(row).encode()))
-        questions.kept = len(questions.rows)
-        return questions
-
     def add(self, sample: Sample) -> None:
         """Take in one sample.
 
@@ -166,7 +135,7 @@ class Collection:
         run, answer, where = sample.run, sample.answer, sample.where
         self.samples += 1
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
-        questions = self._task(key)
+        questions = self.tasks.setdefault(key, Questions(len(self.tasks)))
         task = questions.place
         asked = self._place(run, key, questions)
         row, sent = self._row(questions, (asked, task), sample)
@@ -308,7 +277,6 @@ class Collection:
         for task, questions in enumerate(self.tasks.values()):
             pairs = np.unique(entries[entries[:, 1] == task][:, [0, 2]], axis=0)
             asked = np.bincount(pairs[:, 1], minlength=len(questions.rows))
-            asked[: questions.kept] = np.iinfo(np.int64).max
             final = np.empty(len(asked), dtype=np.int64)
             final[np.argsort(-asked, kind="stable")] = np.arange(len(asked))
             orders.append(final)

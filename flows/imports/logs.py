@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from evalcube.flows.errors import SweepError
-from evalcube.flows.imports.bounded import items, mapping
 from evalcube.flows.imports.collect import REPLIED, Collection
 from evalcube.flows.imports.plan import import_plan
 from evalcube.flows.imports.samples import Scale, Wanted
 from evalcube.flows.imports.sources import READERS, Source, find_sources
-from evalcube.flows.imports.write import Answers, Writer, store_replies, write_data
-from evalcube.flows.plan.plan import Plan, is_imported
-from evalcube.flows.plan.questions import keep_questions
-from evalcube.flows.plan.records import read_notes
-from evalcube.flows.plan.store import OtherSweepError, SweepStore, cube_plan, sweep_cube
+from evalcube.flows.imports.write import create_cube, store_replies, write_data
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.trust import remember_run
 from evalcube.stages.process.grading import IMPORTED
-from evalcube.storage.cache.cache import ManagedCache, open_cache
+from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.lease import Lease
+from evalcube.storage.errors import CubeExistsError
 from evalcube.storage.urls import OBJECT_SCHEMES, absolute, directory_of, scheme_of
 
 DEFAULT_CACHE = "results/cache"
@@ -51,10 +45,6 @@ class ImportSummary:
     """Samples without an answer or a score."""
     repeated: int
     """Samples that said again what another one said."""
-    new_replies: int
-    """Replies that the cache did not have."""
-    new_regions: int
-    """Regions of the cube that were written: 0 if it had all of it."""
     notes: tuple[str, ...]
     """What a reader of the cube should know."""
 
@@ -77,14 +67,14 @@ def import_logs(
 ) -> ImportSummary:
     """Read what other tools have measured into a cube.
 
-    Nothing is written unless all logs are found right. What is there already stays: the same logs again add nothing.
+    Nothing is written unless all logs are found right.
 
     Parameters
     ----------
     logs
         Files, and directories in which all logs are meant.
     into
-        The cube's address; it is made, or has what was imported from some of these logs.
+        The cube's address; nothing may be there.
     cache
         Where the replies go; default: ``results/cache``.
     data
@@ -102,15 +92,20 @@ def import_logs(
     Raises
     ------
     SweepError
-        If a log is wrong, contradicts another one, no answer has a score, or the cube has other tasks or models.
+        If a log is wrong, contradicts another one, or no answer has a score.
     StorageError
-        If the cube or the cache cannot be written.
+        If something is at `into`, or the cube or the cache cannot be written.
     """
     wanted, scale, address = wanted or Wanted(), scale or Scale(), str(cache or DEFAULT_CACHE)
     folder = _data_folder(str(into), data)
+    if Cube.exists(into):
+        raise CubeExistsError(
+            "cannot import into it: something is already there",
+            str(into),
+            "Choose another address: all logs at once make one cube, and `evalcube merge` joins cubes.",
+        )
     sources = find_sources(logs, wanted)
     with Collection(scale) as collection:
-        _know(collection, into)
         for source in sources:
             _read(source, collection, wanted)
         if not collection.asked:
@@ -124,14 +119,15 @@ def import_logs(
                 f"the logs have {failed:,} samples and no answer with a score ({causes}): there is nothing to import",
                 "Give logs with scored answers; of files of no known tool, `map` says which field has the score",
             )
-        _refuse_new_questions(collection, into)
         plan, targets = import_plan(collection, write_data(collection, folder), table)
         targets.refuse_too_many()
-        store = open_cache(address)
-        try:
-            counts = _write(plan, str(into), store, collection, table, _notes(plan, address, sources))
-        finally:
-            store.close()
+        notes = _notes(plan, address, sources)
+        with closing(open_cache(address)) as store:
+            store_replies(plan, collection, table, store)
+            remember_run(
+                create_cube(str(into), plan, targets, collection, table, store, notes),
+                {"cache": notes["cache"]},
+            )
         return ImportSummary(
             str(into),
             address,
@@ -142,7 +138,6 @@ def import_logs(
             len(table) - failed,
             failed,
             collection.repeated,
-            *counts,
             tuple(wanted.notes),
         )
 
@@ -153,78 +148,6 @@ def _read(source: Source, collection: Collection, wanted: Wanted) -> None:
         collection.add(sample)
     if collection.samples == before:
         wanted.note(f"{source.path.name}: it has no samples")
-
-
-def _write(
-    plan: Plan,
-    into: str,
-    cache: ManagedCache,
-    collection: Collection,
-    table: npt.NDArray[np.int64],
-    notes: Mapping[str, Any],
-) -> tuple[int, int]:
-    """Write cache and cube; how many replies and regions were new."""
-    try:
-        if Cube.exists(into):  # else it is made when its replies are there
-            sweep_cube(plan, into)
-        new_replies = store_replies(plan, collection, table, cache)
-        opened, _ = sweep_cube(plan, into)
-        with Lease.acquire(opened.records):
-            opened, whole = sweep_cube(plan, into)
-            answers = Answers.of(collection, table, plan, whole)
-            store = SweepStore(opened, whole, answers.targets(whole))
-            keep_questions(opened.records, whole)
-            regions = Writer(store, answers, cache).write()
-            store.note(_merged(read_notes(opened.records), notes))
-            remember_run(opened, {"cache": notes["cache"]})
-    except OtherSweepError as error:
-        raise SweepError(
-            error.message,
-            "Import all logs at once into a new cube, or these into one of their own, and then: evalcube merge",
-        ) from None
-    return new_replies, regions
-
-
-def _merged(before: Mapping[str, Any], notes: Mapping[str, Any]) -> dict[str, Any]:
-    """The notes of a cube with those of another import."""
-    logs = {
-        log["sha256"]: log for log in items(before.get(IMPORTED)) if isinstance(log, dict) and "sha256" in log
-    }
-    logs |= {log["sha256"]: log for log in notes[IMPORTED]}
-    files = {**mapping(before.get("files")), **notes["files"]}
-    return {**before, **notes, IMPORTED: list(logs.values()), "files": files}
-
-
-def _know(collection: Collection, into: str | Path) -> None:
-    """Let questions that the cube has keep their rows."""
-    if not Cube.exists(into):
-        return
-    cube = Cube.open(into)
-    plan = cube_plan(cube, read_notes(cube.records))
-    for task in plan.tasks:
-        cells = [planned.cell for planned in task.cells if is_imported(planned.cell)]
-        identities = {str(cell.plain_params[IMPORTED]) for cell in cells}
-        collection.labels[task.label] = identities.pop() if len(identities) == 1 else ""
-        for cell in cells:
-            collection.know(str(cell.plain_params[IMPORTED]), _rows(str(cell.plain_params["file"])))
-
-
-def _refuse_new_questions(collection: Collection, into: str | Path) -> None:
-    """Refuse questions that a task of the cube lacks: with more of them it is another cell, which pairs with none."""
-    for key, questions in collection.tasks.items():
-        more = len(questions.rows) - questions.kept
-        if questions.kept and more:
-            raise SweepError(
-                f"the logs have {more} questions of task {key.task} that cube '{into}' lacks",
-                "Import all logs at once into a new cube",
-            )
-
-
-def _rows(path: str) -> Iterator[dict[str, Any]]:
-    from evalcube.flows.imports.bounded import lines, parse
-
-    for number, line in lines(Path(path)):
-        yield mapping(parse(line, f"{path}, line {number}"))
 
 
 def _note_setups(collection: Collection, wanted: Wanted) -> None:

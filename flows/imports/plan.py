@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -75,7 +74,7 @@ def import_plan(
         See `Collection.table`.
     """
     task, seed = all_tasks()["dataset"], SweepConfig.model_fields["seed"].default
-    labels = task_labels(list(collection.tasks), collection.labels)
+    labels = task_labels(list(collection.tasks))
     evaluations = _evaluations(collection)
     shape = (len(evaluations), len(labels))
     reach = np.zeros((2, *shape), dtype=np.int64)
@@ -100,32 +99,17 @@ def import_plan(
     return plan, targets
 
 
-def task_labels(keys: Sequence[TaskKey], known: Mapping[str, str]) -> list[str]:
-    """A name for each task, no longer than it takes to tell them apart.
-
-    Parameters
-    ----------
-    keys
-        The tasks.
-    known
-        Labels of the cube that they come into, with the identity of the task if it is imported; its names stay.
-    """
-    own = {identity: label for label, identity in known.items() if identity}
+def task_labels(keys: Sequence[TaskKey]) -> list[str]:
+    """A name for each task, no longer than it takes to tell them apart."""
     forms = [
         [key.task.partition("@")[0] for key in keys],
         [key.task for key in keys],
         [f"{key.task} ({key.grading})" for key in keys],
         [key.identity for key in keys],
     ]
-    counts = [Counter(form) for form in forms]
     return [
-        own.get(key.identity)
-        or next(
-            form[place]
-            for form, count in zip(forms, counts, strict=True)
-            if form is forms[-1] or (count[form[place]] == 1 and form[place] not in known)
-        )
-        for place, key in enumerate(keys)
+        next(form[place] for form in forms if form is forms[-1] or form.count(form[place]) == 1)
+        for place in range(len(keys))
     ]
 
 

@@ -6,11 +6,10 @@ Regions are made from the cache by the code that heals a cube, so that what is i
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -21,23 +20,25 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.collect import REPLIED, Collection, TaskKey
 from evalcube.flows.imports.plan import data_params
 from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.coordinates import coordinates
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.questions import keep_questions
 from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
+from evalcube.flows.plan.records import NOTES
 from evalcube.flows.plan.regrade import regrade
 from evalcube.flows.plan.requests import trial_request
-from evalcube.flows.plan.store import SweepStore
+from evalcube.flows.plan.spec import description
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.stages.generate.dataset import DatasetParams
 from evalcube.stages.generate.novelty import repeated
-from evalcube.stages.reply.status import LAST_FINISHED, Status
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import DUPLICATE
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import make_directory, share
-
-Array = npt.NDArray[Any]
 
 _BATCH = 512
 """Replies that are in memory at once."""
@@ -81,24 +82,24 @@ def file_name(key: TaskKey, digest: str) -> str:
     return f"{plain or 'task'}-{digest[:8]}.jsonl"
 
 
-def store_replies(plan: Plan, collection: Collection, table: npt.NDArray[np.int64], cache: Cache) -> int:
-    """Put the replies into the cache; the number of those that it did not have.
+def store_replies(plan: Plan, collection: Collection, table: npt.NDArray[np.int64], cache: Cache) -> None:
+    """Put the replies into the cache.
 
     Raises
     ------
     SweepError
         If the cache has another reply in the place of one: another import of the same model and task.
     """
-    added, batch = 0, list[tuple[str, bytes]]()
+    batch = list[tuple[str, bytes]]()
     for number, digest in _digests(plan, table):
         record = collection.record(number)
         if record is None:  # `_digests` names replies only
             continue
         batch.append((digest, record))
         if len(batch) >= _BATCH:
-            added += _put(cache, batch)
+            _put(cache, batch)
             batch.clear()
-    return added + _put(cache, batch)
+    _put(cache, batch)
 
 
 def _digests(plan: Plan, table: npt.NDArray[np.int64]) -> Iterator[tuple[int, str]]:
@@ -113,7 +114,7 @@ def _digests(plan: Plan, table: npt.NDArray[np.int64]) -> Iterator[tuple[int, st
         yield number, trial_request(plan.evaluations[asked], cell, trial, repeat).digest
 
 
-def _put(cache: Cache, batch: Sequence[tuple[str, bytes]]) -> int:
+def _put(cache: Cache, batch: Sequence[tuple[str, bytes]]) -> None:
     new = cache.put_many(batch)
     there = [item for item, fresh in zip(batch, new, strict=True) if not fresh]
     for (_, ours), theirs in zip(there, cache.get_many([key for key, _ in there]), strict=True):
@@ -122,193 +123,121 @@ def _put(cache: Cache, batch: Sequence[tuple[str, bytes]]) -> int:
                 "the cache has other replies of the same model to the same questions, from another import",
                 "Give this import a cache of its own with `cache`, or its model another name with `model`",
             )
-    return sum(new)
 
 
-@dataclass(frozen=True)
-class Answers:
-    """Where in a cube the answers of logs belong: whatever else it has, evaluations and cells are found by identity."""
-
-    table: npt.NDArray[np.int64]
-    """One line for each: evaluation, task, slot, trial, repeat, and `REPLIED` or the number of the cause."""
-    causes: Sequence[str]
-
-    @classmethod
-    def of(cls, collection: Collection, table: npt.NDArray[np.int64], own: Plan, cube: Plan) -> Answers:
-        """The answers of a table whose places are those of its own plan.
-
-        Parameters
-        ----------
-        collection
-            What was collected.
-        table
-            See `Collection.table`.
-        own
-            Plan of what was collected.
-        cube
-            Plan of the cube, which has all of that, and may have more.
-        """
-        rows = {evaluation.eval_id: place for place, evaluation in enumerate(cube.evaluations)}
-        cells = {
-            (task.label, planned.cell.id): (place, slot)
-            for place, task in enumerate(cube.tasks)
-            for slot, planned in enumerate(task.cells)
-        }
-        models = np.array([rows[evaluation.eval_id] for evaluation in own.evaluations])
-        places = np.array([cells[task.label, task.cells[0].cell.id] for task in own.tasks])
-        found = np.column_stack([models[table[:, 0]], places[table[:, 1]], table[:, 2:]])
-        return cls(found, list(collection.causes))
-
-    @cached_property
-    def _by_model(self) -> dict[int, npt.NDArray[np.int64]]:
-        models = self.table[:, 0]
-        return {int(model): self.table[models == model] for model in np.unique(models)}
-
-    def targets(self, plan: Plan) -> SampleTargets:
-        """How far each cell is measured, in the shape of the cube's plan."""
-        reach = np.zeros((2, len(plan.evaluations), *plan.sources.shape), dtype=np.int32)
-        cells = tuple(self.table[:, :3].T)
-        np.maximum.at(reach[0], cells, self.table[:, 3] + 1)
-        np.maximum.at(reach[1], cells, self.table[:, 4] + 1)
-        return SampleTargets(reach[0], reach[1])
-
-    def within(self, window: Window) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, int]]:
-        """Which trials of a window have replies, which have failed, each in the window's shape, and the causes.
-
-        Tasks and points that the cube has not grown to have no place in a window of it.
-        """
-        table = self._by_model[window.region.model]
-        places = table[:, 1:5] - (0, 0, window.first_trial, window.first_repeat)
-        inside = ((places >= 0) & (places < window.shape)).all(axis=1)
-        places = places[inside]
-        causes = table[inside, 5]
-        found = np.zeros((2, *window.shape), dtype=bool)
-        for kind, which in enumerate((causes == REPLIED, causes != REPLIED)):
-            found[(kind, *places[which].T)] = True
-        counts = Counter(self.causes[cause] for cause in causes[causes != REPLIED].tolist())
-        return found[0], found[1], dict(counts.most_common(_MOST_CAUSES))
-
-
-class Writer:
-    """Brings a cube to what was imported; for the holder of its lease.
+def create_cube(
+    url: str,
+    plan: Plan,
+    targets: SampleTargets,
+    collection: Collection,
+    table: npt.NDArray[np.int64],
+    cache: Cache,
+    notes: Mapping[str, Any],
+) -> Cube:
+    """Make the cube of what was imported; others see all of it or nothing.
 
     Parameters
     ----------
-    store
-        The cube, open for writing, with the targets of what was imported.
-    answers
-        Where in it the answers belong.
+    url
+        Its address.
+    plan, targets
+        Of what was collected.
+    collection, table
+        What was collected, and its `Collection.table`.
     cache
         Where the replies are.
+    notes
+        What whoever opens the cube should know.
     """
+    causes = list(collection.causes)
 
-    def __init__(self, store: SweepStore, answers: Answers, cache: Cache) -> None:
-        self._store, self._cube, self._plan = store, store.cube, store.plan
-        self._answers, self._cache = answers, cache
-        self._ledger = Ledger(self._cube.records)
-        self._newest = self._ledger.newest()
+    def fill(cube: Cube) -> None:
+        cube.write_planned("trial", targets.trials)
+        cube.write_planned("repeat", targets.repeats)
+        for task, flags in enumerate(_repeated_prompts(plan, targets)):
+            cube.write_duplicates(task, flags)
+        receipts: list[Receipt] = []
+        for model in range(len(plan.evaluations)):
+            receipts += _write_model(
+                cube, plan, targets, model, table[table[:, 0] == model, 1:], causes, cache
+            )
+        counters = {
+            model: count_model(cube, regions, targets, plan.prices[model])
+            for model in range(len(plan.evaluations))
+            if (regions := [one.region for one in receipts if one.region.model == model])
+        }
+        cube.write_counters(counters)
+        with Ledger(cube.records) as ledger:
+            for receipt in receipts:
+                ledger.append(receipt)
+        keep_questions(cube.records, plan)
+        cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
 
-    def write(self) -> int:
-        """Write what is new, with receipts, flags of repeated prompts and counters; the number of regions written.
+    return Cube.create(
+        url,
+        sizes=plan.sizes,
+        chunks=plan.chunks,
+        coordinates=coordinates(plan),
+        counters=(*COUNTERS, *QUESTION_COUNTERS),
+        attrs={"title": "evalcube sweep", **description(plan.spec())},
+        layers=list(plan.layers),
+        fill=fill,
+    )
 
-        Raises
-        ------
-        SweepError
-            If the cube has other answers, before anything is written.
-        """
-        models = sorted(set(self._answers.table[:, 0].tolist()))
-        regions = [region for model in models for region in self._store.regions(model)]
-        for region in regions:
-            if region in self._newest:
-                self._refuse_others(region)
-        self._store.grow()
-        self._store.relabel()
-        self._compare_prompts()
-        written = [region for region in regions if self._write(region)]
-        stale = {region.model for region in written} | set(self._store.stale())
-        if stale:
-            self._cube.write_counters({model: self._counters(model) for model in sorted(stale)})
-        self._ledger.close()
-        return len(written)
 
-    @property
-    def _planned(self) -> SampleTargets:
-        return self._store.planned
+def _write_model(
+    cube: Cube,
+    plan: Plan,
+    targets: SampleTargets,
+    model: int,
+    table: npt.NDArray[np.int64],
+    causes: Sequence[str],
+    cache: Cache,
+) -> Iterator[Receipt]:
+    """Write the regions of one evaluation, made by the code that would heal them."""
+    for trial in range(-(-plan.trials // plan.chunks["trial"])):
+        for repeat in range(-(-plan.repeats // plan.chunks["repeat"])):
+            window = window_of(cube.sizes, Region(model, trial, repeat), cube.chunks)
+            ours, failed, counts = _within(table, window, causes)
+            if not (ours | failed).any():
+                continue
+            pretended = receipt_of(window, 0, ours, np.full(window.shape, Status.MISSING), "", {})
+            arrays = regrade(plan, window, ours, pretended, cache, (0.0, 0.0), None).arrays
+            arrays["status"][failed] = Status.TRANSPORT
+            digest = cube.write_region(window.region, arrays)
+            grader = grader_of(plan.evaluations[model])
+            yield receipt_of(
+                window, 0, targets.mask(window), arrays["status"], digest, counts, cube.shape_number, grader
+            )
 
-    def _refuse_others(self, region: Region) -> None:
-        """Refuse answers that are not those which the cube has; for a region that it has."""
-        window = window_of(self._cube.sizes, region, self._cube.chunks)
-        ours, _, _ = self._answers.within(window)
-        stored = self._cube.read_region(region)
-        both = ours & (stored["status"] <= LAST_FINISHED)
-        made = self._made(window, both)
-        for name, array in made.items():
-            if name != "latency" and not np.array_equal(array[both], stored[name][both], equal_nan=True):
-                raise SweepError(
-                    f"cube '{self._cube.url}' has other answers of "
-                    f"{self._plan.evaluations[region.model].model} to the same questions",
-                    "Give the model of this import another name with `model`",
-                )
 
-    def _made(self, window: Window, which: npt.NDArray[np.bool_]) -> dict[str, Array]:
-        """Some trials of a region from the replies in the cache."""
-        pretended = receipt_of(window, 0, which, np.full(window.shape, Status.MISSING), "", {})
-        return regrade(self._plan, window, which, pretended, self._cache, (0.0, 0.0), None).arrays
+def _within(
+    table: npt.NDArray[np.int64], window: Window, causes: Sequence[str]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, int]]:
+    """Which trials of a window have replies, which have failed, each in the window's shape, and the causes.
 
-    def _write(self, region: Region) -> bool:
-        """Write one region, unless it is there already; what the cube has stays."""
-        window = window_of(self._cube.sizes, region, self._cube.chunks)
-        ours, failed, causes = self._answers.within(window)
-        planned = self._planned.mask(window)
-        before = self._newest.get(region)
-        if not planned.any() or (before is None and not (ours | failed).any()):
-            return False
-        arrays = self._made(window, ours)
-        if before is not None:
-            stored = self._cube.read_region(region)
-            keep = ~ours | (stored["status"] <= LAST_FINISHED)
-            for name, values in stored.items():
-                arrays[name][keep] = values[keep]
-        status = arrays["status"]
-        status[failed & (status > LAST_FINISHED)] = Status.TRANSPORT
-        if before is not None and self._is_same(before, window, arrays, int(planned.sum())):
-            return False
-        digest = self._cube.write_region(region, arrays)
-        receipt = receipt_of(
-            window,
-            0 if before is None else before.generation + 1,
-            planned,
-            status,
-            digest,
-            causes if before is None else {**before.causes, **causes},
-            self._cube.shape_number,
-            grader_of(self._plan.evaluations[region.model]),
-        )
-        self._ledger.append(receipt)
-        self._newest[region] = receipt
-        return True
+    Parameters
+    ----------
+    table
+        The model's lines of `Collection.table`, without the model.
+    window, causes
+        The window, and what the numbers of causes mean.
+    """
+    places = np.insert(table[:, :3] - (0, window.first_trial, window.first_repeat), 1, 0, axis=1)
+    inside = ((places >= 0) & (places < window.shape)).all(axis=1)
+    found = np.zeros((2, *window.shape), dtype=bool)
+    numbers = table[inside, 3]
+    found[((numbers != REPLIED).astype(np.intp), *places[inside].T)] = True
+    counts = Counter(causes[number] for number in numbers[numbers != REPLIED].tolist())
+    return found[0], found[1], dict(counts.most_common(_MOST_CAUSES))
 
-    def _is_same(self, before: Receipt, window: Window, arrays: Mapping[str, Array], planned: int) -> bool:
-        """Whether the cube has just this region already, as its receipt says and in each bit."""
-        size = (before.trials, before.repeats) == window.shape[2:]
-        if not size or before.planned != planned or self._cube.chunk_problems(window.region):
-            return False
-        stored = self._cube.read_region(window.region)
-        return all(stored[name].tobytes() == array.tobytes() for name, array in arrays.items())
 
-    def _compare_prompts(self) -> None:
-        """Find out which questions of the tasks of the logs occurred before in their cell."""
-        sizes = self._cube.sizes
-        planned = self._planned.trials.max(axis=0)
-        known = self._cube.read_duplicates()
-        for row in sorted(set(self._answers.table[:, 1].tolist())):
-            flags = np.full((sizes["params"], sizes["trial"]), DUPLICATE.fill, dtype=DUPLICATE.dtype)
-            for slot, entry in enumerate(self._plan.tasks[row].cells):
-                count = int(planned[row, slot])
-                flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
-            if (flags != known[row]).any():
-                self._cube.write_duplicates(row, flags)
-
-    def _counters(self, model: int) -> npt.NDArray[np.float64]:
-        regions = [region for region in self._newest if region.model == model]
-        return count_model(self._cube, regions, self._planned, self._plan.prices[model])
+def _repeated_prompts(plan: Plan, targets: SampleTargets) -> Iterator[npt.NDArray[np.uint8]]:
+    """By task, which questions occurred before in their cell."""
+    planned = targets.trials.max(axis=0)
+    for row, task in enumerate(plan.tasks):
+        flags = np.full((plan.slots, plan.trials), DUPLICATE.fill, dtype=np.uint8)
+        for slot, entry in enumerate(task.cells):
+            count = int(planned[row, slot])
+            flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+        yield flags

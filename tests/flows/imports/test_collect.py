@@ -2,7 +2,6 @@
 
 import json
 
-import numpy as np
 import pytest
 
 from evalcube.flows.errors import SweepError
@@ -153,14 +152,8 @@ def test_task_labels__are_no_longer_than_they_must_be():
         TaskKey("a", "u@2", "n"),
     ]
 
-    assert task_labels(keys, {}) == ["t", "u@1", "u@2 (m)", "u@2 (n)"]
-    assert task_labels([TaskKey("a", "t", "m"), TaskKey("b", "t", "m")], {}) == ["a/t/m", "b/t/m"]
-
-
-def test_task_labels__leave_those_of_a_cube_their_meaning():
-    keys = [TaskKey("a", "t@1", "m"), TaskKey("b", "u", "m")]
-
-    assert task_labels(keys, {"mine": "a/t@1/m", "u": "", "x": "b/x/m"}) == ["mine", "u (m)"]
+    assert task_labels(keys) == ["t", "u@1", "u@2 (m)", "u@2 (n)"]
+    assert task_labels([TaskKey("a", "t", "m"), TaskKey("b", "t", "m")]) == ["a/t/m", "b/t/m"]
 
 
 def test_record__has_the_prompt_only_where_it_is_another():
@@ -191,26 +184,3 @@ def test_file_name__is_no_path(name):
     assert "\0" not in found
     assert not found.startswith(".")
     assert len(found) < 100
-
-
-def test_know__keeps_rows_where_a_cube_has_them():
-    with collected(sample("a"), sample("b")) as first:
-        rows = [json.loads(row) for row in first.rows(0)]
-    with Collection(Scale()) as second:
-        second.know(KEY.identity, rows)
-        second.add(sample("c"))
-        second.add(sample("c", model="bravo"))
-        second.add(sample("b"))
-
-        assert [json.loads(row)["prompt"] for row in second.rows(0)] == ["a", "b", "c"]
-        assert [row[2] for row in table(second)] == [2, 2, 1]
-
-
-def test_table__is_the_same_for_many_samples_in_any_order_of_models():
-    rng = np.random.default_rng(5)
-    samples = [sample(f"q{i}", r, model=m) for i in range(20) for r in range(2) for m in ("a", "b")]
-    with collected(*samples) as one, collected(*[samples[i] for i in rng.permutation(len(samples))]) as other:
-        assert len(one.table()) == len(other.table()) == 80
-        assert sorted(json.loads(row)["prompt"] for row in one.rows(0)) == sorted(
-            json.loads(row)["prompt"] for row in other.rows(0)
-        )

@@ -15,8 +15,9 @@ from evalcube.flows.imports.samples import Scale, Wanted
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import StorageError
 from tests.flows.imports.logs import INSPECT, LM_EVAL, write_lines
-from tests.flows.support import arrays, evalcube, sweep_config
+from tests.flows.support import evalcube, sweep_config
 
 CLOSE = Scale(0.5)
 
@@ -98,30 +99,9 @@ def test_import_logs__has_a_cube_as_a_run_has(made):
     assert sum(row["missing"] for row in status["models"]) == 0
 
 
-def test_import_logs__again_adds_nothing(own):
-    before = {path: path.stat().st_mtime_ns for path in (own / "cube.zarr").rglob("*") if "c/" in str(path)}
-
-    summary = imported(own, INSPECT)
-
-    assert (summary.new_replies, summary.new_regions) == (0, 0)
-    assert {path: path.stat().st_mtime_ns for path in before} == before
-
-
-def test_import_logs__goes_on_after_a_kill(made, tmp_path):
-    from evalcube.flows.imports.write import Writer
-
-    def killed(_):
-        raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Writer, "write", killed)
-        with pytest.raises(KeyboardInterrupt):
-            imported(tmp_path, INSPECT)
-    imported(tmp_path, INSPECT)
-
-    ours, theirs = arrays(tmp_path / "cube.zarr"), arrays(made / "cube.zarr")
-    for name in ours:
-        np.testing.assert_array_equal(ours[name], theirs[name])
+def test_import_logs__goes_nowhere_where_something_is(own):
+    with pytest.raises(StorageError, match="something is already there"):
+        imported(own, INSPECT)
 
 
 def test_import_logs__does_not_depend_on_the_order_of_logs(made, tmp_path):
@@ -216,12 +196,11 @@ def rows_of(tmp_path, name, models, **fields):
 MAP = "prompt=q,response=out,correct=ok,model=m"
 
 
-def test_import__grows_a_cube_by_repeats(tmp_path):
+def test_import__takes_repeats_from_several_logs(tmp_path):
     rows_of(tmp_path, "a.jsonl", "x", r=1)
     rows_of(tmp_path, "b.jsonl", "x", r=2)
     flags = ["--into", "c.zarr", "--cache", "cache", "--map", f"{MAP},repeat=r", "--task", "t"]
 
-    assert evalcube("import", "a.jsonl", *flags, cwd=tmp_path)[0] == 0
     code, text, error = evalcube("import", "a.jsonl", "b.jsonl", *flags, cwd=tmp_path)
 
     assert (code, error) == (0, "")
@@ -353,29 +332,3 @@ def test_import__passes_over_the_same_file_given_twice(tmp_path):
     assert (summary.logs, summary.replies) == (1, 4)
     assert summary.notes == ("b.jsonl: the same as a.jsonl; it counts once",)
     assert Path(summary.cube).exists()
-
-
-ALFA = sorted(INSPECT.glob("alfa-*"))
-OTHERS = [*sorted(INSPECT.glob("bravo-*")), INSPECT / "charlie-sums.json"]
-
-
-def test_import_logs__grows_a_cube_by_models(made, tmp_path):
-    imported(tmp_path, *ALFA)
-    summary = imported(tmp_path, *OTHERS)
-
-    assert summary.new_regions == 2
-    assert verify_cube(tmp_path / "cube.zarr").damages == []
-    ours, theirs = arrays(tmp_path / "cube.zarr"), arrays(made / "cube.zarr")
-    for name in ours:
-        np.testing.assert_array_equal(ours[name], theirs[name])
-    again = imported(tmp_path, INSPECT)
-    assert (again.new_replies, again.new_regions) == (0, 0)
-
-
-def test_import_logs__gives_other_tools_tasks_other_labels(own):
-    imported(own, LM_EVAL)
-
-    plan = Reader(own / "cube.zarr").plan
-    assert plan.task_names == ("capitals", "essays", "sums", "sums@1.0", "capitals@1.0")
-    assert verify_cube(own / "cube.zarr").damages == []
-    assert len(plan.evaluations) == 6

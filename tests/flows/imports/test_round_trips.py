@@ -1,22 +1,15 @@
 """What a cube exports in another tool's form is the same trials again when it is imported."""
 
-import shutil
-
 import numpy as np
 import pytest
 
-from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.formats.export import export
 from evalcube.flows.imports.logs import import_logs
-from evalcube.flows.imports.samples import Scale
-from evalcube.flows.rework.verify import verify_cube
 from evalcube.flows.run.sweep import run
-from evalcube.stages.process.grading import GRADER
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.cube import Cube
-from tests.flows.imports.logs import INSPECT
 from tests.flows.shared_cluster import SHARED
-from tests.flows.support import reset, simulator_stats, sweep_config
+from tests.flows.support import sweep_config
 
 pytestmark = pytest.mark.cluster
 
@@ -31,12 +24,6 @@ EQUAL = (
     "tokens_sum",
     "latency_sum",
 )
-
-
-@pytest.fixture
-def served(_served):
-    """The simulator."""
-    return _served
 
 
 @pytest.fixture(scope="module")
@@ -79,28 +66,3 @@ def test_export_and_import__give_the_same_counters(swept, tmp_path, form):
             np.testing.assert_allclose(theirs[name], ours[name], rtol=1e-5, err_msg=f"{form} {place} {name}")
     total = sum(after.values())
     assert min(total[COUNTERS.index(name)] for name in ("correct", "truncated", "refused")) > 0
-
-
-def test_import__into_a_run_and_a_run_into_an_import_mix_nothing(swept, tmp_path, served):
-    folder = tmp_path / "own"
-    shutil.copytree(swept, folder)
-    config = sweep_config(folder, served.base_url, trials=6, cells=2, models=("alpha", "beta", "gamma"))
-    config |= {"repeats": 2, "samplers": {"some": {"temperature": 0, "max_tokens": 40}}}
-    for model in config["models"]:
-        model["simulate"] |= {"refusal": 0.2, "ability": 2.0, "tokens": 30}
-    before = counters(folder / "cube.zarr")
-    import_logs([INSPECT], folder / "cube.zarr", cache=folder / "cache", scale=Scale(0.5))
-    imported = counters(folder / "cube.zarr")
-    reset(served)
-
-    run(config, cluster=SHARED)  # asks the new model's own cells, and nothing else
-
-    after = counters(folder / "cube.zarr")
-    assert simulator_stats(served)["distinct"] == 3 * 6 * 2
-    for place, values in before.items():
-        np.testing.assert_array_equal(after[place][: len(COUNTERS)], values[: len(COUNTERS)])
-    for place, values in imported.items():
-        np.testing.assert_array_equal(after[place], values)
-    assert after["alfa", "arithmetic"].sum() == after["gamma", "sums"].sum() == 0
-    assert verify_cube(folder / "cube.zarr").damages == []
-    assert cube_status(folder / "cube.zarr")["graders"] == [GRADER, "imported"]

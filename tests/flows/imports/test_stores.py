@@ -33,7 +33,6 @@ def test_import_logs__into_a_bucket(bucket, tmp_path):
     with pytest.raises(SweepError, match="`data` is missing"):
         import_logs(logs, bucket, **options)
 
-    import_logs(logs, bucket, data=tmp_path / "data", **options)
     import_logs([INSPECT], bucket, data=tmp_path / "data", **options)
     import_logs([INSPECT], tmp_path / "cube.zarr", **options)
 
@@ -41,4 +40,3 @@ def test_import_logs__into_a_bucket(bucket, tmp_path):
     ours, theirs = arrays(bucket), arrays(tmp_path / "cube.zarr")
     for name in ours:
         np.testing.assert_array_equal(ours[name], theirs[name])
-    assert import_logs([INSPECT], bucket, data=tmp_path / "data", **options).new_regions == 0
