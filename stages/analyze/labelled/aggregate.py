@@ -7,7 +7,7 @@ block along models.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -18,6 +18,7 @@ from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
+from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.counters import BASE, CELL_DIMS, base_design, counter_cells
@@ -308,13 +309,13 @@ def _sums(
 ) -> xr.Variable:
     """Sums of `_columns` over the members of each group of models and of cells: dims (names of both, column)."""
     models, cells = groups
-    (by_model,) = _applied(
+    (by_model,) = applied(
         _cell_sums,
         [(values, (*CELL, "counter")), (share, CELL), (effect, ("task",))],
         [{**_inner(cells), "column": columns}],
         {**kwargs, "groups": cells},
     )
-    (summed,) = _applied(_model_sums, [(by_model, MODEL)], [_inner(models)], {"groups": models})
+    (summed,) = applied(_model_sums, [(by_model, MODEL)], [_inner(models)], {"groups": models})
     return _dims(summed.data, [str(dim).removeprefix(_GROUP) for dim in summed.dims])
 
 
@@ -337,50 +338,10 @@ def _model_sums(values: Floats, *, groups: Groups) -> Floats:
     return np.moveaxis(summed, range(levels), range(-levels, 0))
 
 
-def _applied(
-    function: Callable[..., Any],
-    parts: Sequence[tuple[xr.Variable, Sequence[str]]],
-    found: Sequence[Mapping[str, int]],
-    kwargs: dict[str, Any],
-) -> tuple[xr.Variable, ...]:
-    """What a function makes of arrays in memory, or lazily of blocks along all dims but its core dims.
-
-    Parameters
-    ----------
-    function
-        Takes the arrays with their core dims last; the others are the first one's, or fewer, and of one order.
-    parts
-        Arrays with their core dims.
-    found
-        Core dims of each result, with their sizes.
-    """
-    if all(values.chunks is None for values, _ in parts):
-        # Without xarray's generalised functions, which import Dask's arrays to look at the values.
-        first, core = parts[0]
-        loop = [str(dim) for dim in first.dims if dim not in core]
-        results = function(*(values.transpose(..., *core).values for values, core in parts), **kwargs)
-        several = results if isinstance(results, tuple) else (results,)
-        return tuple(_dims(one, (*loop, *dims)) for one, dims in zip(several, found, strict=True))
-    result = xr.apply_ufunc(
-        function,
-        *(
-            values if values.chunks is None else values.chunk(dict.fromkeys(core, -1))
-            for values, core in parts
-        ),
-        kwargs=kwargs,
-        input_core_dims=[list(core) for _, core in parts],
-        output_core_dims=[list(dims) for dims in found],
-        dask="parallelized",
-        output_dtypes=[np.float64] * len(found),
-        dask_gufunc_kwargs={"output_sizes": {dim: size for dims in found for dim, size in dims.items()}},
-    )
-    return result if isinstance(result, tuple) else (result,)
-
-
 def _estimated(
     function: Callable[..., Bounds], values: xr.Variable, core: str, kwargs: dict[str, Any]
 ) -> xr.Dataset:
-    bounds = _applied(function, [(values, (core,))], [{}] * 3, kwargs)
+    bounds = applied(function, [(values, (core,))], [{}] * 3, kwargs)
     return xr.Dataset(dict(zip(_BOUNDS, bounds, strict=True)))
 
 

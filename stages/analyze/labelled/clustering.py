@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import most_repeats, names
 from evalcube.stages.reply.status import QUESTION_COUNTERS, QUESTION_MOMENTS
 
@@ -59,28 +60,21 @@ def question_effects(ds: xr.Dataset) -> xr.DataArray | None:
     """
     if QUESTION_MOMENTS in ds:
         moments = ds[QUESTION_MOMENTS].variable.transpose("model", "task", "params", "moment")
-        if moments.chunks is None:
-            # Without xarray's generalised functions, which import Dask's arrays to look at the values.
-            return xr.DataArray(xr.Variable(("model", "task"), cluster_effect(moments.data), fastpath=True))
-        return _by_task(cluster_effect, xr.DataArray(moments), ("params", "moment"))
+        return _by_task(cluster_effect, moments, ("params", "moment"))
     if "status" not in ds and most_repeats(ds) > 1:
         return None
     if "status" not in ds or ds.sizes["repeat"] < 2:
         ones = np.ones((ds.sizes["model"], ds.sizes["task"]))
         return xr.DataArray(xr.Variable(("model", "task"), ones, fastpath=True))
-    return _by_task(_effects, xr.DataArray(ds["status"].variable), _QUESTION)
+    return _by_task(_effects, ds["status"].variable, _QUESTION)
 
 
 def _by_task(
-    function: Callable[[NDArray[Any]], Floats], values: xr.DataArray, core: tuple[str, ...]
+    function: Callable[[NDArray[Any]], Floats], values: xr.Variable, core: tuple[str, ...]
 ) -> xr.DataArray:
     """A function over all of `core` at once: (model, task)."""
-    if values.chunks is not None:
-        values = values.chunk(dict.fromkeys(core, -1))
-    found: xr.DataArray = xr.apply_ufunc(
-        function, values, input_core_dims=[core], dask="parallelized", output_dtypes=[np.float64]
-    )
-    return found.transpose("model", "task")
+    (found,) = applied(function, [(values, core)], [{}], {})
+    return xr.DataArray(found.transpose("model", "task"))
 
 
 def _effects(status: NDArray[np.uint8]) -> Floats:

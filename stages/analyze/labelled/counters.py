@@ -11,7 +11,9 @@ from numpy.typing import NDArray
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.restriction import within
 
 CELL_DIMS = ("model", "task", "params", "counter")
 
@@ -153,13 +155,8 @@ def within_tiers(ds: xr.Dataset) -> xr.Dataset:
     member = np.asarray(members(ds).any(axis=0))
     if member.all():
         return ds
-    cells = counter_cells(ds)
-    if cells.chunks is not None:
-        inside = xr.DataArray(member, dims=CELL_DIMS[1:3])
-        return ds.assign(counters=counters(ds).where(inside, 0.0))
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    kept = np.where(member[..., np.newaxis], cells.values, 0.0)
-    return ds.assign(counters=xr.Variable(CELL_DIMS, kept, cells.attrs, fastpath=True))
+    inside = xr.Variable(CELL_DIMS[1:3], member, fastpath=True)
+    return ds.assign(counters=within(counter_cells(ds), inside, 0.0))
 
 
 def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:
@@ -173,20 +170,9 @@ def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...])
         "member": member.astype(np.float64),
         "labels": names(ds, "counter"),
     }
-    if values.chunks is None:
-        # Without xarray's generalised functions, which import Dask's arrays to look at the values.
-        return xr.DataArray(xr.Variable(dims, _weighed(values.values, **options), fastpath=True))
-    summed: xr.DataArray = xr.apply_ufunc(
-        _weighed,
-        xr.DataArray(values).chunk({"task": -1, "params": -1, "counter": -1}),
-        kwargs=options,
-        input_core_dims=[["task", "params", "counter"]],
-        output_core_dims=[list(dims[1:])],
-        dask="parallelized",
-        output_dtypes=[np.float64],
-        dask_gufunc_kwargs={"output_sizes": {"tier": len(member)} if "tier" in dims else {}},
-    )
-    return summed.transpose(*dims)
+    sizes = {"tier": len(member), **values.sizes}
+    (summed,) = applied(_weighed, [(values, CELL_DIMS[1:])], [{dim: sizes[dim] for dim in dims[1:]}], options)
+    return xr.DataArray(summed)
 
 
 def _weighed(

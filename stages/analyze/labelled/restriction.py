@@ -50,11 +50,11 @@ def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
     part = ds.isel({"model": _places(chosen.models), **used, "tier": list(chosen.tiers)})
     inside = xr.Variable(CELL, chosen.cells, fastpath=True).isel(used)
     # Variables, and no arrays with all of the dataset's coordinates: pages ask for parts again and again.
-    cells = {"in_tier": _within(part.variables["in_tier"], inside, False)}
+    cells = {"in_tier": within(part.variables["in_tier"], inside, False)}
     if "cell_id" in part.coords:
-        cells["cell_id"] = _within(part.variables["cell_id"], inside, "")
+        cells["cell_id"] = within(part.variables["cell_id"], inside, "")
     values = {
-        name: _within(part.variables[name], inside, none) for name, none in _NOTHING.items() if name in part
+        name: within(part.variables[name], inside, none) for name, none in _NOTHING.items() if name in part
     }
     return part.assign_coords(cells).assign(values)
 
@@ -66,7 +66,7 @@ def _places(kept: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
     return slice(first, last) if last - first == len(found) else found
 
 
-def _within(values: xr.Variable, inside: xr.Variable, nothing: Any) -> xr.Variable:  # noqa: ANN401 - a value
+def within(values: xr.Variable, inside: xr.Variable, nothing: Any) -> xr.Variable:  # noqa: ANN401 - a value
     """Values of the cells that are meant; lazy if they are."""
     if values.chunks is not None:
         return xr.DataArray(values).where(xr.DataArray(inside), nothing).variable
