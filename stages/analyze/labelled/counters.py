@@ -150,6 +150,33 @@ def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
     return xr.DataArray(xr.Variable(("model", "task", "counter"), cells.data.sum(axis=2), fastpath=True))
 
 
+def priced(ds: xr.Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
+    """USD of evaluations (model, ...) by their prices, else as they were counted; NaN where neither is known.
+
+    Parameters
+    ----------
+    ds
+        With ``price_prompt``, ``price_completion`` and ``price_declared``, if prices are known.
+    counted
+        What was counted while trials were asked.
+    prompt, completion
+        Tokens; where there are none nobody counted them, and no price makes a cost of them.
+    """
+    known = np.where(counted > 0, counted, np.nan)
+    if "price_prompt" not in ds.coords or "price_completion" not in ds.coords:
+        return known
+    shape = (-1, *(1,) * (counted.ndim - 1))
+    per_prompt, per_completion = (
+        ds.variables[f"price_{kind}"].values.astype(float).reshape(shape) for kind in ("prompt", "completion")
+    )
+    # 0 is also what a cube has where none was declared.
+    declared = per_prompt + per_completion > 0
+    if "price_declared" in ds.coords:
+        declared |= ds.variables["price_declared"].values.astype(bool).reshape(shape)
+    total = (per_prompt * prompt + per_completion * completion) / 1e6
+    return np.where(declared & (prompt + completion > 0), total, known)
+
+
 def within_tiers(ds: xr.Dataset) -> xr.Dataset:
     """The dataset with the counters of points in no tier set to zero: these have no right or wrong answer."""
     member = np.asarray(members(ds).any(axis=0))

@@ -13,6 +13,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.forensics import compression as traces
 from evalcube.stages.analyze.formulas.forensics import hazard
 from evalcube.stages.analyze.formulas.forensics.cost import costs, pareto_front
@@ -135,21 +136,11 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     summed = counters.counters(ds).sum("params")
     summed = summed if by_task else summed.sum("task")
     groups = ("model", "task") if by_task else ("model",)
-    known = [str(name) for name in ("price_prompt", "price_completion") if name in ds.coords]
-    total = summed.sel(counter="cost_sum", drop=True)
-    total = total.where(total > 0)
-    if len(known) == 2:
-        priced = ds["price_prompt"] * summed.sel(counter="prompt_tokens_sum", drop=True)
-        priced = (priced + ds["price_completion"] * summed.sel(counter="tokens_sum", drop=True)) / 1e6
-        # Of tokens that nobody counted, no price makes a cost.
-        counted = (summed.sel(counter=["prompt_tokens_sum", "tokens_sum"]) > 0).any("counter")
-        # 0 is also what a cube has where none was declared.
-        declared = ds["price_prompt"] + ds["price_completion"] > 0
-        if "price_declared" in ds.coords:
-            declared |= ds["price_declared"]
-        total = priced.where(declared & counted, total)
-    names = axes.names(ds, "counter")
-    found = costs(summed.values, total.transpose(*groups).values, labels=names, confidence=confidence)
+    names, values = axes.names(ds, "counter"), summed.values
+    total = counters.priced(
+        ds, *(column(values, name, names) for name in ("cost_sum", "prompt_tokens_sum", "tokens_sum"))
+    )
+    found = costs(values, total, labels=names, confidence=confidence)
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
     return xr.Dataset(variables, _labels(ds, groups))
 

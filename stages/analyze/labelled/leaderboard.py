@@ -25,6 +25,7 @@ from evalcube.stages.analyze.labelled.counters import (
     counter_cells,
     members,
     point_factors,
+    priced,
     ranked_counters,
     tier_counters,
     weighing,
@@ -302,21 +303,8 @@ def _uneven(ds: xr.Dataset) -> bool:
 
 
 def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
-    """USD per model from the prices in the coordinates, else the cost counted; NaN where neither is known.
-
-    A cube has prices of 0 where its config declares none: that is no price, and no cost of 0, unless
-    ``price_declared`` says otherwise.
-    """
     counted = totals.get("cost_sum", np.zeros(ds.sizes["model"]))
-    known = np.where(counted > 0, counted, np.nan)
-    if "price_prompt" not in ds.coords or "price_completion" not in ds.coords:
-        return known
-    prompt, completion = (ds[f"price_{kind}"].values.astype(float) for kind in ("prompt", "completion"))
-    priced = (prompt * totals["prompt_tokens_sum"] + completion * totals["tokens_sum"]) / 1e6
-    uncounted = totals["prompt_tokens_sum"] + totals["tokens_sum"] == 0
-    declared = ds["price_declared"].values if "price_declared" in ds.coords else False
-    unpriced = ~((prompt + completion > 0) | declared)
-    return np.where(unpriced | uncounted, known, priced)
+    return priced(ds, counted, totals["prompt_tokens_sum"], totals["tokens_sum"])
 
 
 def _row(labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Row:
