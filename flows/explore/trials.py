@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import cache, partial
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
-from evalcube.flows.cubes.exchange import ANSWERED, status_name
+from evalcube.flows.cubes.exchange import status_name
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answer_place import answer_place
 from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored, conditions
 from evalcube.flows.explore.query import Query
-from evalcube.flows.trials.opened import split_where
 from evalcube.flows.trials.read import Trials
-from evalcube.flows.trials.scan import check_status
 from evalcube.flows.trials.search import Search
-from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.counters import raw_task_counters
-from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.base import Cell
 from evalcube.stages.reply.status import Status
 
@@ -34,6 +28,8 @@ MOST_ROWS, SECONDS = 200, 2.0
 _LONGEST_CELL, LONGEST_TEXT = 400, 400_000
 """Characters of a text in a table, and on the page of its trial."""
 MOST_MODELS = 500
+MOST_COUNTED = 1_000_000
+"""Trials up to which a page tells how many of them fulfil its filters."""
 
 
 class Place(NamedTuple):
@@ -80,39 +76,9 @@ def page(explored: Explored, query: Query) -> Json:
         "rows": [_row(explored, number, row, names, by_id) for number, row in found],
         "offset": offset,
         "next": after,
-        "count": None if search else count(explored, query),
+        "count": None if search or table.planned > MOST_COUNTED else table.count(),
         "notes": [*shown.notes, *(search.notes if search else ())],
     }
-
-
-def count(explored: Explored, query: Query) -> int | None:
-    """How many rows a table has, by the counters; None if only the trials themselves would tell.
-
-    Cubes may share trials, which their tables show each: then it is not known.
-    """
-    labels, measured = split_where(query.all("where"))
-    status = check_status(query.all("status"))
-    if len(explored.cubes) > 1 or measured or {"transport", "missing"} & set(status):
-        return None
-    # Counters do not tell wrong answers from those that have no reference.
-    if (ANSWERED in status) != ("incorrect" in status) and not _all_referenced(explored):
-        return None
-    part = Query.make(task=query.all("task"), tier=query.all("tier"), where=labels)
-    dataset = explored.part(part).dataset
-    models = {_eval_id(explored, label) for label in query.all("model")}
-    mine = [not models or one in models for one in axes.names(dataset, "eval_id")]
-    if not any(mine):
-        return 0
-    summed = raw_task_counters(dataset).values[mine].sum(axis=(0, 1))
-    found = dict(zip(axes.names(dataset, "counter"), summed.tolist(), strict=True))
-    found["incorrect"] = found["completed"] - found["correct"] - found["invalid"] - found["refused"]
-    return round(float(sum(found.get(name, 0) for name in status)))
-
-
-def _all_referenced(explored: Explored) -> bool:
-    """Whether every question has a right answer."""
-    tasks = reader_of(explored, 0).plan.tasks
-    return all(one.cell.task.has_reference(one.cell.params) for task in tasks for one in task.cells)
 
 
 def whole(explored: Explored, query: Query) -> Json:
@@ -187,81 +153,6 @@ def _same_in(explored: Explored, number: int, asked: Cell, place: Place) -> Iter
             "status": status_name(Status(int(read["status"][at])), asked),
             "tokens": int(read["tokens"][at]),
         }
-
-
-def neighbour(explored: Explored, query: Query) -> Json:
-    """The next trial, or the one before, that fulfils the filters, in the order of models, tasks, points and trials.
-
-    With a search, texts are looked through for `SECONDS`; ``behind`` is then the last trial that was looked at in vain,
-    from which the same question goes on, or null if there is no further one.
-    """
-    place = _place(explored, query)
-    back = query.choice("to", ("next", "previous"), "next") == "previous"
-    search = _search(query)
-    until = time.monotonic() + SECONDS
-    made = cache(partial(_table, explored, query))
-    while (found := _beside(explored, query, place, made, back=back)) is not None:
-        place = Place(*(found[name] for name in Place._fields))
-        if search is None or search.finds([[text] for text in _texts(explored, place, search.within)])[0]:
-            return {"trial": _identity(explored, found), "behind": None}
-        if time.monotonic() > until:
-            return {"trial": None, "behind": _identity(explored, found)}
-    return {"trial": None, "behind": None}
-
-
-def _beside(
-    explored: Explored, query: Query, place: Place, table_of: Callable[..., Trials], *, back: bool
-) -> dict[str, int] | None:
-    """The trial beside another among those that fulfil the filters, whatever texts say."""
-    label = _label(explored, reader_of(explored, place.cube).plan.evaluations[place.model].eval_id)
-    models = query.all("model")
-    found = None
-    # Those of the same model first: there the next one mostly is, and one model is soon looked through.
-    if not models or label in models:
-        mine = f"eval_id={_eval_id(explored, label)}"
-        found = _nearest(explored, table_of(models=(mine,)), place, back=back)
-    return found or _nearest(explored, table_of(), place, back=back)
-
-
-def _texts(explored: Explored, place: Place, names: Sequence[str]) -> list[str | None]:
-    """Texts of a trial by their names, as its table has them."""
-    reader = reader_of(explored, place.cube)
-    view = reader.view(*place[1:])
-    cell = reader.plan.tasks[place.task].cells[place.slot].cell
-    known = {
-        "prompt": None if isinstance(cell.task, AbsentTask) else cell.trial(place.trial).prompt,
-        "response": view.response,
-        "reasoning": view.reasoning,
-        "answer": view.parsed,
-        "reference": view.reference,
-    }
-    return [known[name] for name in names]
-
-
-def _nearest(explored: Explored, table: Trials, place: Place, *, back: bool) -> dict[str, int] | None:
-    """`Trials.nearest`, with the numbers that the explored cubes have: a table may be of some of them only."""
-    cubes = [explored.addresses.index(address) for address in table.addresses]
-    if place.cube in cubes:
-        start: tuple[float, ...] = (cubes.index(place.cube), *place[1:])
-    else:
-        start = (sum(one < place.cube for one in cubes) - 0.5, *place[1:])
-    found = table.nearest(start, back=back)
-    return None if found is None else {**found, "cube": cubes[found["cube"]]}
-
-
-def _identity(explored: Explored, found: Mapping[str, int]) -> Json:
-    reader = reader_of(explored, found["cube"])
-    entry = reader.plan.tasks[found["task"]]
-    planned = entry.cells[found["slot"]]
-    return {
-        "cube": found["cube"],
-        "label": _label(explored, reader.plan.evaluations[found["model"]].eval_id),
-        "task": entry.label,
-        "params": planned.cell.plain_params,
-        "trial": found["trial"],
-        "repeat": found["repeat"],
-        "status": status_name(Status(found["status"]), planned.cell),
-    }
 
 
 def _table(
@@ -381,5 +272,4 @@ ENDPOINTS = (
     Endpoint("trials", page),
     Endpoint("trial", whole),
     Endpoint("same", same),
-    Endpoint("neighbour", neighbour),
 )

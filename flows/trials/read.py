@@ -310,27 +310,13 @@ class Trials(Shown):
             return sum(places.count(rows) for rows in self._scan(()))
         return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
 
-    def nearest(self, place: Sequence[float], *, back: bool = False) -> dict[str, int] | None:
-        """The row that follows a place in the order of models, tasks, points, trials and repeats, whatever texts say.
-
-        Parameters
-        ----------
-        place
-            Numbers of cube, model, task, slot, trial and repeat, of which there need not be a row.
-        back
-            The row before it instead.
-
-        Returns
-        -------
-        dict or None
-            The six numbers of the row by name, and its ``status``; None if there is no further row.
-        """
-        best: dict[str, int] | None = None
-        for rows in self._scan(()):
-            found = places.nearest(rows, place, back=back)
-            if found is not None and (best is None or _sooner(found, best, back=back)):
-                best = found
-        return best
+    @property
+    def planned(self) -> int:
+        """Trials of the evaluations and points that are meant, whatever became of them."""
+        return sum(
+            int((one.planned.trials * one.planned.repeats * one.cells)[one.models].sum())
+            for one in self._opened
+        )
 
     def blocks(self) -> Iterator[Block]:
         """The columns of some rows after another, in the order of the table."""
@@ -426,11 +412,6 @@ def _cells_of_several(opened: Sequence[OpenCube]) -> int:
             cell = one.plan.tasks[task].cells[slot].cell
             times[one.plan.evaluations[model].eval_id, cell.id] += 1
     return sum(1 for count in times.values() if count > 1)
-
-
-def _sooner(row: Mapping[str, int], other: Mapping[str, int], *, back: bool) -> bool:
-    mine, its = ([one[name] for name in places.PLACES] for one in (row, other))
-    return mine > its if back else mine < its
 
 
 def _part(values: Values, which: Any) -> Plain:  # noqa: ANN401 - indices or a slice

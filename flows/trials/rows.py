@@ -32,30 +32,6 @@ def joined(parts: Sequence[Rows]) -> Rows:
     return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
 
-def nearest(rows: Rows, place: Sequence[float], *, back: bool = False) -> dict[str, int] | None:
-    """Of the rows that follow a place, or come before it, the nearest one: its numbers by name, and its status.
-
-    Parameters
-    ----------
-    rows
-        With their status, in any order.
-    place
-        Numbers in the order of `PLACES`, of which the first that differs decides.
-    back
-        The nearest one before it instead.
-    """
-    sign = -1 if back else 1
-    keys = np.stack([sign * rows[name].astype(np.int64) for name in PLACES])
-    beyond = np.zeros(keys.shape[1], dtype=bool)
-    for key, number in zip(keys[::-1], reversed(place), strict=True):
-        beyond = (key > sign * number) | ((key == sign * number) & beyond)
-    found = np.flatnonzero(beyond)
-    if not len(found):
-        return None
-    first = found[np.lexsort(keys[::-1, found])[0]]
-    return {name: int(rows[name][first]) for name in (*PLACES, "status")}
-
-
 def cut(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
     """The same rows in parts of at most `size`."""
     for part in parts:

@@ -16,9 +16,9 @@
   const rowsOf = async params => {
     const [models, tasks, status, tiers] = ["model", "task", "status", "tier"].map(name => list(params[name]));
     if (list(params.where).length) refuse("A bundle cannot look for conditions.", "Remove them, or open the cube itself: evalcube explore CUBE");
-    const mine = groups.map((one, place) => ({ ...one, place })).filter(one => (!models.length || models.includes(one.label)) && (!tasks.length || tasks.includes(one.task)));
+    const mine = groups.filter(one => (!models.length || models.includes(one.label)) && (!tasks.length || tasks.includes(one.task)));
     if (mine.length > MOST_FILES) refuse("There are too many trials here to be shown together.", "Choose models or tasks.");
-    const found = await Promise.all(mine.map(async one => (await load(`rows?${one.name}`)).map(row => ({ ...row, group: one, at: one.place * 1e6 + row.n }))));
+    const found = await Promise.all(mine.map(async one => (await load(`rows?${one.name}`)).map(row => ({ ...row, group: one }))));
     return found.flat().filter(row => (!status.length || status.includes(row.status)) && (!tiers.length || row.tiers.some(tier => tiers.includes(tier))));
   };
 
@@ -39,7 +39,7 @@
     for (const one of groups.filter(group => group.label === label && group.task === task && (cube === undefined || String(group.cube) === cube))) {
       const rows = await load(`rows?${one.name}`);
       const row = rows.find(item => String(item.trial) === String(trial || 0) && String(item.repeat) === String(repeat || 0) && (wanted === null || sorted(item.params) === wanted));
-      if (row) return { ...row, group: one, at: groups.indexOf(one) * 1e6 + row.n };
+      if (row) return { ...row, group: one };
     }
     return null;
   };
@@ -65,13 +65,6 @@
       const labels = [...new Set(groups.filter(one => one.task === task).map(one => one.label))].slice(0, MOST_FILES);
       const found = await Promise.all(labels.map(label => find({ ...params, cube: [] }, label)));
       return { rows: found.filter(Boolean).map(({ label, cube, status, tokens }) => ({ label, cube, status, tokens })) };
-    },
-    async neighbour(params) {
-      const here = await needed(params);
-      const back = list(params.to)[0] === "previous";
-      const rows = (await rowsOf(params)).filter(row => (back ? row.at < here.at : row.at > here.at));
-      const row = rows.length ? rows[back ? rows.length - 1 : 0] : null;
-      return { trial: row };
     },
   };
 }

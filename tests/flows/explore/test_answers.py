@@ -1,7 +1,6 @@
 """What the explorer answers, held against what the library says of the same cube."""
 
 import json
-from itertools import pairwise
 
 import pytest
 
@@ -41,24 +40,6 @@ def test_overview__names_what_there_is(explored):
     }
     assert by_name["facet_family"]["numeric"] is False
     assert found["status"]["cubes"][0]["done"] == 4 * (4 + 1) * 6
-
-
-def test_overview__has_the_views_that_are_conditions(explored):
-    views = ask(explored, "overview", Query())["views"]
-
-    assert views == [{"label": "odd-and-long", "where": ["family=odd", "param_length=4.."]}]
-    rows = ask(explored, "ranking", Query.make(where=views[0]["where"]))["rows"]
-    assert [row["model_name"] for row in rows] == ["gamma", "alpha"]
-
-
-@pytest.mark.parametrize("where", [{"a": {"min": "x"}}, {"a": ["b,c"]}, {"a": [{}]}, "text", None, {}])
-def test_overview__leaves_out_views_that_nobody_can_type(explored_cube, where, monkeypatch):
-    notes = {"config": {"views": {"odd": {"where": where}, "odder": [], "fine": {"where": {"task": "sort"}}}}}
-    monkeypatch.setattr("evalcube.flows.explore.overview.read_notes", lambda _: notes)
-
-    views = ask(Explored([explored_cube]), "overview", Query())["views"]
-
-    assert [view["label"] for view in views] == ["fine"]
 
 
 def test_ranking__is_the_leaderboard_with_the_groups_of_rank(explored, explored_cube):
@@ -152,59 +133,12 @@ def test_trials__a_search_finds_what_grep_finds(explored, explored_cube):
     assert found
 
 
-def test_trial__is_what_show_says_and_its_neighbours_lead_through_all(explored, explored_cube):
-    table = list(trials(explored_cube, status=("incorrect",)).rows())
+def test_trial__is_what_show_says(explored, explored_cube):
     place = {"evaluation": "alpha", "asked": "arithmetic", "point": "length=3", "trial": "0"}
     here = ask(explored, "trial", Query.make(**place))
     reader = Reader(explored_cube)
     shown = reader.view(0, *reader.point("arithmetic", "length=3"), 0).to_dict()
     assert {name: here[name] for name in shown} == shown
-
-    seen = [place] if here["status"] == "incorrect" else []
-    while (found := ask(explored, "neighbour", Query.make(status="incorrect", **place))["trial"]) is not None:
-        place = {
-            "evaluation": found["label"],
-            "asked": found["task"],
-            "point": json.dumps(found["params"]),
-            "trial": str(found["trial"]),
-            "repeat": str(found["repeat"]),
-        }
-        seen.append(place)
-
-    assert [(one["evaluation"], one["asked"], int(one["trial"])) for one in seen] == [
-        (row["model"], row["task"], row["trial"]) for row in table
-    ]
-
-
-@pytest.mark.parametrize("seconds", [2.0, -1.0])
-def test_neighbour__leads_through_what_a_search_finds(explored, monkeypatch, seconds):
-    search = {"grep": "Answer: 1", "in": "response", "model": ["alpha", "beta"]}
-    rows = ask(explored, "trials", Query.make(**search, limit="200"))["rows"]
-    monkeypatch.setattr("evalcube.flows.explore.trials.SECONDS", seconds)
-
-    def place(row):
-        return {
-            "evaluation": row["label"],
-            "asked": row["task"],
-            "point": row["params"] if isinstance(row["params"], str) else json.dumps(row["params"]),
-            "trial": str(row["trial"]),
-        }
-
-    for to, found in (("next", rows), ("previous", rows[::-1])):
-        for here, there in pairwise(found):
-            answer = ask(explored, "neighbour", Query.make(**place(here), **search, to=to))
-            while answer["trial"] is None:
-                answer = ask(explored, "neighbour", Query.make(**place(answer["behind"]), **search, to=to))
-            assert (answer["trial"]["label"], answer["trial"]["task"], answer["trial"]["trial"]) == (
-                there["label"],
-                there["task"],
-                there["trial"],
-            )
-        last = ask(explored, "neighbour", Query.make(**place(found[-1]), **search, to=to))
-        while last["behind"] is not None:
-            last = ask(explored, "neighbour", Query.make(**place(last["behind"]), **search, to=to))
-        assert last == {"trial": None, "behind": None}
-    assert len(rows) > 2
 
 
 def test_same__tells_how_all_did_on_one_question(explored, explored_cube):
@@ -277,10 +211,5 @@ def test_several_cubes__are_read_as_one(apart):
     assert ranked == {"one": 9, "two": 9, "three": 9}
     assert [(row["cube"], row["label"]) for row in third] == [(1, "three")] * 2
     assert {row["label"] for row in ask(explored, "same", Query.make(**place))["rows"]} == set(ranked)
-    # After the last trial of the first model come those of the next, and of the next cube.
-    found = ask(explored, "neighbour", Query.make(**place))["trial"]
-    assert (found["cube"], found["label"], found["trial"]) == (0, "two", 0)
-    found = ask(explored, "neighbour", Query.make(**place, model="three"))["trial"]
-    assert (found["cube"], found["label"], found["trial"]) == (1, "three", 0)
     with pytest.raises(SweepError, match="none"):
         ask(explored, "trials", Query.make(task="none"))

@@ -131,11 +131,9 @@ def test_trial__keys_keep_to_the_filters_and_the_search(at):
     while (url := step("j")) is not None:
         seen.append(url)
     assert len(seen) == found
-    back = 0
-    while step("k") is not None:
-        back += 1
+    for before in seen[-2::-1]:  # a search goes back as the browser does
+        assert step("k") == before
         assert "Answer: 1" in at.page.locator(".response pre").text_content()
-    assert back == found - 1
 
     at.go("trials?model=alpha")
     at.page.locator("tbody a.name").first.click()

@@ -190,20 +190,14 @@
     return null;
   };
 
-  /** The first trial after or before this one that fulfils the filters; undefined as above. */
-  const fromCube = async (page, filters, to) => {
-    const here = location.hash;
-    for (let from = identity(page); ;) {
-      const { trial, behind } = await page.ask("neighbour", { ...filters, ...from, to });
-      if (location.hash !== here) return undefined;
-      if (trial || !behind) return trial;
-      from = { evaluation: behind.label, asked: behind.task, point: JSON.stringify(behind.params), trial: behind.trial, repeat: behind.repeat, cube: behind.cube };
-    }
-  };
-
-  /** Go to a trial that follows: of the table if it is known where in it this one is, else of all that fulfil the filters. */
+  /** Go to a trial that follows in the table. */
   const step = async (page, to, statuses = null) => {
     const n = page.get("n");
+    if (!n) return; // nobody knows where in which table it is
+    if (to === "previous" && (page.get("grep") || page.get("regex"))) { // which cannot be counted backwards
+      history.back();
+      return;
+    }
     const told = document.getElementById("told");
     const say = text => { if (told) told.textContent = text; };
     const filters = filtersOf(page);
@@ -214,12 +208,8 @@
     }
     say("Looking …");
     try {
-      const searched = Boolean(page.get("grep") || page.get("regex"));
-      const placed = n !== "" && !(to === "previous" && searched); // which a search cannot count backwards
-      const row = placed
-        ? await fromTable(page, Number(n) + (to === "next" ? 1 : -1), one => !statuses || statuses.includes(one.status), statuses ? 200 : 1)
-        : await fromCube(page, statuses ? { ...filters, status: statuses } : filters, to);
-      if (row) location.hash = trialLink(page, row, { n: row.n ?? null });
+      const row = await fromTable(page, Number(n) + (to === "next" ? 1 : -1), one => !statuses || statuses.includes(one.status), statuses ? 200 : 1);
+      if (row) location.hash = trialLink(page, row);
       else if (row === null) say(to === "next" ? (statuses ? "That was the last wrong one." : "That was the last one.") : "That was the first one.");
     } catch (error) {
       say(error.message);
@@ -253,9 +243,9 @@
       root.append(
         h("div.crumbs", {}, h("a", { href: back, id: "back" }, "‹ Trials"), h("span", {}, [trial.task, telling(page, trial.task, trial.params), `trial ${trial.trial}`, trial.repeat ? `repeat ${trial.repeat}` : null, ...trial.tiers].filter(Boolean).join(" · "))),
         h("div.filters", {},
-          h("button", { type: "button", id: "step-previous", onclick: () => step(page, "previous") }, "‹ Previous"),
-          h("button", { type: "button", id: "step-next", onclick: () => step(page, "next") }, "Next ›"),
-          h("button", { type: "button", id: "step-wrong", onclick: () => nextWrong(page) }, "Next wrong ›"),
+          h("button", { type: "button", id: "step-previous", disabled: !page.get("n"), onclick: () => step(page, "previous") }, "‹ Previous"),
+          h("button", { type: "button", id: "step-next", disabled: !page.get("n"), onclick: () => step(page, "next") }, "Next ›"),
+          h("button", { type: "button", id: "step-wrong", disabled: !page.get("n"), onclick: () => nextWrong(page) }, "Next wrong ›"),
           select,
           h("button", { type: "button", id: "copy", onclick: copied }, "Copy link"),
           h("span.note", { id: "told", role: "status" })),
