@@ -26,7 +26,6 @@ from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.process.grading import IMPORTED
-from evalcube.stages.reply.status import QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
@@ -271,11 +270,8 @@ def _opened(cube: str | Path) -> Cube:
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
         return with_design(with_question_moments(opened))
-    # Intervals go by question where questions were asked several times; only single trials tell how they went, where
-    # the cube does not count it.
-    counted = QUESTION_COUNTERS[-1] in opened.read_label("counter")
     layered = "fact" in opened.trial_arrays  # composites are means over single trials
-    if trials or layered or (opened.sizes["repeat"] > 1 and not counted):
+    if trials or layered:
         return labelled_dataset(opened)
     return with_design(with_question_moments(opened.summary()))
 

@@ -27,10 +27,10 @@ from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
 from evalcube.flows.plan.records import NOTES
 from evalcube.flows.plan.regrade import regrade
 from evalcube.flows.plan.requests import trial_request
+from evalcube.flows.plan.shared_arrays import repeat_flags
 from evalcube.flows.plan.spec import description
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube
@@ -154,8 +154,9 @@ def create_cube(
     def fill(cube: Cube) -> None:
         cube.write_planned("trial", targets.trials)
         cube.write_planned("repeat", targets.repeats)
-        for task, flags in enumerate(_repeated_prompts(plan, targets)):
-            cube.write_duplicates(task, flags)
+        for row, task in enumerate(plan.tasks):
+            unknown = np.full((plan.slots, plan.trials), DUPLICATE.fill, dtype=np.uint8)
+            cube.write_duplicates(row, repeat_flags(task, targets.trials[:, row].max(axis=0), unknown))
         receipts: list[Receipt] = []
         for model in range(len(plan.evaluations)):
             receipts += _write_model(
@@ -230,14 +231,3 @@ def _within(
     found[((numbers != REPLIED).astype(np.intp), *places[inside].T)] = True
     counts = Counter(causes[number] for number in numbers[numbers != REPLIED].tolist())
     return found[0], found[1], dict(counts.most_common(_MOST_CAUSES))
-
-
-def _repeated_prompts(plan: Plan, targets: SampleTargets) -> Iterator[npt.NDArray[np.uint8]]:
-    """By task, which questions occurred before in their cell."""
-    planned = targets.trials.max(axis=0)
-    for row, task in enumerate(plan.tasks):
-        flags = np.full((plan.slots, plan.trials), DUPLICATE.fill, dtype=np.uint8)
-        for slot, entry in enumerate(task.cells):
-            count = int(planned[row, slot])
-            flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
-        yield flags

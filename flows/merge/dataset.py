@@ -60,10 +60,7 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
         If they do not fit together.
     """
     joined = Joined([Input(url) for url in cubes], without_judges=True)
-    width = len(COUNTERS)
-    if all(one.cube.sizes["counter"] >= width + len(QUESTION_COUNTERS) for one in joined.inputs):
-        width += len(QUESTION_COUNTERS)
-    counters, tally = _counters(joined, width)
+    counters, tally = _counters(joined)
     shape = joined.plan.sizes
     variables = {
         COUNTERS_VARIABLE.name: _variable(COUNTERS_VARIABLE, counters),
@@ -73,14 +70,13 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
             for name, variable in PLANNED.items()
         },
     }
-    # Without the counters of questions, only single trials say how those went that were asked several times.
-    # Nor are there composites without the layers of single trials.
-    if trials or "fact" in joined.variables or (shape["repeat"] > 1 and width == len(COUNTERS)):
+    # There are no composites without the layers of single trials.
+    if trials or "fact" in joined.variables:
         variables |= {
             name: _variable(variable, _lazy(joined, name, variable, more))
             for name, (variable, more) in joined.variables.items()
         }
-    coords = {one.name: (one.dims, one.values, dict(one.attrs)) for one in joined.labels(width)}
+    coords = {one.name: (one.dims, one.values, dict(one.attrs)) for one in joined.labels()}
     for dim in ("trial", "repeat"):
         coords[dim] = ((dim,), np.arange(shape[dim]), {"long_name": dim})
     attrs = {"title": "evalcube sweep", "spec": joined.plan.spec()}
@@ -107,14 +103,15 @@ def _graders(joined: Joined) -> list[str]:
     return [f"Results of graders {named} meet in these cubes; evalcube rescore grades all replies alike."]
 
 
-def _counters(joined: Joined, width: int) -> tuple[Array, Tally]:
+def _counters(joined: Joined) -> tuple[Array, Tally]:
     """Counters (model, task, params, counter): those of the cubes, and counted anew where two of them have one cell."""
+    width = len(COUNTERS + QUESTION_COUNTERS)
     shape = (len(joined.plan.evaluations), len(joined.plan.tasks), joined.plan.slots, width)
     found = np.zeros((shape[0], shape[1] * shape[2], width))
     holders = np.zeros(found.shape[:2], dtype=np.int64)
     for one, place in zip(joined.inputs, joined.union.places, strict=True):
         mine, theirs = one.cells(place, shape[2])
-        stored = one.cube.read_counters()[..., :width].reshape(len(place.models), -1, width)
+        stored = one.cube.read_counters().reshape(len(place.models), -1, width)
         recorded = (one.planned.trials > 0).reshape(len(place.models), -1)
         for row, model in enumerate(place.models):
             found[model, theirs] += stored[row][mine]
@@ -124,7 +121,7 @@ def _counters(joined: Joined, width: int) -> tuple[Array, Tally]:
     with ThreadPoolExecutor(_THREADS) as pool:
         for model, merge, values in pool.map(lambda model: _counted(joined, model), shared):
             tally.update(merge.tally)
-            found[model] = 0.0 if values is None else values.reshape(-1, values.shape[-1])[:, :width]
+            found[model] = 0.0 if values is None else values.reshape(-1, width)
     counters = found.reshape(shape)
     prices = np.array(joined.plan.prices, dtype=np.float64)[:, None, None]
     set_cost(counters, prices[..., 0], prices[..., 1])

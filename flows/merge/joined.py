@@ -109,9 +109,9 @@ class Joined:
         asserted = tuple((a, b) for a, b in self.union.spec.get("asserted_prices", ()))
         return replace(plan, prices=tuple(prices), facets=tuple(facets), asserted_prices=asserted)
 
-    def labels(self, counters: int | None = None) -> list[Coordinate]:
+    def labels(self) -> list[Coordinate]:
         """See `evalcube.flows.plan.coordinates.labels`; what only absent code tells is as the cubes have it."""
-        found = labels(self.plan, counters)
+        found = labels(self.plan)
         absent = [row for row, task in enumerate(self.plan.tasks) if isinstance(task.task, AbsentTask)]
         made = {one.name: one.values for one in found if one.name in OF_CODE}
         for one, place in zip(self.inputs, self.union.places, strict=True) if absent else ():

@@ -23,18 +23,10 @@ def coordinates(plan: Plan) -> list[Coordinate]:
     return [*labels(plan), row_id_coordinate(plan)] if plan.named_points else labels(plan)
 
 
-def labels(plan: Plan, counters: int | None = None) -> list[Coordinate]:
-    """The coordinates of a plan's cube that are no labels of single trials.
-
-    Parameters
-    ----------
-    plan
-        The plan.
-    counters
-        How many counters the cube has, the first ones: one of an earlier version has fewer. Default: all.
-    """
-    names = (*COUNTERS, *QUESTION_COUNTERS)[:counters]
-    counter = Coordinate("counter", ("counter",), _texts(names), {"long_name": "counter"})
+def labels(plan: Plan) -> list[Coordinate]:
+    """The coordinates of a plan's cube that are no labels of single trials."""
+    names = _texts((*COUNTERS, *QUESTION_COUNTERS))
+    counter = Coordinate("counter", ("counter",), names, {"long_name": "counter"})
     of_cells = [*_of_models(plan), *_of_points(plan), *_of_params(plan)]
     return [counter, *of_cells, *_of_judges(plan), *_of_named_points(plan)]
 

@@ -13,7 +13,6 @@ import numpy.typing as npt
 from evalcube.flows.plan.blocks import Window, window_of
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.grading import Prices
-from evalcube.flows.plan.shared_arrays import counts_questions
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.stages.reply.status import COUNTERS, Status
@@ -101,7 +100,7 @@ def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Pri
     Returns
     -------
     ndarray
-        With the counters of questions where the cube has them, as if the region held all repeats of its questions;
+        With the counters of questions, as if the region held all repeats of its questions;
         see `count_split_questions`.
 
     Raises
@@ -112,8 +111,7 @@ def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Pri
     window = window_of(cube.sizes, region, cube.chunks)
     trials = slice(window.first_trial, window.first_trial + window.shape[2])
     flags = cube.read_duplicates(trials)[..., None]
-    counted = count_arrays(cube.read_region(region, VARIABLES), flags, planned.mask(window), prices)
-    return counted if counts_questions(cube) else counted[..., : len(COUNTERS)]
+    return count_arrays(cube.read_region(region, VARIABLES), flags, planned.mask(window), prices)
 
 
 def count_arrays(
@@ -171,15 +169,13 @@ def count_split_questions(cube: Cube, regions: Sequence[Region]) -> FloatArray:
     Returns
     -------
     ndarray
-        As of `count_region`, to be added to these regions' counters; all 0 if the cube does not count questions.
+        As of `count_region`, to be added to these regions' counters.
 
     Raises
     ------
     CubeDamagedError
         If a chunk cannot be decoded.
     """
-    if not counts_questions(cube):
-        return np.zeros((*cube.region_shape(regions[0])[:2], cube.sizes["counter"]))
     return lacking_questions([cube.read_region(region, ["status"])["status"] for region in regions])
 
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 
 import numpy as np
+import numpy.typing as npt
 
 from evalcube.flows.plan.blocks import window_of
-from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.plan.plan import TaskPlan
+from evalcube.flows.plan.targets import IntArray, SampleTargets
+from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
-from evalcube.stages.reply.status import QUESTION_COUNTERS, Status
+from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
@@ -46,9 +49,23 @@ def mend_shared(cube: Cube) -> list[str]:
     return mended
 
 
-def counts_questions(cube: Cube) -> bool:
-    """Whether a cube has the counters of questions; those of earlier versions have not."""
-    return cube.sizes["counter"] >= len(STATUS_COUNTERS) + len(QUESTION_COUNTERS)
+def repeat_flags(task: TaskPlan, planned: IntArray, flags: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+    """The flags of a task with those that lack: which of its planned prompts occurred before in their cell.
+
+    Parameters
+    ----------
+    task
+        The task.
+    planned
+        Trials of each of its cells.
+    flags
+        As known, shape (params, trial); written to.
+    """
+    for slot, entry in enumerate(task.cells):
+        count = int(planned[slot])
+        if (flags[slot, :count] > 1).any():
+            flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+    return flags
 
 
 def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:

@@ -13,6 +13,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.identity import IdentityRecord, Values
 from evalcube.flows.plan.judges import Judge
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 
 SPEC_FORMAT = 1
 DIGEST = "spec_digest"
@@ -95,7 +96,7 @@ def parse_spec(spec: object, sizes: Mapping[str, int] | None = None) -> Spec:
         raise damaged(error) from None
     except RecursionError:
         raise damaged_at("spec", "nested too deep") from None
-    for name, size in parsed.sizes.items():
+    for name, size in {**parsed.sizes, "counter": len(COUNTERS + QUESTION_COUNTERS)}.items():
         found = size if sizes is None else sizes.get(name)
         if found != size:
             raise damaged_at("spec", f"it lists {size} along {name}, and the cube's arrays have {found}")

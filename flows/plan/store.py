@@ -113,7 +113,7 @@ class SweepStore:
     def relabel(self) -> None:
         """Take over what a config may change at any time, facets and prices; write labels anew that are damaged."""
         looks = not self.cube.trusted
-        for coordinate in labels(self.plan, self.cube.sizes["counter"]):
+        for coordinate in labels(self.plan):
             name = coordinate.name
             if (looks and self.cube.label_problem(name)) or (
                 name in CHANGING and (self.cube.read_label(name) != coordinate.values).any()

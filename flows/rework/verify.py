@@ -22,9 +22,9 @@ from evalcube.flows.plan.recording import count_model
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.row_ids import ROW_ID, row_ids
 from evalcube.flows.plan.shared_arrays import (
-    counts_questions,
     measured_plan,
     planned_of,
+    repeat_flags,
     unrecorded_trials,
     write_planned,
 )
@@ -35,7 +35,6 @@ from evalcube.flows.rework.damage import Damage, Verification
 from evalcube.flows.rework.remake import recorded_window, remake
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.errors import TaskError
-from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
 from evalcube.stages.reply.status import QUESTION_COUNTERS
 from evalcube.storage.cache.cache import Cache
@@ -51,7 +50,7 @@ from evalcube.storage.errors import CubeDamagedError
 Array = npt.NDArray[Any]
 
 _INDEXES = ("trial", "repeat")
-_QUESTIONS = (*STATUS_COUNTERS, *QUESTION_COUNTERS).index("questions")
+_COUNTERS = (*STATUS_COUNTERS, *QUESTION_COUNTERS)
 _COUNTED = (COUNTERS.name, DUPLICATE.name, *PLANNED)
 _DERIVED = "no trial is lost, and the next run adds them up, as after every kill"
 
@@ -179,7 +178,7 @@ class _Check:
             self._damages.append(
                 Damage("zarr.json", f"has another description than it was written with: {forged}")
             )
-        written = labels(described, sizes["counter"])
+        written = labels(described)
         made = {coordinate.name: coordinate.values for coordinate in written}
         made |= self._row_ids(problems)
         self._leave_absent(described, made, problems)
@@ -273,8 +272,8 @@ class _Check:
         A cube grows along all cells where one of them gets more trials: what nobody asked there has no flags.
         """
         unwritten = self._cube.unwritten_flags()
-        if counted and counts_questions(self._cube):
-            asked = self._cube.read_counters()[..., _QUESTIONS].max(axis=0)
+        if counted:
+            asked = self._cube.read_counters()[..., _COUNTERS.index("questions")].max(axis=0)
         else:
             asked = self._planned.trials.max(axis=0)
         return bool((unwritten & (np.arange(unwritten.shape[2]) < asked[..., np.newaxis])).any())
@@ -284,11 +283,8 @@ class _Check:
         sizes = self._cube.sizes
         planned = self._cube.read_planned("trial").max(axis=0)
         for row, task in enumerate(self._plan.tasks):
-            flags = np.full((sizes["params"], sizes["trial"]), DUPLICATE.fill, dtype=DUPLICATE.dtype)
-            for slot, entry in enumerate(task.cells):
-                count = int(planned[row, slot])
-                flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
-            self._cube.write_duplicates(row, flags)
+            flags = np.full((sizes["params"], sizes["trial"]), DUPLICATE.fill, dtype=np.uint8)
+            self._cube.write_duplicates(row, repeat_flags(task, planned[row], flags))
 
     def _check_region(self, region: Region) -> None:
         receipt = self._newest[region]
@@ -391,8 +387,7 @@ def _wrong_cell(plan: Plan, spec: Mapping[str, Any]) -> str | None:
 def _columns(stored: Array, counted: Array) -> set[str]:
     """Counters that differ in any bit."""
     same = (stored.view(np.uint64) == counted.view(np.uint64)).all(axis=(0, 1))
-    labels = (*STATUS_COUNTERS, *QUESTION_COUNTERS)[: len(same)]
-    return {name for name, equal in zip(labels, same, strict=True) if not equal}
+    return {name for name, equal in zip(_COUNTERS, same, strict=True) if not equal}
 
 
 def _equal_labels(left: Array, right: Array) -> bool:

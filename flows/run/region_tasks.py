@@ -12,10 +12,10 @@ import numpy.typing as npt
 from evalcube.flows.plan.blocks import NOTHING_KEPT, Kept, Window, window_of
 from evalcube.flows.plan.grading import Arrays, trial_variables
 from evalcube.flows.plan.recording import count_region, count_split_questions, receipt_of
+from evalcube.flows.plan.shared_arrays import repeat_flags
 from evalcube.flows.run.plugin import workspace
 from evalcube.flows.run.tasks import BlockResult
 from evalcube.flows.run.worker import Workspace
-from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.score.counters import add_counters
 from evalcube.storage.cube.ledger import Receipt, most_fingerprints
 from evalcube.storage.cube.regions import Region
@@ -29,10 +29,7 @@ def find_duplicates(run: str, task: int) -> None:
     cube.refresh()
     flags = cube.read_duplicates()[task]
     planned = cube.read_planned("trial")[:, task].max(axis=0)
-    for slot, entry in enumerate(work.plan.tasks[task].cells):
-        count = int(planned[slot])
-        if (flags[slot, :count] > 1).any():
-            flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+    flags = repeat_flags(work.plan.tasks[task], planned, flags)
     # Right before the write: comparing takes long, and another driver may have taken over meanwhile.
     work.check_lease()
     cube.write_duplicates(task, flags)

@@ -5,13 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from evalcube.flows.config.load import from_mapping
 from evalcube.flows.cubes.statistics import aggregate, leaderboard
 from evalcube.flows.merge.write import merge_cubes
-from evalcube.flows.plan import coordinates as coordinates_module
-from evalcube.flows.plan import store as store_module
-from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.store import open_store
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
@@ -118,30 +113,3 @@ def test_verify__sees_and_heals_counters_of_questions(swept, tmp_path):
     assert (damage.array, damage.healed) == ("counters", True)
     assert "correct_squares" in damage.problem
     np.testing.assert_array_equal(Cube.open(tmp_path / "cube.zarr").read_counters(), good)
-
-
-@pytest.fixture
-def earlier(tmp_path, _served, monkeypatch):
-    """A cube that an earlier version made, without counters of questions, and that a run of today has filled."""
-    reset(_served)
-    config = config_of(tmp_path, _served, repeats=2)
-    with monkeypatch.context() as patch:
-        patch.setattr(store_module, "QUESTION_COUNTERS", ())
-        patch.setattr(coordinates_module, "QUESTION_COUNTERS", ())
-        open_store(build_plan(from_mapping(config)), config["cube"])
-    run(config, cluster=SHARED)
-    return config
-
-
-def test_cube_of_an_earlier_version__goes_on_and_is_counted_from_its_outcomes(earlier, tmp_path):
-    cube = Cube.open(earlier["cube"])
-    assert cube.sizes["counter"] == len(COUNTERS)
-    assert not verify_cube(earlier["cube"]).damages
-    once = {**earlier, "cube": str(tmp_path / "new.zarr")}
-    run(once, cluster=SHARED)
-
-    old, new = leaderboard(earlier["cube"]), leaderboard(once["cube"])
-    assert [row.score for row in old.rows] == [row.score for row in new.rows]
-    assert [row.rate for row in old.rows] == [row.rate for row in new.rows]
-    upsample(earlier, repeats=3, cluster=SHARED)
-    assert not verify_cube(earlier["cube"]).damages
