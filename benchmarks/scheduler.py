@@ -104,7 +104,7 @@ def process(block: Block, delivery: int) -> dict[str, np.ndarray]:  # noqa: ARG0
     """A graded block, which stays on its worker; and the report of it."""
     from distributed import get_worker
 
-    report = BlockDone(block.key, 0, block.size, 0, 0, 0, tally=(((0.0,) * 6,) * 14,) * 3)
+    report = BlockDone(block.key, 0, block.size, 0, 0, 0)
     get_worker().log_event("bench", as_message(report))
     return {name: np.zeros(block.size, np.float32) for name in "abcdefg"}
 

@@ -52,7 +52,7 @@ def _complain_if_urgent(event: Event) -> None:
     from evalcube.flows.run.events import Noted
 
     if isinstance(event, Noted) and event.urgent:
-        complain(f"{event.message}: {event.said}" if event.said else event.message)
+        complain(str(event))
 
 
 def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
@@ -69,7 +69,7 @@ def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
 
 def tell(summary: RunSummary, *, as_json: bool) -> None:
     """Print what a run did; ends the command with another exit code if something is left."""
-    from evalcube.flows.run.summary_words import lines_of
+    from evalcube.flows.run.summary import lines_of
 
     with outlived():
         if as_json:

@@ -6,9 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
 from evalcube.stages.infer.limiter import NO_NEWS, News
 from evalcube.stages.infer.pacing import Pace
 
@@ -45,12 +42,6 @@ class Started:
     """Address of Dask's dashboard."""
     recorded: tuple[int, ...] = ()
     """Of the trials of each evaluation, those finished by earlier runs."""
-    tallies: npt.NDArray[np.float64] | None = field(default=None, compare=False)
-    """Running counts of earlier runs, shape (evaluation, task, point, column of `TALLY`)."""
-    ranked: npt.NDArray[np.bool_] | None = field(default=None, compare=False)
-    """Which points are ranked, shape (task, point)."""
-    base: npt.NDArray[np.int64] | None = field(default=None, compare=False)
-    """Answers that the first plan gave each point, its weight; shape (task, point)."""
     asked: tuple[Asked, ...] = ()
     """Of each evaluation, what is asked."""
     prices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
@@ -177,12 +168,6 @@ class BlockDone:
     """Of the cached trials, those that this run itself had asked before a worker died; the driver counts them."""
     saved: tuple[int, ...] = (0, 0)
     """Tokens of prompts and of completions of the cached trials, as the endpoints counted them."""
-    tally: tuple[tuple[int, ...], ...] = ()
-    """Running counts of each point with a finished trial: its task, its slot, and the columns of `TALLY`."""
-
-
-TALLY = ("trials", "correct")
-"""Columns of the running counts."""
 
 
 @dataclass(frozen=True)
@@ -202,6 +187,9 @@ class Noted:
     """What a server said to that, for a terminal: no log holds it."""
     urgent: bool = False
     """Whether it is told where nothing shows the run, too."""
+
+    def __str__(self) -> str:
+        return f"{self.message}: {self.said}" if self.said else self.message
 
 
 @dataclass(frozen=True)

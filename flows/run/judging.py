@@ -37,7 +37,7 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
         judged_by = work.plan.judges[place]
         results, _ = ask(work, judged_by.model, [job for _, job in asked], task)
         hold_if_in_doubt(work, judged_by.model, results, get_worker())
-        work.meter.asked(judged_by.model, [result for result in results if result is not None])
+        work.meter.add(judged_by.model, requests=sum(one.attempts for one in results if one is not None))
         for (i, _), result in zip(asked, results, strict=True):
             if result is None:
                 continue  # another run has had it answered

@@ -158,7 +158,7 @@ class SweepPlugin(WorkerPlugin):
         assert work is not None  # noqa: S101 - opened a moment ago
         # A worker that its nanny restarts has the address of the one that died, whose totals count as well.
         self.label = process_at(worker.address, os.getpid())
-        self._unpublish = publish(self.context.run, work.meter, partial(work.traffic, self.label))
+        self._unpublish = publish(self.context.run, partial(work.traffic, self.label))
 
         due = 0.0
 

@@ -1,26 +1,26 @@
-"""How far a run is, how fast, what it costs and when it will be done: numbers for displays, from events and a clock."""
+"""How far a run is, how fast, what it costs and when it will be done: its events added up."""
 
 from __future__ import annotations
 
 import math
-from bisect import bisect_left
+import threading
+import time
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from dataclasses import dataclass, replace
+from typing import Any
 
-from evalcube.flows.run.events import Asked, Event, Started, Traffic
-from evalcube.flows.run.subscribers.duration import waits
-from evalcube.flows.run.summary import Tracker
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.run.events import Asked, BlockDone, Event, Extended, Started, Traffic, address_of
+from evalcube.flows.run.poison_isolation import KILLED
 
 RATE_SECONDS = 10.0
 """Over which rates are shown."""
-LEAST_SECONDS = 3.0
-"""Before as much time has passed, and `LEAST_TRIALS` are done, nothing is foretold."""
-LEAST_TRIALS = 5
-SHORTEST_LOOK = 15.0
-"""The end is foretold from the last half of the time so far, or from so many seconds."""
-_MOST_LOOKS = 600
 _MILLION = 1e6
+
+FloatArray = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -36,8 +36,6 @@ class ModelProgress:
     """Trials per second of its model over the last seconds."""
     tokens: float
     """Completion tokens per second, in the same way."""
-    accuracy: float
-    """So far; NaN before it can be compared."""
     waiting: bool
     """Whether its endpoint wants a pause."""
 
@@ -54,25 +52,18 @@ class RunProgress:
     done: int
     trials: int
     models: tuple[ModelProgress, ...]
+    traffic: Traffic
+    """Of all workers together."""
     replies: float
     """Per second."""
     tokens: float
     """Completion tokens per second."""
-    in_flight: int
     connections: int
     """Requests that may be in flight; 0 if that is not known."""
-    cached: int
-    errors: int
-    retried: int
-    waiting: str
     usd: float | None
     """Cost of this run so far; None if no price is declared."""
-    usd_at_end: float | None
-    """What it will have cost, if what is left costs as much as what was answered; None before that can be said."""
     eta: float | None
-    """Seconds until the end; None before that can be said."""
-    seconds: float
-    """Since the run started."""
+    """Seconds until the last model has answered, if each goes on as it did; None before the first answer."""
 
 
 @dataclass(frozen=True)
@@ -80,238 +71,260 @@ class _Look:
     """Totals of this run at a moment."""
 
     at: float
-    replies: int
-    tokens: float
-    over: Mapping[str, float]
+    traffic: Traffic
+    over: Mapping[str, int]
     """By model: trials that need no further request."""
-    answered: Mapping[str, float]
-    """By model: of these, those that the endpoint answered."""
-    completions: Mapping[str, float]
-    """By model: completion tokens."""
 
 
-class Progress:
-    """A subscriber that says how far a run is; safe to ask from any thread.
+class Tracker:
+    """A subscriber that adds up events; safe to read from any thread."""
 
-    Parameters
-    ----------
-    tracker
-        Adds up the events; its clock is the one that counts here.
-    """
-
-    def __init__(self, tracker: Tracker | None = None) -> None:
-        self._tracker = tracker or Tracker()
-        self._looks: list[_Look] = []
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self.now = clock
+        self._lock = threading.Lock()
+        self._workers: dict[str, Traffic] = {}
+        self._there: dict[str, str] = {}
+        """By address, the process that reported last from there: of one before it nothing is in flight."""
+        self._reported_at: dict[str, float] = {}
+        self._began: dict[str, float] = {}
+        """By worker, the moment on this clock from which it counts its seconds, as far as messages were quick."""
+        self._done: Counter[int] = Counter()
+        self._cached: Counter[int] = Counter()
+        self._lost: Counter[int] = Counter()
+        self._saved: dict[int, FloatArray] = {}
+        self._looks: deque[_Look] = deque()
+        self.started: Started | None = None
+        self.begun = self.now()
+        self._seen: set[tuple[int, ...]] = set()
+        self._asked_from = self._asked_to = 0.0
+        self.found_again = 0
+        self.transport = 0
+        self.causes: Counter[str] = Counter()
+        self.details: dict[str, str] = {}
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
-        self._tracker(event)
+        with self._lock:
+            if isinstance(event, Started):
+                self.started, self.begun = event, self.now()
+            elif isinstance(event, Extended) and self.started is not None:
+                asked = event.asked or self.started.asked
+                self.started = replace(self.started, trials=event.trials, asked=asked)
+            elif isinstance(event, Traffic):
+                self._note_asking(event)
+                self._workers[event.worker] = event
+                self._there[address_of(event.worker)] = event.worker
+                self._reported_at[event.worker] = self.now()
+            elif isinstance(event, BlockDone):
+                self._add_block(event)
 
-    def look(self) -> None:
-        """Remember how far the run is; to be called about twice a second."""
-        traffic = self._tracker.traffic()
-        self._looks.append(
-            _Look(
-                self._tracker.now(),
-                traffic.replies,
-                traffic.completion_tokens,
-                self._over(traffic),
-                dict(traffic.answered),
-                {model: float(taken[1]) for model, taken in traffic.usage.items()},
+    def _note_asking(self, event: Traffic) -> None:
+        before, now = self._workers.get(event.worker, Traffic()), self.now()
+        if event.sent:
+            began = now - event.active
+            self._began[event.worker] = min(self._began.get(event.worker, began), began)
+            self._asked_from = self._asked_from or began
+        if event.in_flight or (event.sent, event.replies) != (before.sent, before.replies):
+            self._asked_to = now
+
+    def _add_block(self, event: BlockDone) -> None:
+        key = tuple(event.key)
+        if key in self._seen:
+            return
+        self._seen.add(key)
+        hits = event.cached - event.found_again
+        self.found_again += event.found_again
+        self.transport += event.transport
+        self.causes.update(event.causes)
+        for cause, detail in event.details.items():
+            before = self.details.get(cause, "")
+            # Every trial that kills is to be found; of what an endpoint says, one example will do.
+            self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
+        self._done[event.model] += event.trials
+        self._cached[event.model] += hits
+        self._lost[event.model] += event.transport + event.missing
+        # Of what this run itself had paid before a worker died, the cache saved nothing.
+        share = hits / event.cached if event.cached else 0.0
+        saved = share * np.array(event.saved, np.float64)
+        self._saved[event.model] = self._saved.get(event.model, 0.0) + saved
+
+    @property
+    def blocks(self) -> int:
+        """Blocks graded by this run."""
+        return len(self._seen)
+
+    @property
+    def cached(self) -> int:
+        """Trials that the cache answered in this run, of what other runs had asked."""
+        return sum(self._cached.values())
+
+    @property
+    def seconds(self) -> float:
+        """Since the sweep started."""
+        return self.now() - self.begun
+
+    @property
+    def asking_seconds(self) -> float:
+        """From the first request to the last sign of one, to about half a second."""
+        return self._asked_to - self._asked_from if self._asked_from else 0.0
+
+    def traffic(self) -> Traffic:
+        """Totals over all workers, those that died included, of which nothing is in flight any more."""
+        with self._lock:
+            return self._traffic()
+
+    def _traffic(self) -> Traffic:
+        reports = list(self._workers.values())
+        totals: dict[str, Counter[str]] = {name: Counter() for name in ("answered", "retries", "failures")}
+        usage: dict[str, FloatArray] = {}
+        models: dict[str, Counter[str]] = {}
+        for report in reports:
+            for name, total in totals.items():
+                total.update(getattr(report, name))
+            for model, counts in report.models.items():
+                models.setdefault(model, Counter()).update(counts)
+            for model, tokens in report.usage.items():
+                usage[model] = usage.get(model, 0.0) + np.array(tokens, dtype=np.float64)
+        sums = ("sent", "replies", "prompt_tokens", "completion_tokens")
+        added: dict[str, Any] = {name: sum(getattr(report, name) for report in reports) for name in sums}
+        added |= {name: dict(total) for name, total in totals.items()}
+        return Traffic(
+            **added,
+            asked=self._asked_spans(),
+            in_flight=sum(self._workers[name].in_flight for name in self._there.values()),
+            usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
+            models={model: dict(counts) for model, counts in models.items()},
+            waiting=self._waiting(),
+            found=_strictest_found(reports),
+        )
+
+    def _asked_spans(self) -> dict[str, tuple[float, float]]:
+        """By model, from when to when any worker asked it, on this clock."""
+        spans: dict[str, tuple[float, float]] = {}
+        for worker, began in self._began.items():
+            for model, (begun, ended) in self._workers[worker].asked.items():
+                first, last = spans.get(model, (math.inf, -math.inf))
+                spans[model] = min(first, began + begun), max(last, began + ended)
+        return spans
+
+    def _waiting(self) -> dict[str, dict[str, Any]]:
+        """Pauses that are not over yet by now; of several workers' the longest."""
+        found: dict[str, dict[str, Any]] = {}
+        now = self.now()
+        for worker, report in self._workers.items():
+            for model, pause in report.waiting.items():
+                # By the clock, as a worker that died reports no end of it.
+                left = pause["seconds"] - (now - self._reported_at[worker])
+                if left > found.get(model, {"seconds": 0.0})["seconds"]:
+                    found[model] = {"seconds": left, "reason": pause["reason"]}
+        return found
+
+    def done(self) -> dict[int, int]:
+        """Trials finished by this run, by evaluation."""
+        with self._lock:
+            return dict(self._done)
+
+    def saved(self) -> dict[int, tuple[float, float]]:
+        """Tokens of prompts and of completions that the cache saved this run, by evaluation."""
+        with self._lock:
+            return {model: (float(tokens[0]), float(tokens[1])) for model, tokens in self._saved.items()}
+
+    def progress(self) -> RunProgress:
+        """How far the run is; its rates are those since the first of the last seconds in which this was asked."""
+        with self._lock:
+            traffic, started = self._traffic(), self.started or Started("", "", 0, 0, ())
+            now = _Look(self.now(), traffic, self._over(started.asked, traffic))
+            self._looks.append(now)
+            while len(self._looks) > 2 and self._looks[0].at < now.at - RATE_SECONDS:
+                self._looks.popleft()
+            then = self._looks[0]
+            graded, lost = self._done.total(), self._lost.total()
+            prices, usage = started.prices, traffic.usage
+            span = now.at - then.at or math.inf
+            return RunProgress(
+                # Replies count when they arrive, before their block is graded.
+                done=min(started.done + max(graded, sum(now.over.values()) - lost), started.trials),
+                trials=started.trials,
+                models=self._models(started, then, now),
+                traffic=traffic,
+                replies=(traffic.replies - then.traffic.replies) / span,
+                tokens=(traffic.completion_tokens - then.traffic.completion_tokens) / span,
+                connections=_connections(started.asked, now.over),
+                usd=sum(_price(prices[model], usage[model]) for model in prices if model in usage)
+                if prices
+                else None,
+                eta=_eta(started.asked, now),
             )
-        )
-        if len(self._looks) > _MOST_LOOKS:
-            # The past is needed in less detail than the last seconds.
-            half = len(self._looks) // 2
-            self._looks[:half] = self._looks[:half:2]
 
-    def now(self) -> RunProgress:
-        """How far the run is."""
-        tracker, traffic, started = self._tracker, self._tracker.traffic(), self._tracker.started
-        then, last = self._window(RATE_SECONDS)
-        span = last.at - then.at
-        usd = _cost(started, traffic)
-        done = self._done(traffic)
-        return RunProgress(
-            done=done,
-            trials=0 if started is None else started.trials,
-            models=self._models(traffic, then, last),
-            replies=(last.replies - then.replies) / span if span else 0.0,
-            tokens=(last.tokens - then.tokens) / span if span else 0.0,
-            in_flight=traffic.in_flight,
-            connections=self._connections(),
-            cached=tracker.cached,
-            errors=tracker.transport,
-            retried=sum(traffic.retries.values()),
-            waiting=waits(traffic.waiting),
-            usd=usd,
-            usd_at_end=self._cost_at_end(usd, traffic),
-            eta=self._eta(),
-            seconds=tracker.seconds,
-        )
-
-    def _done(self, traffic: Traffic) -> int:
-        """Trials with a result; replies count when they arrive, before their block is graded."""
-        started = self._tracker.started
-        if started is None:
-            return 0
-        graded = sum(self._tracker.done().values())
-        return min(started.done + max(graded, traffic.replies + self._tracker.cached), started.trials)
-
-    def _asked(self) -> tuple[Asked, ...]:
-        """What is to ask."""
-        started = self._tracker.started
-        return () if started is None else started.asked
-
-    def _over(self, traffic: Traffic) -> dict[str, float]:
+    def _over(self, asked: Sequence[Asked], traffic: Traffic) -> dict[str, int]:
         """By model: trials of this run that need no further request."""
-        blocks: dict[str, float] = {}
-        most: dict[str, float] = {}
-        cached: dict[str, float] = {}
-        graded, hits, lost = self._tracker.done(), self._tracker.cached_by_model(), self._tracker.lost()
-        for place, asked in enumerate(self._asked()):
-            name = asked.model
-            blocks[name] = blocks.get(name, 0) + graded.get(place, 0) + lost.get(place, 0)
-            most[name] = most.get(name, 0) + asked.left
-            cached[name] = cached.get(name, 0) + hits.get(place, 0)
-        return {
-            name: max(blocks[name], min(traffic.answered.get(name, 0) + cached[name], most[name]))
-            for name in blocks
-        }
+        graded: Counter[str] = Counter()
+        replied = Counter(traffic.answered)
+        for place, one in enumerate(asked):
+            graded[one.model] += self._done[place] + self._lost[place]
+            replied[one.model] += self._cached[place]
+        return {model: max(graded[model], min(replied[model], left)) for model, left in _left(asked).items()}
 
-    def _window(self, seconds: float) -> tuple[_Look, _Look]:
-        """The last look, and the one so many seconds before it, or the first."""
-        if not self._looks:
-            empty = _Look(0.0, 0, 0.0, {}, {}, {})
-            return empty, empty
-        last = self._looks[-1]
-        place = bisect_left(self._looks, last.at - seconds, key=lambda one: one.at)
-        return self._looks[min(place, max(len(self._looks) - 2, 0))], last
-
-    def _models(self, traffic: Traffic, then: _Look, last: _Look) -> tuple[ModelProgress, ...]:
-        tracker, started = self._tracker, self._tracker.started
-        if started is None:
-            return ()
-        span, graded, accuracies = last.at - then.at, tracker.done(), tracker.accuracies()
-        over, names = self._over(traffic), [asked.model for asked in started.asked]
+    def _models(self, started: Started, then: _Look, now: _Look) -> tuple[ModelProgress, ...]:
+        span = now.at - then.at or math.inf
+        sharing = Counter(one.model for one in started.asked)
         found = []
         for place, label in enumerate(started.models):
-            asked = started.asked[place] if place < len(started.asked) else None
-            before = started.recorded[place] if place < len(started.recorded) else 0
-            done, rate, tokens = before + graded.get(place, 0), 0.0, 0.0
-            if asked is not None:
-                if names.count(asked.model) == 1:
-                    done = max(done, before + round(over.get(asked.model, 0)) - tracker.lost().get(place, 0))
-                rate, tokens = (
-                    (one.get(asked.model, 0) - other.get(asked.model, 0)) / span if span else 0.0
-                    for one, other in ((last.over, then.over), (last.completions, then.completions))
-                )
-            waiting = (asked.model if asked else label) in traffic.waiting
-            accuracy = accuracies.get(place, math.nan)
-            trials = 0 if asked is None else asked.trials
-            found.append(ModelProgress(label, done, trials, rate, tokens, accuracy, waiting))
+            done = self._done[place]
+            asked = started.asked[place] if place < len(started.asked) else Asked(label, 0, 0, -1, 0)
+            model = asked.model
+            if sharing[model] == 1:
+                done = max(done, now.over[model] - self._lost[place])
+            done += started.recorded[place] if place < len(started.recorded) else 0
+            (_, before), (_, tokens) = (look.traffic.usage.get(model, (0, 0)) for look in (then, now))
+            rate = (now.over.get(model, 0) - then.over.get(model, 0)) / span
+            waiting = model in now.traffic.waiting
+            found.append(ModelProgress(label, done, asked.trials, rate, (tokens - before) / span, waiting))
         return tuple(found)
 
-    def _connections(self) -> int:
-        """Of the endpoints of which something is left to ask."""
-        over = self._looks[-1].over if self._looks else {}
-        left: dict[int, list[int]] = {}
-        for asked in self._asked():
-            if asked.left > over.get(asked.model, 0):
-                left.setdefault(asked.endpoint, []).append(asked.connections)
-        return sum(min(limits) for limits in left.values())
 
-    def _eta(self) -> float | None:
-        """Seconds until the last endpoint has answered, each at its own pace; None while nobody knows when to go on."""
-        groups = _groups(self._asked())
-        if not groups or not self._looks:
-            return None
-        ends, paces, idle = [], [], []
-        for models, trials in groups:
-            over, answered = (partial(self._count, name, models) for name in ("over", "answered"))
-            left = trials - over(-1)
-            if left <= 0:
-                continue
-            # Answers of the cache come in no time and say nothing of the pace, unless there are no others.
-            pace = self._pace(answered if answered(-1) else over)
-            if pace is None:
-                idle.append(left)
-            else:
-                paces.append(pace)
-                ends.append(left / pace)
-        if idle and not paces:
-            return None
-        # Of an endpoint that has not answered yet nothing is known but how others do.
-        ends += [left * len(paces) / sum(paces) for left in idle]
-        return max(ends, default=0.0)
-
-    def _count(self, name: str, models: Sequence[str], place: int) -> float:
-        """Trials of some models at a look: ``over`` or ``answered``."""
-        counts: Mapping[str, float] = getattr(self._looks[place], name)
-        return sum(counts.get(model, 0.0) for model in models)
-
-    def _pace(self, over: Callable[[int], float]) -> float | None:
-        """Trials per second of an endpoint over the last half of its time; None before it can be said.
-
-        Parameters
-        ----------
-        over
-            Its trials at a look; asked of few of them, as there may be hundreds of looks and of models.
-        """
-        if over(-1) < LEAST_TRIALS:
-            return None
-        begun = next(place for place in range(len(self._looks)) if over(place) > 0)
-        first, last = max(begun - 1, 0), self._looks[-1]
-        lived = last.at - self._looks[first].at
-        if lived < LEAST_SECONDS:
-            return None
-        since = last.at - max(lived / 2, min(lived, SHORTEST_LOOK))
-        place = max(first, bisect_left(self._looks, since, key=lambda one: one.at))
-        place = min(place, len(self._looks) - 2)
-        span = last.at - self._looks[place].at
-        gained = over(-1) - over(place)
-        return gained / span if span > 0 and gained > 0 else None
-
-    def _cost_at_end(self, usd: float | None, traffic: Traffic) -> float | None:
-        started = self._tracker.started
-        if usd is None or started is None:
-            return None
-        over = self._over(traffic)
-        left: dict[str, float] = {}
-        for asked in started.asked:
-            left[asked.model] = left.get(asked.model, 0) + asked.left
-        rest, done = sum(left.values()) - sum(over.values()), sum(over.values())
-        total = usd
-        for model, price in started.prices.items():
-            spent, answers = (
-                _price(price, traffic.usage.get(model, (0.0, 0.0))),
-                traffic.answered.get(model, 0),
-            )
-            if model in left:
-                missing = max(left[model] - over.get(model, 0), 0)
-                if missing and not answers and any(price):
-                    return None
-                total += missing * spent / answers if answers else 0.0
-            elif rest > 0:  # it judges only, each output of the others
-                total += spent * rest / done if done else 0.0
-        return total
-
-
-def _groups(asked: Sequence[Asked]) -> list[tuple[list[str], float]]:
-    """Models that share an endpoint, and how many trials are to be asked of them."""
-    found: dict[int, tuple[list[str], float]] = {}
+def _left(asked: Sequence[Asked]) -> Counter[str]:
+    """By model, trials that the run had to ask when it began."""
+    left: Counter[str] = Counter()
     for one in asked:
-        names, trials = found.get(one.endpoint, ([], 0.0))
-        found[one.endpoint] = (names if one.model in names else [*names, one.model], trials + one.left)
-    return list(found.values())
+        left[one.model] += one.left
+    return left
 
 
-def _cost(started: Started | None, traffic: Traffic) -> float | None:
-    """USD of this run's requests; None if no price is declared."""
-    if started is None or not started.prices:
-        return None
-    return sum(_price(price, traffic.usage.get(model, (0.0, 0.0))) for model, price in started.prices.items())
+def _eta(asked: Sequence[Asked], now: _Look) -> float | None:
+    rest = {model: left - now.over[model] for model, left in _left(asked).items() if left > now.over[model]}
+    if asked and not rest:
+        return 0.0
+    answered, spans = now.traffic.answered, now.traffic.asked
+    ends = [
+        left * (now.at - spans[model][0]) / answered[model]
+        for model, left in rest.items()
+        if model in spans and answered.get(model)
+    ]
+    return max(ends, default=None)
+
+
+def _connections(asked: Sequence[Asked], over: Mapping[str, int]) -> int:
+    """Of the endpoints of which something is left to ask."""
+    limits: dict[int, int] = {}
+    for one in asked:
+        if one.left > over[one.model]:
+            limits[one.endpoint] = min(one.connections, limits.get(one.endpoint, one.connections))
+    return sum(limits.values())
 
 
 def _price(price: Sequence[float], tokens: Sequence[float]) -> float:
+    """In USD."""
     return (price[0] * tokens[0] + price[1] * tokens[1]) / _MILLION
+
+
+def _strictest_found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
+    """Limits that workers found out; of several workers' the strictest."""
+    strictest: dict[str, dict[str, float | None]] = {}
+    for report in reports:
+        for model, limits in report.found.items():
+            mine = strictest.setdefault(model, {})
+            for name, value in limits.items():
+                known = [each for each in (mine.get(name), value) if each is not None]
+                mine[name] = min(known, default=None)
+    return strictest

@@ -12,12 +12,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from evalcube.deploy.clusters import Cluster, Connection, ThisProcess
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.plan.engines import origins_of, read_engines
+from evalcube.flows.plan.engines import Engines, joined_engines, origins_of, read_engines, write_engines
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.sampling import Sampling
@@ -25,7 +23,6 @@ from evalcube.flows.plan.store import SweepStore
 from evalcube.flows.run.chosen_cluster import default_cluster
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.events import (
-    TALLY,
     Asked,
     BlockDone,
     Event,
@@ -46,20 +43,19 @@ from evalcube.flows.run.in_flight import make_judge_limits, make_limits
 from evalcube.flows.run.interrupts import stop_on_interrupt
 from evalcube.flows.run.plugin import install, plugin_name, plugin_on, task_group
 from evalcube.flows.run.preflight import Admission, refuse_far_workers
+from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.proof import Proof
 from evalcube.flows.run.servers import Served, is_managed, serve_models
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import StopWish
-from evalcube.flows.run.subscribers.engine_book import EngineBook
 from evalcube.flows.run.subscribers.live_file import LiveFile
-from evalcube.flows.run.summarized import left_of, summarized
-from evalcube.flows.run.summary import RunSummary, Tracker
+from evalcube.flows.run.summary import RunSummary, left_of, summarized
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import Route, RunContext
 from evalcube.flows.run.workers import present
 from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engines import EngineInfo
 from evalcube.stages.named_code import may_run
-from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
@@ -88,6 +84,7 @@ class Session:
         self._flush_seconds = flush_seconds
         self._id = uuid.uuid4().hex[:12]
         self._tracker = Tracker()
+        self._engines: Engines = {}
         self._found_again = FoundAgain()
         prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
         self._spending = Spending(store.cube.records, store.counters(), prices, settings.spend)
@@ -95,7 +92,7 @@ class Session:
             self._tracker,
             self._spending,
             LiveFile(store.cube.records, self._tracker),
-            EngineBook(store.cube.records, store.plan),
+            self._keep_engines,
             *subscribers,
         )
         self._wish = StopWish(store.cube.records, lease.holder.token, self._note)
@@ -135,6 +132,20 @@ class Session:
         self._warn_of_engines(store)
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
+
+    def _keep_engines(self, event: Event) -> None:
+        """A subscriber that keeps beside the cube what serves the models, as workers find it out."""
+        found = event.engines if isinstance(event, Traffic) else {}
+        added = {
+            evaluation.eval_id: [EngineInfo(*info) for info in found[evaluation.model]]
+            for evaluation in self._store.plan.evaluations
+            if evaluation.model in found
+        }
+        joined = joined_engines([self._engines, added])
+        if joined != self._engines:
+            self._engines = joined
+            records = self._store.cube.records
+            write_engines(records, joined_engines([read_engines(records), joined]))
 
     def _warn_of_engines(self, store: SweepStore) -> None:
         """Say of which evaluations replies come from several systems."""
@@ -354,9 +365,7 @@ class Session:
         self._emit(Noted(message, said))
 
     def _started(self, work: _Work) -> Started:
-        store = self._store
-        counts, ranked = store.targets.counts, store.plan.ranked
-        columns = store.counters()[..., [COUNTERS.index(name) for name in TALLY]]
+        store, counts = self._store, self._store.targets.counts
         return Started(
             self._id,
             self._settings.cube,
@@ -364,9 +373,6 @@ class Session:
             sum(counts) - sum(work.left),
             store.plan.labels,
             recorded=tuple(count - left for count, left in zip(counts, work.left, strict=True)),
-            tallies=columns,
-            ranked=np.asarray(ranked.any(axis=0)),
-            base=store.plan.base,
             asked=self._asked(work),
             prices={
                 model.name: (model.prices.prompt, model.prices.completion)

@@ -1,37 +1,32 @@
-"""What a run did: its events added up, its summary, and how far it used its endpoints' limits."""
+"""What a run came to: its summary, from the cube as it left it and from what its events told, and in words."""
 
 from __future__ import annotations
 
-import math
-import threading
-import time
-from collections import Counter
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
-
-from evalcube.flows.plan.unnamed import Unnamed
-from evalcube.flows.run.events import (
-    TALLY,
-    BlockDone,
-    Event,
-    Extended,
-    Started,
-    Traffic,
-    address_of,
-)
-from evalcube.flows.run.limit_use import FoundLimit, LimitUse
-from evalcube.flows.run.poison_isolation import KILLED
-from evalcube.flows.run.summary_words import lines_of, table_of
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.plan.blocks import RegionWork
+from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.refused import refusal_lines
+from evalcube.flows.plan.store import SweepStore
+from evalcube.flows.plan.unnamed import Unnamed, unnamed
+from evalcube.flows.run.batch_notes import requests_in_batches
+from evalcube.flows.run.limit_use import FoundLimit, LimitUse, found_limits, limit_use
+from evalcube.flows.run.not_found import CAUSE, not_found_lines
+from evalcube.flows.run.progress import Tracker
+from evalcube.flows.run.spending import Spending
 from evalcube.stages.analyze.render.shown import Shown
+from evalcube.stages.infer.endpoint import Endpoint
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.render.table import TableSpec
 
-FloatArray = npt.NDArray[np.float64]
+_RECKONED = " (reckoned from max_tokens and the prompts' lengths, as no usage was reported)"
+_SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
+_MOST = 0.9
+"""Share of a run's seconds that counts as all of them."""
 
 
 @dataclass(frozen=True)
@@ -153,213 +148,217 @@ class RunSummary(Shown):
         }
 
 
-class Tracker:
-    """Adds up events; safe to read from any thread."""
+def summarized(
+    reason: str,
+    store: SweepStore,
+    settings: SweepConfig,
+    tracker: Tracker,
+    spending: Spending,
+    stopped_by: str,
+    endpoints: Mapping[str, Endpoint],
+    only: Only | None,
+) -> RunSummary:
+    """The summary of a run that has ended.
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self.now = clock
-        self._lock = threading.Lock()
-        self._workers: dict[str, Traffic] = {}
-        self._there: dict[str, str] = {}
-        """By address, the process that reported last from there: of one before it nothing is in flight."""
-        self._reported_at: dict[str, float] = {}
-        self._began: dict[str, float] = {}
-        """By worker, the moment on this clock from which it counts its seconds, as far as messages were quick."""
-        self._tallies: dict[int, Counter[tuple[int, int, int]]] = {}
-        self._done: Counter[int] = Counter()
-        self._cached: Counter[int] = Counter()
-        self._lost: Counter[int] = Counter()
-        self._saved: dict[int, FloatArray] = {}
-        self.started: Started | None = None
-        self.begun = self.now()
-        self._seen: set[tuple[int, ...]] = set()
-        self._asked_from = self._asked_to = 0.0
-        self.cached = 0
-        self.found_again = 0
-        self.transport = 0
-        self.causes: Counter[str] = Counter()
-        self.details: dict[str, str] = {}
+    Parameters
+    ----------
+    reason
+        "complete", or "stopped" if somebody or something stopped it.
+    store
+        The sweep as the run left it.
+    settings
+        Its config.
+    tracker, spending
+        What the run's events told, and what it spent.
+    stopped_by
+        Who wanted it to stop; empty if nobody did.
+    endpoints
+        By model, those that were asked.
+    only
+        The part of the plan that was asked; None for all of it.
+    """
+    models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
+    finished: list[int] = []
+    for i, label in enumerate(store.plan.labels):
+        pairs = list(map(left_of, store.unfinished(i)))
+        left, unrated = sum(pair[0] for pair in pairs), unrated + sum(pair[1] for pair in pairs)
+        finished.append(counts[i] - left)
+        if store.plan.named is None or store.plan.named.evaluations[i]:
+            models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
+    done = sum(model.done for model in models)
+    traffic = tracker.traffic()
+    bound = spending.reached if reason == "stopped" else ""
+    if done == sum(counts) and not unrated and (bound or reason != "stopped"):
+        reason, bound = "complete", ""
+    elif reason == "complete":
+        reason = "incomplete"
+    causes = _causes(store)
+    lost = {store.plan.evaluations[place].model for place, named in causes.items() if CAUSE in named}
+    return RunSummary(
+        reason=reason,
+        cube=settings.cube,
+        cache=settings.cache,
+        seconds=tracker.seconds,
+        trials=sum(counts),
+        done=done,
+        transport=sum(model.transport for model in models),
+        cached=tracker.cached,
+        found_again=tracker.found_again,
+        sent=traffic.sent,
+        prompt_tokens=traffic.prompt_tokens,
+        completion_tokens=traffic.completion_tokens,
+        retries=dict(traffic.retries),
+        causes=dict(tracker.causes),
+        details=dict(tracker.details),
+        usd=spending.of_run.usd if any(model.priced for model in settings.models) else None,
+        spent=asdict(spending.spent),
+        bound=bound,
+        ordered=f"stopped by {stopped_by}" if stopped_by and reason == "stopped" else "",
+        graded=sum(tracker.done().values()),
+        asking_seconds=tracker.asking_seconds,
+        limits=limit_use(endpoints, traffic),
+        found_limits=found_limits(endpoints, traffic),
+        saved=_saved(store, settings, tracker),
+        refused=(
+            *refusal_lines(store.plan.evaluations, causes),
+            *not_found_lines(
+                (one for one in settings.models if one.name in lost and CAUSE in tracker.causes), endpoints
+            ),
+        ),
+        models=tuple(models),
+        in_batches=requests_in_batches(
+            store.cube.records,
+            store.plan,
+            [done < count for done, count in zip(finished, counts, strict=True)],
+        ),
+        unrated=unrated,
+        unnamed=unnamed(store.plan, store.counters()),
+        pending=0 if only is None else _pending(store, settings, only) - (sum(counts) - done),
+    )
 
-    def __call__(self, event: Event) -> None:
-        """Take an event in."""
-        with self._lock:
-            if isinstance(event, Started):
-                self.started, self.begun = event, self.now()
-            elif isinstance(event, Extended) and self.started is not None:
-                asked = event.asked or self.started.asked
-                self.started = replace(self.started, trials=event.trials, asked=asked)
-            elif isinstance(event, Traffic):
-                self._note_asking(event)
-                self._workers[event.worker] = event
-                self._there[address_of(event.worker)] = event.worker
-                self._reported_at[event.worker] = self.now()
-            elif isinstance(event, BlockDone):
-                self._add_block(event)
 
-    def _note_asking(self, event: Traffic) -> None:
-        before, now = self._workers.get(event.worker, Traffic()), self.now()
-        if event.sent:
-            began = now - event.active
-            self._began[event.worker] = min(self._began.get(event.worker, began), began)
-            self._asked_from = self._asked_from or began
-        if event.in_flight or (event.sent, event.replies) != (before.sent, before.replies):
-            self._asked_to = now
+def _saved(store: SweepStore, settings: SweepConfig, tracker: Tracker) -> Saved | None:
+    """What the cache saved this run."""
+    if not tracker.cached:
+        return None
+    prices = {model.name: model.prices for model in settings.models if model.priced}
+    prompts = completions = dollars = 0.0
+    for place, (prompt, completion) in tracker.saved().items():
+        prompts, completions = prompts + prompt, completions + completion
+        if (price := prices.get(store.plan.evaluations[place].model)) is not None:
+            dollars += (prompt * price.prompt + completion * price.completion) / 1e6
+    return Saved(round(prompts), round(completions), dollars if prices else None)
 
-    def _add_block(self, event: BlockDone) -> None:
-        key = tuple(event.key)
-        if key in self._seen:
-            return
-        self._seen.add(key)
-        hits = event.cached - event.found_again
-        self.cached += hits
-        self.found_again += event.found_again
-        self.transport += event.transport
-        self.causes.update(event.causes)
-        for cause, detail in event.details.items():
-            before = self.details.get(cause, "")
-            # Every trial that kills is to be found; of what an endpoint says, one example will do.
-            self.details[cause] = f"{before}; {detail}" if before and cause == KILLED else detail
-        self._done[event.model] += event.trials
-        self._cached[event.model] += hits
-        # Of what this run itself had paid before a worker died, the cache saved nothing.
-        share = hits / event.cached if event.cached else 0.0
-        self._saved[event.model] = self._saved.get(event.model, 0.0) + share * np.array(
-            event.saved, np.float64
+
+def _causes(store: SweepStore) -> dict[int, list[str]]:
+    """Why trials failed, by evaluation."""
+    causes: dict[int, list[str]] = {}
+    for receipt in store.receipts:
+        causes.setdefault(receipt.region.model, []).extend(receipt.causes)
+    return causes
+
+
+def left_of(work: RegionWork) -> tuple[int, int]:
+    """How many trials of a region are to be asked, and how many recorded ones to be rated."""
+    return len(work.positions), len(work.unrated)
+
+
+def _pending(store: SweepStore, settings: SweepConfig, only: Only) -> int:
+    """Trials of the whole plan that are not done."""
+    whole = SweepStore(store.cube, store.plan, only.whole(settings, store.plan), store.found)
+    models = range(len(whole.plan.evaluations))
+    return sum(len(work.positions) for model in models for work in whole.unfinished(model))
+
+
+def lines_of(summary: RunSummary) -> list[str]:
+    """What a run did, a sentence or two on each line; texts of endpoints in them are as they came.
+
+    Parameters
+    ----------
+    summary
+        Of the run.
+    """
+    seconds, rate = summary.seconds, summary.trials_per_second
+    again = f", {summary.found_again} found again after workers ended" if summary.found_again else ""
+    lines = [
+        f"{summary.done} of {summary.trials} trials done; this run: {summary.graded} in {seconds:.1f} s, {rate:.1f}/s",
+        f"{summary.sent} requests sent, {summary.cached} trials answered by the cache{again}",
+        f"{summary.prompt_tokens} prompt tokens, {summary.completion_tokens} completion tokens, {usd(summary.usd)}"
+        + (_RECKONED if summary.usd and not summary.prompt_tokens + summary.completion_tokens else ""),
+    ]
+    if (saved := summary.saved) is not None:
+        lines.append(
+            f"saved by the cache: {saved.prompt_tokens} prompt tokens, {saved.completion_tokens} completion tokens"
+            + ("" if saved.usd is None else f", {usd(saved.usd)}")
         )
-        self._lost[event.model] += event.transport + event.missing
-        counts = self._tallies.setdefault(event.model, Counter())
-        for task, slot, *columns in event.tally:
-            counts.update({(task, slot, column): count for column, count in enumerate(columns)})
-
-    @property
-    def blocks(self) -> int:
-        """Blocks graded by this run."""
-        return len(self._seen)
-
-    @property
-    def seconds(self) -> float:
-        """Since the sweep started."""
-        return self.now() - self.begun
-
-    @property
-    def asking_seconds(self) -> float:
-        """From the first request to the last sign of one, to about half a second."""
-        return self._asked_to - self._asked_from if self._asked_from else 0.0
-
-    def traffic(self) -> Traffic:
-        """Totals over all workers, those that died included, of which nothing is in flight any more."""
-        with self._lock:
-            reports, waiting = list(self._workers.values()), self._waiting()
-            in_flight = sum(self._workers[name].in_flight for name in self._there.values())
-            asked = self._asked_spans()
-        retries: Counter[str] = Counter()
-        failures: Counter[str] = Counter()
-        usage: dict[str, FloatArray] = {}
-        models: dict[str, dict[str, float]] = {}
-        answered: Counter[str] = Counter()
-        for report in reports:
-            answered.update(report.answered)
-            for model, counts in report.models.items():
-                total = models.setdefault(model, {})
-                for name, count in counts.items():
-                    total[name] = total.get(name, 0) + count
-            for model, tokens in report.usage.items():
-                usage[model] = usage.get(model, 0.0) + np.array(tokens, dtype=np.float64)
-            retries.update(report.retries)
-            failures.update(report.failures)
-        return Traffic(
-            asked=asked,
-            sent=sum(report.sent for report in reports),
-            replies=sum(report.replies for report in reports),
-            in_flight=in_flight,
-            prompt_tokens=sum(report.prompt_tokens for report in reports),
-            completion_tokens=sum(report.completion_tokens for report in reports),
-            usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
-            answered=dict(answered),
-            retries=dict(retries),
-            failures=dict(failures),
-            models=models,
-            waiting=waiting,
-            found=_strictest_found(reports),
+    for what, causes in (("retried", summary.retries), ("failed", summary.causes)):
+        if causes:
+            named = ", ".join(f"{cause} ×{count}" for cause, count in sorted(causes.items()))
+            lines.append(f"{what}: {named}")
+    for use in summary.limits[:_SHOWN_LIMITS]:
+        limit = f"{use.value:g} {use.limit.replace('_', ' ')}"
+        # One that was asked all the time needs no word about it.
+        part = (
+            ""
+            if use.seconds > _MOST * summary.asking_seconds
+            else f", in the {use.seconds:.1f} s it was asked"
         )
-
-    def _asked_spans(self) -> dict[str, tuple[float, float]]:
-        """By model, from when to when any worker asked it, on this clock."""
-        spans: dict[str, tuple[float, float]] = {}
-        for worker, began in self._began.items():
-            for model, (begun, ended) in self._workers[worker].asked.items():
-                first, last = spans.get(model, (math.inf, -math.inf))
-                spans[model] = min(first, began + begun), max(last, began + ended)
-        return spans
-
-    def _waiting(self) -> dict[str, dict[str, Any]]:
-        """Pauses that are not over yet by now; of several workers' the longest."""
-        found: dict[str, dict[str, Any]] = {}
-        now = self.now()
-        for worker, report in self._workers.items():
-            for model, pause in report.waiting.items():
-                # By the clock, as a worker that died reports no end of it.
-                left = pause["seconds"] - (now - self._reported_at[worker])
-                if left > found.get(model, {"seconds": 0.0})["seconds"]:
-                    found[model] = {"seconds": left, "reason": pause["reason"]}
-        return found
-
-    def done(self) -> dict[int, int]:
-        """Trials finished by this run, by evaluation."""
-        with self._lock:
-            return dict(self._done)
-
-    def cached_by_model(self) -> dict[int, int]:
-        """Trials that the cache answered in this run, of what other runs had asked, by evaluation."""
-        with self._lock:
-            return dict(self._cached)
-
-    def saved(self) -> dict[int, tuple[float, float]]:
-        """Tokens of prompts and of completions that the cache saved this run, by evaluation."""
-        with self._lock:
-            return {model: (float(tokens[0]), float(tokens[1])) for model, tokens in self._saved.items()}
-
-    def lost(self) -> dict[int, int]:
-        """Trials that this run leaves without a result, by evaluation."""
-        with self._lock:
-            return dict(self._lost)
-
-    def accuracies(self) -> dict[int, float]:
-        """Share of right answers of what this run and earlier ones have graded, by evaluation, as a leaderboard has it.
-
-        The mean over tasks, each point with its weight in the first plan. None of an evaluation that lacks trials of
-        some ranked point: it is not to be compared with others yet.
-        """
-        from evalcube.stages.analyze.formulas.design import (
-            design_factors,  # with `scipy`, which takes a while
-        )
-
-        with self._lock:
-            started = self.started
-            counts = {model: dict(counted) for model, counted in self._tallies.items()}
-        if started is None or started.tallies is None or started.ranked is None or not started.ranked.any():
-            return {}
-        found = {}
-        for model, before in enumerate(started.tallies):
-            tally = before.copy()
-            for place, count in counts.get(model, {}).items():
-                tally[place] += count
-            if (tally[started.ranked, 0] > 0).all():
-                base = np.zeros(started.ranked.shape) if started.base is None else started.base
-                factors = design_factors(tally, base, labels=TALLY) * started.ranked
-                trials, right = np.moveaxis((tally * factors[..., np.newaxis]).sum(axis=1), -1, 0)
-                used = trials > 0
-                found[model] = float((right[used] / trials[used]).mean())
-        return found
+        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part})")
+    lines += [
+        f"{_listed(found.models)}: a limit was found by being refused. "
+        f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
+        for found in summary.found_limits[:_SHOWN_LIMITS]
+    ]
+    lines += summary.refused
+    if summary.pending:
+        asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
+        lines.append(f"{asked_for}{summary.pending:,} of the plan are pending")
+    if summary.unnamed is not None:
+        lines.append(f"{summary.unnamed}: kept{', and not asked' if summary.unnamed.unasked else ''}")
+    return [*lines, f"cube: {summary.cube}"]
 
 
-def _strictest_found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
-    """Limits that workers found out; of several workers' the strictest."""
-    strictest_found: dict[str, dict[str, float | None]] = {}
-    for report in reports:
-        for model, limits in report.found.items():
-            mine = strictest_found.setdefault(model, {})
-            for name, value in limits.items():
-                known = mine.get(name)
-                mine[name] = known if value is None else value if known is None else min(known, value)
-    return strictest_found
+def table_of(summary: RunSummary) -> TableSpec:
+    """The evaluations of a run, with its `lines_of` below.
+
+    Parameters
+    ----------
+    summary
+        Of the run.
+    """
+    from evalcube.stages.analyze.render.table import Column, TableSpec
+
+    def share(row: ModelSummary) -> str:
+        return f"{100 * row.done // row.trials} %" if row.trials else "–"
+
+    columns = (
+        Column("model", lambda row: row.model, right=False, name=True),
+        Column("done", lambda row: f"{row.done:,}"),
+        Column("trials", lambda row: f"{row.trials:,}"),
+        Column("%", share),
+        Column("without a reply", lambda row: f"{row.transport:,}", 1),
+    )
+    return TableSpec(columns, summary.models, tuple(lines_of(summary)), lambda row: row.done < row.trials)
+
+
+def usd(amount: float | None) -> str:
+    """An amount of money, with as many digits as it needs; None is one that nobody knows.
+
+    Parameters
+    ----------
+    amount
+        In US dollars.
+
+    Examples
+    --------
+    >>> usd(12.3), usd(0.0021), usd(None)
+    ('12.30 USD', '0.0021 USD', 'at no declared price')
+    """
+    if amount is None:
+        return "at no declared price"
+    return f"{amount:.2f} USD" if amount >= 1 or not amount else f"{amount:.2g} USD"
+
+
+def _listed(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_SHOWN_MODELS])
+    return shown if len(names) <= _SHOWN_MODELS else f"{shown} and {len(names) - _SHOWN_MODELS} more"

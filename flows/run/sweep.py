@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -32,7 +33,6 @@ from evalcube.flows.run.events import Noted, Subscriber
 from evalcube.flows.run.proof import missing_key
 from evalcube.flows.run.servers import keyed
 from evalcube.flows.run.session import Session
-from evalcube.flows.run.subscribers.notebook import NotebookDisplay, in_notebook
 from evalcube.flows.run.summary import RunSummary
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.storage.cache.cache import open_cache
@@ -189,14 +189,14 @@ def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:
 
 def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
     """Whoever shows the run, until the stack is closed."""
-    notebook = in_notebook()
+    # IPython is not imported to find that out.
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    notebook = getattr(shell, "kernel", None) is not None
     if wanted is False or (wanted is None and not notebook):
         return ()
-    if notebook:
-        return (stack.enter_context(NotebookDisplay()),)
-    from evalcube.flows.run.subscribers.display import Display
+    from evalcube.flows.run.subscribers.display import Display, NotebookDisplay
 
-    return (stack.enter_context(Display()),)
+    return (stack.enter_context(NotebookDisplay() if notebook else Display()),)
 
 
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:

@@ -38,7 +38,7 @@ from evalcube.flows.run.poison_isolation import KILLED, name_trials
 from evalcube.flows.run.worker import Workspace
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.process.reading import Reading
-from evalcube.stages.reply.status import FINISHED, Status
+from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.ledger import most_fingerprints
 
 NOT_RATED = "not rated: the cache lacks the answer"
@@ -120,7 +120,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     results, shared = ask(work, evaluation.model, jobs, worker.get_current_task())
     hold_if_in_doubt(work, evaluation.model, results, worker)
     asked = {i: result for i, result in zip(indices, results, strict=True) if result is not None}
-    work.meter.asked(evaluation.model, list(asked.values()))
+    work.meter.add(evaluation.model, requests=sum(result.attempts for result in asked.values()))
     failed = {i: result for i, result in asked.items() if result.kind == "failed"}
     return Delivery(
         {i: result.cause for i, result in failed.items()},
@@ -234,14 +234,13 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         missing=missing,
         causes=result.causes,
         details=delivery.details,
-        tally=_tally(block, result),
         origin=block.origin,
         shared=delivery.shared,
         late=delivery.late,
         saved=_saved(block, delivery, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
-    work.meter.graded(
+    work.meter.add(
         work.plan.evaluations[event.model].model,
         hits=event.cached,
         answers=int(np.isfinite(seconds).sum()),
@@ -262,15 +261,3 @@ def _saved(block: Block, delivery: Delivery, result: BlockResult) -> tuple[int, 
         for name in ("prompt_tokens", "tokens")
     )
     return prompt, completion
-
-
-def _tally(block: Block, result: BlockResult) -> tuple[tuple[int, ...], ...]:
-    """Running counts of a block: task, slot and the columns of `TALLY` of each point with a finished trial."""
-    task, slot, _, _ = block.window.coordinates(block.positions)
-    status = result.arrays["status"]
-    finished = np.isin(status, FINISHED)
-    points, place = np.unique(np.stack([task, slot])[:, finished], axis=1, return_inverse=True)
-    trials = np.bincount(place, minlength=points.shape[1])
-    correct = np.bincount(place[status[finished] == Status.CORRECT], minlength=points.shape[1])
-    rows = np.stack([*points, trials, correct], axis=1).tolist()
-    return tuple(map(tuple, rows))

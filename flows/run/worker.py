@@ -26,7 +26,6 @@ from evalcube.flows.run.batch_notes import BatchBook
 from evalcube.flows.run.events import Traffic
 from evalcube.flows.run.proof import Proof
 from evalcube.flows.run.simulated import truth_of_trial
-from evalcube.flows.run.subscribers.prometheus import Meter
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Slowdown
@@ -91,6 +90,26 @@ class OpenBlock:
     """By index within the block, what was read and graded for judges and will be needed again."""
     characters: int = 0
     """Of the answers in `graded`."""
+
+
+class Meter:
+    """Counts by label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``; for any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._models: dict[str, dict[str, float]] = {}
+
+    def add(self, model: str, **counts: float) -> None:
+        """Add to some of a model's counts."""
+        with self._lock:
+            known = self._models.setdefault(model, {"requests": 0, "hits": 0, "answers": 0, "seconds": 0.0})
+            for name, count in counts.items():
+                known[name] += count
+
+    def totals(self) -> dict[str, dict[str, float]]:
+        """All counts as plain values."""
+        with self._lock:
+            return {model: dict(counts) for model, counts in self._models.items()}
 
 
 class Workspace:

@@ -12,9 +12,9 @@ from evalcube.flows.run.batch_notes import requests_in_batches
 from evalcube.flows.run.events import Finished, Started, Traffic
 from evalcube.flows.run.failures import WorkerDiedError
 from evalcube.flows.run.poison_isolation import PoisonIsolation, run_marked
+from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.subscribers.live_file import LiveFile
-from evalcube.flows.run.summary import Tracker
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube import cube as cube_module
 from evalcube.storage.cube.cube import Cube

@@ -8,7 +8,7 @@ from __future__ import annotations
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from io import FileIO
 from pathlib import Path
@@ -29,14 +29,30 @@ from evalcube.flows.run.events import (
     Started,
     Traffic,
 )
-from evalcube.flows.run.summary import Tracker
+from evalcube.flows.run.progress import Tracker
 
 MOST_BYTES = 16_384
 _MOST_ITEMS = 100
 _MOST_CHARACTERS = 1000
 _TRAFFIC_SECONDS = 5.0
 
-_Fields = dict[str, Any]
+_TOLD: Mapping[type[Event], tuple[str, Sequence[str]]] = {
+    Started: ("started", ("cube", "trials", "done", "models")),
+    Extended: ("extended", ("trials",)),
+    Slowed: ("slowed", ("model", "overload", "pause", "reason")),
+    BlockDone: ("block", ("model", "trials", "cached", "found_again", "transport", "missing", "causes")),
+    RegionWritten: ("region", ("model", "complete")),
+    Noted: ("note", ("message",)),
+    Finished: ("finished", ("reason",)),
+    Traffic: (
+        "traffic",
+        (
+            *("sent", "replies", "in_flight", "prompt_tokens", "completion_tokens"),
+            *("retries", "failures", "models", "waiting"),
+        ),
+    ),
+}
+"""What an event is called, and which of its fields are told: none that may quote an endpoint."""
 
 
 class EventLog:
@@ -60,15 +76,6 @@ class EventLog:
         self._file: FileIO | None = None
         self.problem = ""
         """Why events are missing from the file; empty if none is."""
-        self._tell: Mapping[type[Event], Callable[[Any], _Fields]] = {
-            Started: _started,
-            Extended: lambda event: {"trials": event.trials},
-            Slowed: _slowed,
-            BlockDone: self._block,
-            RegionWritten: lambda event: {"model": self._label(event.model), "complete": event.complete},
-            Noted: lambda event: {"message": event.message},
-            Finished: _finished,
-        }
 
     def __enter__(self) -> Self:
         try:
@@ -92,48 +99,26 @@ class EventLog:
     def __call__(self, event: Event) -> None:
         """Take an event in."""
         self._tracker(event)
-        if isinstance(event, Finished):
-            self._write_traffic()
-        if isinstance(event, Traffic):
-            if time.monotonic() - self._traffic_at >= _TRAFFIC_SECONDS:
-                self._write_traffic()
-            return
-        self._write(_NAMES[type(event)], self._tell[type(event)](event))
+        # All workers together and not too often: with many of them, their own reports would fill a disk.
+        due = time.monotonic() - self._traffic_at >= _TRAFFIC_SECONDS
+        if isinstance(event, Finished) or (isinstance(event, Traffic) and due):
+            self._traffic_at = time.monotonic()
+            self._tell(self._tracker.traffic())
+        if not isinstance(event, Traffic):
+            self._tell(event)
 
-    def _write_traffic(self) -> None:
-        """All workers together and not too often: with many of them, their own reports would fill a disk."""
-        self._traffic_at = time.monotonic()
-        total = self._tracker.traffic()
-        self._write(
-            "traffic",
-            {
-                "sent": total.sent,
-                "replies": total.replies,
-                "in_flight": total.in_flight,
-                "prompt_tokens": total.prompt_tokens,
-                "completion_tokens": total.completion_tokens,
-                "retries": total.retries,
-                "failures": total.failures,
-                "models": total.models,
-                "waiting": total.waiting,
-            },
-        )
-
-    def _block(self, event: BlockDone) -> _Fields:
-        return {
-            "model": self._label(event.model),
-            "block": list(event.key),
-            "trials": event.trials,
-            "cached": event.cached - event.found_again,
-            "found_again": event.found_again,
-            "transport": event.transport,
-            "missing": event.missing,
-            "causes": event.causes,
-        }
-
-    def _label(self, model: int) -> str:
+    def _tell(self, event: Event) -> None:
+        name, told = _TOLD[type(event)]
+        fields = {field: getattr(event, field) for field in told}
         started = self._tracker.started
-        return str(model) if started is None else started.models[model]
+        if isinstance(event, (BlockDone, RegionWritten)) and started is not None:
+            fields["model"] = started.models[event.model]
+        if isinstance(event, BlockDone):
+            fields |= {"block": event.key, "cached": event.cached - event.found_again}
+        if isinstance(event, Finished):
+            # What endpoints said may quote a model's answer.
+            fields |= {name: value for name, value in event.summary.items() if name != "details"}
+        self._write(name, fields)
 
     def _write(self, name: str, fields: Mapping[str, Any]) -> None:
         if self._file is None or self.problem:
@@ -153,41 +138,11 @@ class EventLog:
             self.problem = f"the log {self._path} ends early: {error.strerror}"
 
 
-_NAMES: Mapping[type[Event], str] = {
-    Started: "started",
-    Extended: "extended",
-    Slowed: "slowed",
-    BlockDone: "block",
-    RegionWritten: "region",
-    Noted: "note",
-    Finished: "finished",
-}
-
-
 def _shown(error: BaseException) -> str:
     """An error's message, without the output of a server that failed: it may quote questions and answers."""
     if isinstance(error, DeployError):
         return f"{error.message}. {error.remedy}".strip()
     return str(error) if isinstance(error, EvalcubeError) else ""
-
-
-def _started(event: Started) -> _Fields:
-    return {"cube": event.cube, "trials": event.trials, "done": event.done, "models": event.models}
-
-
-def _slowed(event: Slowed) -> _Fields:
-    return {
-        "model": event.model,
-        "overload": event.overload,
-        "pause": event.pause,
-        "reason": event.reason,
-    }
-
-
-def _finished(event: Finished) -> _Fields:
-    """The summary without what endpoints said: their errors may quote a model's answer."""
-    summary = {name: value for name, value in event.summary.items() if name != "details"}
-    return {"reason": event.reason, **summary}
 
 
 def _bounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value

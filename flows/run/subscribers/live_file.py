@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from evalcube.flows.plan.records import LIVE
 from evalcube.flows.run.events import Event, Finished, Started
-from evalcube.flows.run.summary import Tracker
+from evalcube.flows.run.progress import Tracker
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
 

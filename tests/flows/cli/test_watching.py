@@ -24,8 +24,8 @@ from evalcube.flows.plan.records import read_live
 from evalcube.flows.plan.store import SweepStore, open_store
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.run.events import BlockDone, Finished, Started, Traffic
+from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.subscribers.live_file import LiveFile
-from evalcube.flows.run.summary import Tracker
 from evalcube.storage.cube.directory import Directory
 from tests.flows.support import command, evalcube, refused, sweep_config, write_config
 from tests.waiting import wait_until
@@ -134,8 +134,7 @@ def test_watch__of_no_cube_is_refused(tmp_path):
 def test_live__is_what_a_run_says_of_itself(tmp_path):
     tracker = Tracker()
     file = LiveFile(Directory(tmp_path), tracker)
-    tally = ((0, 0, 4, 2),)
-    done = BlockDone((0,), 0, trials=4, cached=1, transport=1, missing=0, tally=tally)
+    done = BlockDone((0,), 0, trials=4, cached=1, transport=1, missing=0)
     for event in (Started("r", "c", 20, 5, ("a",)), Traffic(sent=7, retries={"reset": 2}, worker="w"), done):
         tracker(event)
         file(event)

@@ -6,7 +6,8 @@ import pytest
 
 from evalcube.flows.run.events import Traffic
 from evalcube.flows.run.limit_use import LimitUse, limit_use
-from evalcube.flows.run.summary import RunSummary, Tracker
+from evalcube.flows.run.progress import Tracker
+from evalcube.flows.run.summary import RunSummary
 from evalcube.stages.infer.endpoint import Endpoint
 
 SUMMARY = RunSummary("complete", "cube", "cache", 40.0, 90, 90, 0, 0, 90, 9, 9, asking_seconds=30.0)

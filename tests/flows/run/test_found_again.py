@@ -5,9 +5,8 @@ from dataclasses import replace
 
 from evalcube.flows.run.events import BlockDone, LookedUp, Started
 from evalcube.flows.run.found_again import FoundAgain
-from evalcube.flows.run.progress import Progress
+from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.subscribers.event_log import EventLog
-from evalcube.flows.run.summary import Tracker
 
 ORIGIN = (0, 0, 0, 0, 7)
 
@@ -24,7 +23,6 @@ def test_told_apart__counts_replies_of_this_run_apart_from_those_of_other_runs()
     tracker(found_again.told_apart(block(ORIGIN, cached=7, shared=1)))
 
     assert (tracker.cached, tracker.found_again) == (4, 3)
-    assert tracker.cached_by_model() == {0: 4}
 
 
 def test_told_apart__counts_the_hits_of_a_block_once_that_was_taken_apart():
@@ -61,12 +59,12 @@ def test_told_apart__counts_what_a_look_up_was_too_early_for_by_whether_a_worker
 
 
 def test_displays_and_log__mean_by_cached_what_the_summary_means(tmp_path):
-    progress, event = Progress(), block(ORIGIN, cached=7, found_again=3)
+    tracker, event = Tracker(), block(ORIGIN, cached=7, found_again=3)
     with EventLog(tmp_path / "log.jsonl") as log:
-        for subscriber in (progress, log):
+        for subscriber in (tracker, log):
             subscriber(Started("r", "c", 8, 0, ("a",)))
             subscriber(event)
 
     line = json.loads((tmp_path / "log.jsonl").read_text().splitlines()[-1])
-    assert progress.now().cached == line["cached"] == 4
+    assert tracker.cached == line["cached"] == 4
     assert line["found_again"] == 3

@@ -12,7 +12,7 @@ from evalcube.deploy.clusters.code import View
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.events import Noted, Slowed, Traffic, as_message, from_message, process_at
 from evalcube.flows.run.in_flight import InFlightLimit, make_limits
-from evalcube.flows.run.summary import Tracker
+from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine

@@ -1,14 +1,12 @@
 """Totals of a run from its events."""
 
-import numpy as np
-
-from evalcube.flows.run.events import BlockDone, Started, Traffic, process_at
-from evalcube.flows.run.summary import Tracker
+from evalcube.flows.run.events import BlockDone, Traffic, process_at
+from evalcube.flows.run.progress import Tracker
 
 
 def block(key, **changes):
     fields = {"model": 0, "trials": 8, "cached": 3, "transport": 2, "missing": 0, "causes": {"timeout": 2}}
-    return BlockDone(key=key, **{**fields, "tally": ((0, 0, 8, 6),), **changes})
+    return BlockDone(key=key, **{**fields, **changes})
 
 
 def test_tracker__counts_a_block_once_however_often_it_is_graded():
@@ -43,58 +41,6 @@ def test_tracker__has_nothing_in_flight_at_a_process_that_another_has_replaced()
 
     traffic = tracker.traffic()
     assert (traffic.sent, traffic.replies, traffic.in_flight) == (16, 8, 4)
-
-
-def started(counts, base=32, ranked=((True, True), (True, False)), models=1):
-    """A run of two tasks, of which a point is not ranked; earlier runs counted so many trials of each, all right."""
-    tallies = np.repeat(np.array(counts, float)[:, :, None], 2, axis=2)
-    return Started(
-        "run",
-        "cube",
-        400,
-        sum(map(sum, counts)),
-        ("a", "b")[:models],
-        tallies=np.stack([tallies] * models),
-        ranked=np.array(ranked),
-        base=np.full((2, 2), base) * np.array(ranked),
-    )
-
-
-def test_accuracies__are_means_over_tasks_with_the_points_weights():
-    tracker = Tracker()
-    tracker(started(((32, 0), (32, 0)), models=2))
-
-    tracker(
-        block((0,), tally=((0, 1, 320, 0),))
-    )  # asked ten times as often as the first plan said, all wrong
-    tracker(block((1,), model=1, tally=((0, 1, 32, 16), (1, 1, 99, 0))))
-
-    assert tracker.accuracies() == {0: (0.5 + 1) / 2, 1: (0.75 + 1) / 2}
-
-
-def test_accuracies__count_what_earlier_runs_recorded():
-    resumed, anew = Tracker(), Tracker()
-    resumed(started(((32, 16), (32, 0))))
-    anew(started(((0, 16), (32, 0))))
-
-    for tracker in (resumed, anew):
-        tracker(block((0,), tally=((0, 0, 32, 0),)))
-
-    assert resumed.accuracies() == {0: ((16 + 16) / (32 + 16) + 1) / 2}
-    assert anew.accuracies() == {0: (16 / 48 + 1) / 2}
-
-
-def test_accuracies__are_none_until_every_ranked_point_has_trials():
-    tracker = Tracker()
-    tracker(started(((32, 0), (32, 0))))  # each task has trials, and one of its points has none
-    assert tracker.accuracies() == {}
-
-    tracker(block((0,), tally=((0, 1, 1, 0),)))
-    assert tracker.accuracies().keys() == {0}
-
-    nothing = Tracker()
-    nothing(started(((32, 32), (32, 32)), ranked=((False, False), (False, False))))
-    assert nothing.accuracies() == {}
 
 
 def test_tracker__counts_what_the_cache_saved_but_for_what_the_run_itself_had_paid():

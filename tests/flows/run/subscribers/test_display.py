@@ -6,9 +6,8 @@ import pytest
 from rich.console import Console
 
 from evalcube.flows.run.events import Asked, BlockDone, Started, Traffic
-from evalcube.flows.run.progress import Progress
+from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.subscribers.display import Display
-from evalcube.flows.run.summary import Tracker
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha",))
 WAITING = {"gpt": {"seconds": 44.9, "reason": "429: requests, Retry-After"}}
@@ -29,7 +28,7 @@ TWO_PRICED = Started(
 def shown(*events, started=STARTED, width=120, height=40):
     """The line of a pipe, and what a terminal shows."""
     console = Console(file=io.StringIO(), width=width, height=height)
-    display = Display(console, Progress(Tracker(lambda: 0.0)))
+    display = Display(console, Tracker(lambda: 0.0))
     for event in (started, *events):
         display(event)
     console.print(display._render())
@@ -73,7 +72,7 @@ def test_display__shows_how_far_each_model_is_and_what_it_costs():
     assert third.rstrip().endswith("waits")
     assert SHOWN in screen
     assert "in flight 5 of 16" in line
-    assert "USD 0.002, 0.002 at the end" in line
+    assert "USD 0.002" in line
     assert "USD" not in shown(traffic)[0]
 
 
@@ -89,22 +88,6 @@ def test_display__cuts_nothing_at_80_columns_and_fits_the_height():
     assert MODELS[0] in "".join(line[:38].strip() for line in screen.splitlines())
     assert len(tall.splitlines()) <= 20
     assert "… and 49 more" in tall
-
-
-def test_progress__adds_judges_and_what_is_left_to_the_cost_at_the_end():
-    now = 0.0
-    progress = Progress(Tracker(lambda: now))
-    asked = (Asked("m", 10, 10, 0, 4),)
-    progress(Started("r", "c", 10, 0, ("m",), asked=asked, prices={"m": (0, 1e6), "judge": (0, 1e6)}))
-    assert progress.now().usd_at_end is None
-
-    progress(
-        Traffic(usage={"m": (0, 10), "judge": (0, 4)}, answered={"m": 5, "judge": 5}, replies=10, worker="w")
-    )
-    progress.look()
-
-    assert progress.now().usd == 14
-    assert progress.now().usd_at_end == 28
 
 
 def test_tracker__of_several_workers_takes_the_longest_wait_and_lets_it_run_out():

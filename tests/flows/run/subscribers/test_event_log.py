@@ -17,7 +17,7 @@ STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha", "beta"))
 
 def block(**changes):
     fields = {"key": (0, 1), "model": 1, "trials": 3, "cached": 1, "transport": 0, "missing": 0}
-    return BlockDone(**{**fields, "tally": ((0, 0, 3, 1),), **changes})
+    return BlockDone(**{**fields, **changes})
 
 
 def written(path, *events):

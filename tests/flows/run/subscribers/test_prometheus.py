@@ -8,9 +8,8 @@ from urllib.parse import urlsplit
 import pytest
 
 from evalcube.flows.run.events import RegionWritten, Traffic
-from evalcube.flows.run.subscribers.prometheus import Meter, publish
+from evalcube.flows.run.subscribers.prometheus import publish
 from evalcube.flows.run.sweep import run
-from evalcube.stages.infer.jobs import Result
 from tests.flows.support import hooked, set_faults, sweep_config
 from tests.waiting import PATIENCE
 
@@ -75,23 +74,9 @@ def test_publish__shows_a_run_on_its_workers_while_it_lasts(tmp_path, simulator,
     assert "sk-should-be" not in page
 
 
-def test_meter__counts_by_model():
-    meter = Meter()
-    meter.asked("a", [Result("stored", "", "", 2), Result("failed", "timeout", "x", 3), Result("skipped")])
-    meter.asked("b", [Result("failed", "timeout", "x", 1)])
-    meter.graded("a", hits=4, answers=1, seconds=0.5)
-
-    assert meter.failures() == {"a": {"timeout": 1}, "b": {"timeout": 1}}
-    assert meter.totals()["a"] == {"requests": 5, "hits": 4, "answers": 1, "seconds": 0.5}
-
-
 def test_publish__several_runs_of_one_worker_and_an_end_for_each():
     client = pytest.importorskip("prometheus_client")
-    stops = []
-    for name in ("one", "two"):
-        meter = Meter()
-        meter.asked("m", [Result("failed", "http 401", "", 1)])
-        stops.append(publish(name, meter, lambda: None))
+    stops = [publish(name, lambda: Traffic(failures={"http 401": 1})) for name in ("one", "two")]
 
     page = client.generate_latest().decode()
     stops[0]()
@@ -99,7 +84,7 @@ def test_publish__several_runs_of_one_worker_and_an_end_for_each():
     later = client.generate_latest().decode()
     stops[1]()
 
-    assert 'evalcube_failures_total{cause="http 401",model="m",run="one"} 1.0' in page
+    assert 'evalcube_failures_total{cause="http 401",run="one"} 1.0' in page
     assert 'run="one"' not in later
     assert 'run="two"' in later
     assert "evalcube" not in client.generate_latest().decode()
@@ -108,7 +93,7 @@ def test_publish__several_runs_of_one_worker_and_an_end_for_each():
 def test_publish__shows_what_is_waited_for():
     client = pytest.importorskip("prometheus_client")
     waiting = {"m": {"seconds": 45.0, "reason": "429: Retry-After"}}
-    stop = publish("one", Meter(), lambda: Traffic(waiting=waiting))
+    stop = publish("one", lambda: Traffic(waiting=waiting))
 
     page = client.generate_latest().decode()
     stop()
@@ -126,4 +111,4 @@ def test_publish__does_nothing_without_the_package(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
 
-    publish("run", Meter(), lambda: None)()
+    publish("run", lambda: None)()
