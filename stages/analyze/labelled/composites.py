@@ -20,6 +20,7 @@ from evalcube.stages.analyze.verdict.composite import (
     composite,
     describe,
     layer_bits,
+    mean_present,
 )
 from evalcube.stages.analyze.verdict.gates import THRESHOLD, layer_gate, layer_means
 from evalcube.stages.analyze.verdict.paired import paired_intervals
@@ -77,10 +78,7 @@ def _units(one: xr.Dataset) -> Floats:
         ],
         axis=-1,
     ).astype(np.float64)
-    there = ~np.isnan(layers)
-    count = there.sum(axis=3)
-    means = np.where(count > 0, np.nan_to_num(layers).sum(axis=3) / np.maximum(count, 1), np.nan)
-    flat = means.reshape(-1, len(LAYERS))
+    flat = mean_present(layers, axis=3).reshape(-1, len(LAYERS))
     return np.asarray(flat[(~np.isnan(flat)).any(axis=1)])
 
 

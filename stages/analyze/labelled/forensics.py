@@ -219,7 +219,7 @@ def _padded(ends: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     return np.pad(ends, missing)
 
 
-def _bounds(curve: hazard.Curve | traces.Ratio) -> NDArray[np.float64]:
+def _bounds(curve: hazard.Curve) -> NDArray[np.float64]:
     return np.stack([curve.value, curve.lower, curve.upper], axis=-1)
 
 

@@ -18,7 +18,7 @@ from evalcube.stages.analyze.verdict.composite import (
     layer_bits,
     weighty,
 )
-from evalcube.stages.analyze.verdict.gates import Gate
+from evalcube.stages.analyze.verdict.gates import layer_gate
 from evalcube.stages.analyze.verdict.hotelling import hotelling
 from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.paired import Interval, paired_intervals, simultaneous_intervals
@@ -121,18 +121,14 @@ def _evidence(
     return Evidence(
         composite=main,
         layers=layers,
-        control_gate=_gate(control, options.threshold),
-        treatment_gate=_gate(treatment, options.threshold),
+        control_gate=layer_gate(control.layers, options.threshold),
+        treatment_gate=layer_gate(treatment.layers, options.threshold),
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=_median(control.variation, treatment.variation),
         overfit=treatment.overfit,
         missing=missing,
     )
-
-
-def _gate(arm: Arm, threshold: float) -> Gate:
-    return Gate(arm.layers, threshold, arm.failed_layers)
 
 
 def _median(one: float, other: float) -> float:

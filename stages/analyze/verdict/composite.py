@@ -123,22 +123,30 @@ def difference(control: ArrayLike, treatment: ArrayLike) -> Floats:
 
 
 def judge_layer(readings: ArrayLike) -> Floats:
-    """Mean of a unit's valid judge readings.
+    """Mean of the readings along the last axis; those that are 0, negative or NaN count as missing.
 
     Parameters
     ----------
     readings
-        Readings (..., judge); NaN or a value <= 0 is a judge that failed.
-
-    Returns
-    -------
-    Array (...,), NaN where no judge answered.
+        Array (..., judge).
     """
     values = np.asarray(readings, dtype=float)
-    valid = values > 0
-    count = valid.sum(axis=-1)
-    total = np.where(valid, values, 0.0).sum(axis=-1)
-    return np.asarray(np.divide(total, count, out=np.full(count.shape, np.nan), where=count > 0))
+    return mean_present(np.where(values > 0, values, np.nan), axis=-1)
+
+
+def mean_present(values: Floats, axis: int) -> Floats:
+    """Mean of what is not NaN; NaN where nothing is.
+
+    Parameters
+    ----------
+    values
+        Any array.
+    axis
+        Along which means are taken.
+    """
+    count = (~np.isnan(values)).sum(axis=axis)
+    total = np.nan_to_num(values).sum(axis=axis)
+    return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
 
 
 def describe(score: float, bits: ArrayLike, names: Sequence[str] = LAYERS) -> str:

@@ -91,7 +91,6 @@ def checked_scores(
     for name, labels in (("variants", variants), ("units", units)):
         if not len(labels):
             raise ValueError(f"`{name}` is empty: there is nothing to compare")
-    for name, labels in (("variants", variants), ("units", units)):
         if len(set(labels)) != len(labels):
             twice = sorted({label for label in labels if list(labels).count(label) > 1})
             raise ValueError(f"`{name}` must differ from each other, {twice[0]!r} occurs twice")

@@ -22,6 +22,7 @@ from evalcube.stages.analyze.verdict.composite import (
     composite,
     difference,
     judge_layer,
+    mean_present,
 )
 from evalcube.stages.analyze.verdict.gates import layer_gate, layer_means
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Flags, Scores
@@ -163,9 +164,7 @@ def _filled(side: _Side, lacks: tuple[Flags, Flags], failed: tuple[Flags, Flags]
     if partly.any():
         readings = np.where(lacks[1], fills[1], side.readings)
         layers[..., JUDGE] = np.where(partly, judge_layer(readings), layers[..., JUDGE])
-    count = (~np.isnan(layers)).sum(axis=0)
-    total = np.nan_to_num(layers).sum(axis=0)
-    return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
+    return mean_present(layers, axis=0)
 
 
 def _totals(layers: Floats, options: Options) -> NDArray[np.float64]:

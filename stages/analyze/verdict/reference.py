@@ -19,7 +19,14 @@ from evalcube.stages.analyze.verdict.agreement import (
     judge_agreement,
 )
 from evalcube.stages.analyze.verdict.comparison import compare
-from evalcube.stages.analyze.verdict.composite import composite, describe, judge_layer, layer_bits, weighty
+from evalcube.stages.analyze.verdict.composite import (
+    composite,
+    describe,
+    judge_layer,
+    layer_bits,
+    mean_present,
+    weighty,
+)
 from evalcube.stages.analyze.verdict.gates import SLACK, layer_gate, layer_means
 from evalcube.stages.analyze.verdict.holdout import overfit_gap, split_holdout
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
@@ -54,7 +61,7 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
     """
     scores = scores.by_unit()
     runs = _measured(scores)
-    layers = _mean_over_runs(runs)
+    layers = mean_present(runs, axis=0)
     arms = tuple(_arm(scores, runs, layers[place], place, options) for place in range(len(scores.variants)))
     gold = _gold(scores, layers, options)
     if len(arms) < 2:
@@ -97,12 +104,6 @@ def _measured(scores: Scores) -> Floats:
     return layers
 
 
-def _mean_over_runs(runs: Floats) -> Floats:
-    count = (~np.isnan(runs)).sum(axis=0)
-    total = np.nan_to_num(runs).sum(axis=0)
-    return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
-
-
 def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Options) -> Arm:
     totals = composite(layers, options.weights)
     measured = ~np.isnan(totals)
@@ -121,18 +122,13 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
         layers=gate.means,
         gate_passed=gate.passed,
         failed_layers=gate.failed,
-        agreement=None if scores.judges is None else judge_agreement(_arm_readings(scores, place)),
+        agreement=None
+        if scores.judges is None
+        else judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
         variation=_variation(per_run),
         saturation=curve,
         overfit=math.nan if split is None else overfit_gap(totals, split),
     )
-
-
-def _arm_readings(scores: Scores, place: int) -> Floats:
-    """Readings (run × unit, judge) of the finished executions of one variant."""
-    if scores.judges is None:
-        return np.empty((0, 0))
-    return np.asarray(scores.judges[:, place][scores.ok[:, place]])
 
 
 def _variation(per_run: Floats) -> float:

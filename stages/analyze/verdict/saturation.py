@@ -62,35 +62,7 @@ def saturation(
     Parameters
     ----------
     checkpoints
-        In order of growing samples.
-    threshold, window
-        As in `settled`.
-    """
-    trace = [
-        (now.samples, abs(before.width - now.width) / before.width if before.width > 0 else 0.0)
-        for before, now in pairwise(checkpoints)
-    ]
-    return settled(checkpoints, trace, method=METHOD, threshold=threshold, window=window)
-
-
-def settled(
-    checkpoints: Sequence[Checkpoint],
-    trace: Sequence[tuple[int, float]],
-    *,
-    method: str,
-    threshold: float,
-    window: int = WINDOW,
-) -> Saturation:
-    """Saturation by any change: `window` changes in a row are at most `threshold`.
-
-    Parameters
-    ----------
-    checkpoints
         In order of growing samples; with no more than `window` of them nothing is said.
-    trace
-        Samples and change of each step, in the same order.
-    method
-        Name of what was taken as a change.
     threshold
         Largest change that counts as none.
     window
@@ -99,12 +71,16 @@ def settled(
     last = checkpoints[-1].samples if checkpoints else 0
     confidence: Confidence = "high" if last >= 50 else "medium" if last >= 20 else "low"
     if len(checkpoints) < window + 1:
-        return Saturation(False, None, confidence, method, threshold, ())
+        return Saturation(False, None, confidence, METHOD, threshold, ())
+    trace = [
+        (now.samples, abs(before.width - now.width) / before.width if before.width > 0 else 0.0)
+        for before, now in pairwise(checkpoints)
+    ]
     small = [change <= threshold for _, change in trace]
     ends = (place for place in range(window - 1, len(trace)) if all(small[place - window + 1 : place + 1]))
     first = next(ends, None)
     at = None if first is None else trace[first][0]
-    return Saturation(at is not None, at, confidence, method, threshold, tuple(trace))
+    return Saturation(at is not None, at, confidence, METHOD, threshold, tuple(trace))
 
 
 def cumulative(runs: Sequence[ArrayLike], *, alpha: float = 0.05) -> list[Checkpoint]:

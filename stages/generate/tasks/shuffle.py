@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from string import ascii_lowercase
 from typing import ClassVar, Literal
 
 from pydantic import Field
@@ -145,21 +146,10 @@ def _marks(style: str, count: int) -> tuple[str, ...]:
 def _letters(n: int) -> str:
     """1 -> a, 26 -> z, 27 -> aa, 28 -> ab."""
     first, second = divmod(n - 1, 26)
-    return ("abcdefghijklmnopqrstuvwxyz"[first - 1] if first else "") + "abcdefghijklmnopqrstuvwxyz"[second]
+    return (ascii_lowercase[first - 1] if first else "") + ascii_lowercase[second]
 
 
 def _roman(n: int) -> str:
     """Roman numeral of 1 to 49."""
     tens, units = divmod(n, 10)
-    return ("", "X", "XX", "XXX", "XL")[tens] + (
-        "",
-        "I",
-        "II",
-        "III",
-        "IV",
-        "V",
-        "VI",
-        "VII",
-        "VIII",
-        "IX",
-    )[units]
+    return ("", "X", "XX", "XXX", "XL")[tens] + " I II III IV V VI VII VIII IX".split(" ")[units]

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evalcube.stages.analyze.formulas.forensics.hazard import Curve
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.reply.status import Status
 
@@ -35,25 +36,16 @@ _CODES = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.REFUSED, Stat
 
 
 @dataclass(frozen=True)
-class Ratio:
-    """A ratio of sums with its interval; arrays of one shape, NaN where nothing was measured."""
-
-    value: Floats
-    lower: Floats
-    upper: Floats
-
-
-@dataclass(frozen=True)
 class Compression:
     """Compression of the traces of each outcome; arrays (..., outcome)."""
 
     traces: Floats
     """Trials with a trace whose lengths are all known."""
-    ratio: Ratio
+    ratio: Curve
     """Compressed bytes per byte."""
-    bytes_per_token: Ratio
+    bytes_per_token: Curve
     """Bytes of the trace per completion token."""
-    compressed_per_token: Ratio
+    compressed_per_token: Curve
     """Compressed bytes per completion token."""
 
 
@@ -119,7 +111,7 @@ def compression(sums: ArrayLike, *, confidence: float | None = None) -> Compress
     )
 
 
-def _ratio(moments: dict[str, Floats], top: str, base: str, product: str, confidence: float | None) -> Ratio:
+def _ratio(moments: dict[str, Floats], top: str, base: str, product: str, confidence: float | None) -> Curve:
     count = moments["traces"]
     with np.errstate(all="ignore"):
         below = np.where(moments[base] > 0, moments[base], np.nan)
@@ -128,4 +120,4 @@ def _ratio(moments: dict[str, Floats], top: str, base: str, product: str, confid
         factor = np.where(count > 1, count / (count - 1), np.nan)
         error = np.sqrt(factor * np.maximum(residual, 0.0)) / below
     margin = quantile(confidence) * error
-    return Ratio(value, np.maximum(value - margin, 0.0), value + margin)
+    return Curve(value, np.maximum(value - margin, 0.0), value + margin)
