@@ -49,16 +49,15 @@ class EndpointQueue(ABC):
         self._halted = False
 
     @property
-    @abstractmethod
     def idle(self) -> float:
         """Share of the connections for which no request waits, in [0, 1]."""
+        return 0.0
 
     def paused(self, now: float) -> tuple[float, str] | None:  # noqa: ARG002 - other queues need it
         """The end of a pause for which requests wait, on the loop's clock, and why; None if none does."""
         return None
 
-    @abstractmethod
-    def add(self, name: str, endpoint: Endpoint) -> None:
+    def add(self, name: str, endpoint: Endpoint) -> None:  # noqa: B027 - a queue may serve but one model
         """Serve a model too; does nothing if it is served already.
 
         Parameters
@@ -114,8 +113,7 @@ class EndpointQueue(ABC):
     def revive(self) -> None:
         """Ask again what was given up: the endpoint, or models of it."""
 
-    @abstractmethod
-    def slow_down(self, slowdown: Slowdown) -> None:
+    def slow_down(self, slowdown: Slowdown) -> None:  # noqa: B027 - nothing slows batches down
         """Take over what another worker learned of the endpoint."""
 
     @abstractmethod
@@ -163,6 +161,11 @@ class EndpointQueue(ABC):
 
     def _record_failure(self, reply: Reply, breaker: Breaker) -> None:
         """Give up the endpoint where that was one failure too many."""
-        if breaker.failed(reply) and self._down is None:
+        if breaker.failed(reply):
+            self._end_all(reply)
+
+    def _end_all(self, reply: Reply) -> None:
+        """Ask the endpoint nothing more."""
+        if self._down is None:
             self._down = reply
             self._refuse_waiting(reply)

@@ -171,9 +171,7 @@ class Engine:
             By label of a model whose endpoint several runs share: their number, and the place of this engine's run.
             Each of them has as many engines.
         """
-        with self._state:
-            if not self._closed:
-                self._loop.call_soon_threadsafe(self._resize, workers, rank, runs or {})
+        self._tell(self._resize, workers, rank, runs or {})
 
     def given_up(self, model: str) -> bool:
         """Whether a model is asked nothing more here, as its endpoint or itself could not be asked."""
@@ -182,10 +180,9 @@ class Engine:
 
     def revive(self, model: str) -> None:
         """Ask again where a model's endpoint was given up."""
-        with self._state:
-            queue = self._queues.get(self._accounts[model])
-            if queue is not None and not self._closed:
-                self._loop.call_soon_threadsafe(queue.revive)
+        queue = self._queues.get(self._accounts[model])
+        if queue is not None:
+            self._tell(queue.revive)
 
     def slowdowns(self) -> list[Slowdown]:
         """What this engine learned of overloaded endpoints since the last call, for others that share them."""
@@ -243,15 +240,11 @@ class Engine:
 
     def slow_down(self, slowdown: Slowdown) -> None:
         """Take over what another engine learned; of a model that this one does not know, nothing."""
-        with self._state:
-            if not self._closed and slowdown.model in self._accounts:
-                self._loop.call_soon_threadsafe(self._slow_down, slowdown)
+        self._tell(self._slow_down, slowdown)
 
     def drain(self) -> None:
         """Start no further request; those in flight end as usual, the others come back as skipped."""
-        with self._state:
-            if not self._closed:
-                self._loop.call_soon_threadsafe(self._halt)
+        self._tell(self._halt)
 
     def close(self) -> None:
         """Stop at once: requests in flight are given up, records already received are stored.
@@ -271,6 +264,12 @@ class Engine:
             # Also when a store hangs beyond that: a thread that stays behind must not keep the worker from its exit.
             self._loop.call_soon_threadsafe(self._loop.stop)
             self._thread.join(_CLOSING_SECONDS)
+
+    def _tell(self, function: Callable[..., None], *arguments: object) -> None:
+        """Have the loop call something, unless it is closed."""
+        with self._state:
+            if not self._closed:
+                self._loop.call_soon_threadsafe(function, *arguments)
 
     def _serve(self) -> None:
         asyncio.set_event_loop(self._loop)
@@ -334,9 +333,9 @@ class Engine:
         )
 
     def _slow_down(self, slowdown: Slowdown) -> None:
-        queue = self._queues.get(self._accounts[slowdown.model])
-        if queue is not None:
-            queue.slow_down(slowdown)
+        account = self._accounts.get(slowdown.model)
+        if account in self._queues:
+            self._queues[account].slow_down(slowdown)
 
     def _halt(self) -> None:
         self._halted = True

@@ -285,17 +285,13 @@ class HttpQueue(EndpointQueue):
         patience = model.endpoint.patience
         if is_beyond_limit(reply) and 0.0 < patience <= self._feedback.shut_seconds:
             # Nothing was let through for so long: others would only wait as long again.
-            if self._down is None:
-                self._down = reply
-                self._refuse_waiting(reply)
+            self._end_all(reply)
             return
         if reply.cause == _TLS:
             if model.breaker.failed(reply) or not model.proven:
                 self._distrust(model.endpoint.ca_file, reply)
         elif not model.proven and is_unreachable(reply):
-            if self._down is None:
-                self._down = reply
-                self._refuse_waiting(reply)
+            self._end_all(reply)
         elif not model.proven and reply.page:
             model.down = reply
             self._end(model)

@@ -102,14 +102,6 @@ def pause_reason(reply: Reply) -> str:
     return what if reply.is_final else f"{reply.cause.removeprefix('http ')}: {what}"
 
 
-def _never(_: Reply) -> bool:
-    return False
-
-
-def _by_doubling(_: Reply) -> float | None:
-    return None
-
-
 def backoff(
     retries: int,
     *,
@@ -117,8 +109,8 @@ def backoff(
     cap: float = 60.0,
     longest: float = _LONGEST_WAIT,
     jitter: float = 0.5,
-    patient: Callable[[Reply], bool] = _never,
-    turn: Callable[[Reply], float | None] = _by_doubling,
+    patient: Callable[[Reply], bool] = lambda _: False,
+    turn: Callable[[Reply], float | None] = lambda _: None,
 ) -> Policy:
     """Yield the seconds to wait before each attempt; return the first reply that is not worth a retry, or the last.
 

@@ -16,7 +16,7 @@ from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.coalescing import Block, SharedJob
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
-from evalcube.stages.infer.jobs import Job, Result, Slowdown, Stats
+from evalcube.stages.infer.jobs import Job, Result, Stats
 from evalcube.stages.infer.reply import Reply, classify
 from evalcube.stages.infer.retry import Breaker, backoff
 from evalcube.stages.infer.token_estimate import TokenEstimate
@@ -70,14 +70,6 @@ class BatchQueue(EndpointQueue):
         self._open = asyncio.Event()
         """Set unless nothing may be sent for now."""
 
-    @property
-    def idle(self) -> float:
-        """None ever: no connection waits for a request."""
-        return 0.0
-
-    def add(self, name: str, endpoint: Endpoint) -> None:
-        """Serve the one model that it was made for."""
-
     def put(self, name: str, shared: SharedJob) -> None:  # noqa: ARG002 - the interface of queues
         """Queue a job, or resolve it at once where nothing is sent any more."""
         request = self._requests[shared.job.digest] = PendingRequest(shared)
@@ -96,9 +88,6 @@ class BatchQueue(EndpointQueue):
         """Ask again after the model was given up."""
         self._down = None
         self._answer_breaker, self._batch_breaker = Breaker(_PATIENCE), Breaker(1)
-
-    def slow_down(self, slowdown: Slowdown) -> None:
-        """Other workers' overloads do not concern batches."""
 
     def halt(self) -> None:
         """Send nothing more, and wait for no batch; answers that are coming in are still taken."""

@@ -27,7 +27,7 @@ CAUSES = ENDS[:2]
 
 @dataclass(frozen=True)
 class Curve:
-    """Values with pointwise bounds, such as a function of tokens; arrays of one shape, NaN where nothing was measured."""
+    """Values with pointwise bounds, as over tokens; arrays of one shape, NaN where nothing was measured."""
 
     value: Floats
     lower: Floats
