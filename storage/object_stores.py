@@ -58,7 +58,7 @@ def _connected(address: str, _environment: tuple[tuple[str, str], ...], _process
 
 
 @contextmanager
-def translated(address: str, doing: str, thing: str = "cube") -> Iterator[None]:
+def translated(address: str, doing: str) -> Iterator[None]:
     """Turn an error of a store into one of storage, without what it says of addresses and headers.
 
     Parameters
@@ -67,8 +67,6 @@ def translated(address: str, doing: str, thing: str = "cube") -> Iterator[None]:
         Of the cube or cache, for the message.
     doing
         What was tried, as in "read the cache".
-    thing
-        What is at the address.
 
     Raises
     ------
@@ -80,7 +78,7 @@ def translated(address: str, doing: str, thing: str = "cube") -> Iterator[None]:
     try:
         yield
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
-        raise _refused(address, doing, thing) from None
+        raise _refused(address, doing) from None
     except FileNotFoundError:
         text = f"cannot {doing}: there is no such bucket or container"
         raise StorageError(text, address, "Create it, or check the spelling of its name.") from None
@@ -102,10 +100,10 @@ def first_bytes(found: GetResult, most: int | None) -> bytes:
     return bytes(data[:most])
 
 
-def _refused(address: str, doing: str, thing: str) -> NotWritableError:
+def _refused(address: str, doing: str) -> NotWritableError:
     text = f"cannot {doing}: the store refuses the credentials, or they do not allow this"
     return NotWritableError(
-        text, address, f"Set {_CREDENTIALS[scheme_of(address)]} where the {thing} is used, on workers too."
+        text, address, f"Set {_CREDENTIALS[scheme_of(address)]} where it is used, on workers too."
     )
 
 

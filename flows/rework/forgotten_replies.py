@@ -54,7 +54,10 @@ def judge_request_keys(plan: Plan, parts: Sequence[Part], cache: ManagedCache) -
             rubric = book.of(item.task, item.trial).rubric
             if rubric:
                 reply = cache.get(item.request.digest)
-                yield from filter(cache.contains, judge_keys(judges, rubric, item.trial.prompt, reply))
+                keys = list(judge_keys(judges, rubric, item.trial.prompt, reply))
+                yield from (
+                    key for key, there in zip(keys, cache.contents(keys), strict=True) if there is not None
+                )
 
 
 def _prepared(plan: Plan, part: Part) -> Iterator[Prepared]:

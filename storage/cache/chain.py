@@ -41,10 +41,6 @@ class ChainedCache:
             )
         return [found.get(key) for key in keys]
 
-    def contains(self, key: str) -> bool:
-        """Whether the key has an entry, unverified."""
-        return any(cache.contains(key) for cache in self.caches)
-
     def put(self, key: str, value: bytes) -> bool:
         """Take a value if its key is absent."""
         return self._first.put(key, value)

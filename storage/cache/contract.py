@@ -58,9 +58,6 @@ class Cache(Protocol):
     def get_many(self, keys: Sequence[str]) -> list[bytes | None]:
         """`get` for many keys, where it pays several at a time."""
 
-    def contains(self, key: str) -> bool:
-        """Whether the key has an entry, unverified."""
-
     def put(self, key: str, value: bytes) -> bool:
         """Take a value if its key is absent, without waiting for a network; False = known to be there."""
 

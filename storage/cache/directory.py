@@ -103,10 +103,6 @@ class DirectoryCache:
         """Entries that this object found damaged and copied to ``damaged/``."""
         return self._reader.damaged
 
-    def contains(self, key: str) -> bool:
-        """Whether the key has an entry; it is not verified."""
-        return self.contents([key]) != [None]
-
     def get(self, key: str) -> bytes | None:
         """Value of a key.
 

@@ -83,11 +83,6 @@ class RedisBackend:
                 found += [_found(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
         return found
 
-    def contains(self, key: str) -> bool:
-        """Whether there is such a key."""
-        with self._translated("read the cache"):
-            return bool(self._client.exists(_ENTRY + key))
-
     def replace(self, key: str, seen: Found, content: bytes) -> bool:
         """Replace what was seen, in a transaction."""
         return self._if_still(key, seen, lambda pipe: pipe.set(_ENTRY + key, content))

@@ -9,7 +9,7 @@ entry is ever lost to a repair.
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -47,9 +47,6 @@ class Backend(Protocol):
 
     def read(self, keys: Sequence[str]) -> list[Found | None]:
         """Read entries."""
-
-    def contains(self, key: str) -> bool:
-        """Whether there is an entry."""
 
     def replace(self, key: str, seen: Found, content: bytes) -> bool:
         """Replace what was seen; False if it is another by now."""
@@ -94,12 +91,6 @@ class RemoteCache:
     def damaged(self) -> int:
         """Entries that this object found damaged."""
         return len(self._damaged)
-
-    def contains(self, key: str) -> bool:
-        """Whether the key has an entry; it is not verified."""
-        check_key(key, self._backend.address)
-        self._flush([key])
-        return self._backend.contains(key)
 
     def get(self, key: str) -> bytes | None:
         """Value of a key; None if it is absent, or damaged, which is counted and healed by the next put.
@@ -259,17 +250,13 @@ class RemoteCache:
             where = self._backend.address
             raise NotWritableError("the cache was opened for reading", where, "Open it for writing.")
 
-    def _flush(self, keys: Iterable[str]) -> None:
-        """Send what waits, if one of these keys is among it."""
+    def _read(self, keys: Sequence[str]) -> list[Found | None]:
+        for key in keys:
+            check_key(key, self._backend.address)
         with self._lock:
             waits = any(key in self._waiting or key in self._sending for key in keys)
         if waits:
             self.commit()
-
-    def _read(self, keys: Sequence[str]) -> list[Found | None]:
-        for key in keys:
-            check_key(key, self._backend.address)
-        self._flush(keys)
         return self._backend.read(keys)
 
     def _decoded(self, key: str, found: Found) -> bytes | None:

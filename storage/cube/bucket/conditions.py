@@ -53,7 +53,7 @@ def put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When 
     StorageError
         The store fails, or does not honour the condition, which is found out before the first such put.
     """
-    _probe_once(store, address)
+    probe_once(store, address)
     return _put_if(store, address, path, data, when)
 
 
@@ -107,7 +107,7 @@ def _stored(store: ObjectStore, address: str, path: str, mark: str) -> tuple[boo
     return True, version_of(address, found.meta) if mine else None
 
 
-def _probe_once(store: ObjectStore, address: str) -> None:
+def probe_once(store: ObjectStore, address: str) -> None:
     """Find out, once in a process, whether the store honours both conditions.
 
     Raises

@@ -134,9 +134,10 @@ class Bucket:
 
     def delete(self, key: str, *, durable: bool = True) -> None:  # noqa: ARG002
         """Delete an object, if it is there."""
-        self._delete([self.prefix + key])
+        self.delete_each([self.prefix + key])
 
-    def _delete(self, paths: list[str]) -> None:
+    def delete_each(self, paths: list[str]) -> None:
+        """Delete objects, as far as they are there; paths begin where the cube does."""
         store = self.store
         with translated(self.address, "delete from the store"):
             try:
@@ -151,22 +152,23 @@ class Bucket:
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Keys below a prefix, in no order; probes, which are there for a moment, are none."""
-        paths = (meta["path"] for meta in self._listed(self.prefix + prefix))
+        paths = (meta["path"] for meta in self.listed(self.prefix + prefix))
         return (path.removeprefix(self.prefix) for path in paths if not path.startswith(PROBES))
 
-    def _listed(self, prefix: str) -> Iterator[ObjectMeta]:
+    def listed(self, prefix: str = "") -> Iterator[ObjectMeta]:
+        """What the store says of the objects below a prefix; paths begin where the cube does."""
         with translated(self.address, "list the store"):
             for page in obstore.list(self.store, prefix or None, chunk_size=_LIST_SIZE):
                 yield from page
 
     def clear(self, prefix: str) -> None:
         """Delete all below a prefix."""
-        self._delete([meta["path"] for meta in self._listed(self.prefix + prefix)])
+        self.delete_each([meta["path"] for meta in self.listed(self.prefix + prefix)])
 
     def delete_all(self, *, but: str) -> None:
         """Delete all objects but one."""
-        self._delete(
-            [meta["path"] for meta in self._listed(self.prefix) if meta["path"] != self.prefix + but]
+        self.delete_each(
+            [meta["path"] for meta in self.listed(self.prefix) if meta["path"] != self.prefix + but]
         )
 
     def stamped(self, key: str) -> float | None:
@@ -214,9 +216,9 @@ class Bucket:
     def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:  # noqa: ARG002
         """Count, or delete, probes that killed writers left: no other object is ever on its way."""
         before = time.time() - older_than
-        stale = [meta["path"] for meta in self._listed(PROBES) if meta["last_modified"].timestamp() < before]
+        stale = [meta["path"] for meta in self.listed(PROBES) if meta["last_modified"].timestamp() < before]
         if delete:
-            self._delete(stale)
+            self.delete_each(stale)
         return len(stale)
 
     def log(self, key: str) -> BucketLog:

@@ -59,7 +59,6 @@ def cache(place):
 @pytest.mark.parametrize("value", [b"", b"x", b"\0" * 100_000, os.urandom(6 * 2**20)], ids=len)
 def test_get__what_was_put_also_in_another_object(cache, place, value):
     assert cache.get(KEY) is None
-    assert not cache.contains(KEY)
 
     assert cache.put(KEY, value)
     assert cache.get(KEY) == value
@@ -67,7 +66,6 @@ def test_get__what_was_put_also_in_another_object(cache, place, value):
 
     other = opened(place, writable=False)
     assert other.get(KEY) == value
-    assert other.contains(KEY)
     other.close()
 
 
@@ -100,7 +98,7 @@ def test_put_many__more_than_a_batch_in_order(cache, workers, monkeypatch):
 
 @pytest.mark.parametrize("key", ["", "AB" * 32, "../" * 21 + "x", "ab" * 32 + "\n"])
 def test_keys__only_hex_digests(cache, key):
-    calls = (cache.get, cache.contains, cache.quarantine, lambda key: cache.remove([key]))
+    calls = (cache.get, cache.quarantine, lambda key: cache.remove([key]))
     for call in (*calls, lambda key: cache.put(key, b""), lambda key: cache.put_many([(key, b"")])):
         with pytest.raises(StorageError, match="64 hex digits"):
             call(key)
@@ -193,7 +191,7 @@ def test_quarantine__moves_damaged_entries_only(cache, place):
     assert cache.contents([KEY, OTHER, "ef" * 32]) == [place.raw(KEY), place.raw(OTHER), None]
     assert [cache.quarantine(key) for key in (KEY, OTHER, "ef" * 32)] == [True, False, False]
 
-    assert not cache.contains(KEY)
+    assert cache.get(KEY) is None
     assert cache.get(OTHER) == b"fine"
     assert (cache.stats().entries, cache.stats().damaged) == (1, 1)
 

@@ -109,7 +109,7 @@ def test_objects__no_bucket_and_no_store(careless, monkeypatch):
         open_cache("s3://bucket/x")
     assert "no such bucket" in told(caught.value)
 
-    monkeypatch.setattr("evalcube.storage.cache.objects.RETRIES", {"max_retries": 1})
+    monkeypatch.setattr("evalcube.storage.object_stores.RETRIES", {"max_retries": 1})
     use_s3(monkeypatch, free_port())
     with pytest.raises(StorageError) as caught:
         open_cache("s3://bucket/x")
@@ -174,7 +174,7 @@ def test_redis__a_full_server_refuses_and_what_was_acknowledged_stays(redis_plac
     redis_place.client.config_set("maxmemory", "0")
     cache.commit()
     assert cache.get_many(list(acknowledged)) == list(acknowledged.values())
-    assert cache.contains(f"{len(acknowledged):064x}")
+    assert cache.get(f"{len(acknowledged):064x}") is not None
 
 
 def test_redis__refuses_a_server_that_evicts(redis_place):
