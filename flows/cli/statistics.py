@@ -71,7 +71,6 @@ def table(
     how = {
         "": "every trial weighs the same",
         "known": "points weigh as in the first plan, however many trials were added",
-        "assumed": "the cube does not say its first plan, so points of a task weigh alike",
     }[found.attrs["base_design"] if pooling == "pooled" else ""]
     how = "every point weighs the same" if pooling == "stratified" else how
     notes = (*([f"Part of the cube ({opened.selection})."] if opened.selection else []), f"{pooling}: {how}.")

@@ -26,8 +26,7 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     Where a data file was edited, ``file_version`` and ``older_file`` (task, params) tell what was asked before from
     what is asked now.
 
-    Points weigh by the former. A cube of an earlier version does not say it: the smallest number of a task's planned
-    answers is taken for all of its points, and the coordinate's attribute ``assumed`` says so.
+    Points weigh by the former.
 
     Parameters
     ----------
@@ -52,11 +51,7 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
         dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
     )
     base = _written(spec, dataset)
-    if base is not None:
-        return _with(found, BASE, _CELL, base, {"long_name": _SAID})
-    if "planned_trials" not in dataset or "planned_repeats" not in dataset:
-        return found
-    return _with(found, BASE, _CELL, _assumed(dataset), {"long_name": _SAID, "assumed": 1})
+    return found if base is None else _with(found, BASE, _CELL, base, {"long_name": _SAID})
 
 
 def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
@@ -141,9 +136,7 @@ def _limit(sampler: Mapping[str, object]) -> int:
 
 def _written(spec: Spec, dataset: xr.Dataset) -> np.ndarray | None:
     """The base design in the description, shape (task, params); None if a point lacks it."""
-    known: Mapping[tuple[str, str], int | None] = {
-        (task.label, point.cell_id): point.base for task in spec.tasks for point in task.points
-    }
+    known = {(task.label, point.cell_id): point.base for task in spec.tasks for point in task.points}
     tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
     base = np.zeros(cells.shape, dtype=np.int64)
     for place, cell in np.ndenumerate(cells):
@@ -153,10 +146,3 @@ def _written(spec: Spec, dataset: xr.Dataset) -> np.ndarray | None:
                 return None
             base[place] = first
     return base
-
-
-def _assumed(dataset: xr.Dataset) -> np.ndarray:
-    """For every point of a task the smallest number of answers that any of them was planned with."""
-    planned = (dataset["planned_trials"] * dataset["planned_repeats"]).transpose("model", *_CELL).values
-    least = np.where(planned > 0, planned, np.iinfo(np.int64).max).min(axis=(0, 2))
-    return np.where((planned > 0).any(axis=0), least[:, np.newaxis], 0)

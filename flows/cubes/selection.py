@@ -270,8 +270,7 @@ def _opened(cube: str | Path) -> Cube:
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
         return with_design(with_question_moments(opened))
-    layered = "fact" in opened.trial_arrays  # composites are means over single trials
-    if trials or layered:
+    if trials or "fact" in opened.trial_arrays:  # composites are means over single trials
         return labelled_dataset(opened)
     return with_design(with_question_moments(opened.summary()))
 

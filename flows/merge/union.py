@@ -238,9 +238,8 @@ def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
 def _point(same: Sequence[PointSpec]) -> PointSpec:
     """One point, as several cubes have it: in all tiers, with its greatest weight, and older if none still asks it."""
     params = min((point.params for point in same), key=lambda one: json.dumps(one, sort_keys=True))
-    weights = [point.base for point in same if point.base is not None]
     tiers = sorted({tier for point in same for tier in point.tiers})
-    base, older = max(weights, default=None), all(point.older for point in same)
+    base, older = max(point.base for point in same), all(point.older for point in same)
     return PointSpec(cell_id=same[0].cell_id, params=params, tiers=tiers, base=base, older=older)
 
 

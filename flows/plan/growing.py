@@ -76,10 +76,9 @@ def extend(cube: Cube, plan: Plan) -> None:
         return
     made = replace(Plan.from_spec(spec, plan.trials, plan.repeats), prices=plan.prices, facets=plan.facets)
     ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
-    coordinates = [one for one in labels(made) if ids is not None or "dataset" not in one.dims]
     cube.extend(
         sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
-        coordinates=coordinates if ids is None else [*coordinates, ids],
+        coordinates=labels(made) if ids is None else [*labels(made), ids],
         attrs=description(spec),
         layers=list(made.layers),
         shared=_emptied(cube, before, spec, made),

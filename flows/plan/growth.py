@@ -62,7 +62,6 @@ def grown(old: Plan, new: Plan, recorded: Recorded) -> Growth:
     recorded
         What the cube holds already, by place.
     """
-    new = _as_recorded(old, new)
     evaluations, places = _evaluations(old, new, recorded)
     tasks = _tasks(old, new, recorded)
     judges = _judges(old, new)
@@ -173,8 +172,6 @@ def _tasks(old: Plan, new: Plan, recorded: Recorded) -> tuple[TaskPlan, ...]:
 def _weighed(old: Plan, task: TaskPlan, repeats: int) -> tuple[PlannedCell, ...]:
     """The points of a task with the weight that the cube's first plan gave its points, as far as they have trials."""
     first = int(old.base.max())
-    if not first:
-        return task.cells  # a cube of an earlier version, which does not say it
     return tuple(
         replace(planned, base=first if planned.cell.size is None else min(first, planned.cell.size * repeats))
         for planned in task.cells
@@ -217,21 +214,6 @@ def _asked_of(planned: PlannedCell, *, name: bool = False) -> str | None:
     bare = name or params.file == path.name
     stays = {"file": path.name if bare else str(path.absolute()), "sha256": "", "rows": 0, "draws": "place"}
     return canonical_json(params.model_copy(update=stays).canonical())
-
-
-def _as_recorded(old: Plan, new: Plan) -> Plan:
-    """A config's plan with the draws of earlier versions where the cube has a point from one of these."""
-    known = {planned.cell.id for task in old.tasks for planned in task.cells}
-
-    def recorded(planned: PlannedCell) -> PlannedCell:
-        params = planned.cell.params
-        if planned.cell.id in known or not isinstance(params, DatasetParams):
-            return planned
-        earlier = replace(planned.cell, params=params.model_copy(update={"draws": "place"}))
-        return replace(planned, cell=earlier) if earlier.id in known else planned
-
-    tasks = (replace(task, cells=tuple(map(recorded, task.cells))) for task in new.tasks)
-    return replace(new, tasks=tuple(tasks))
 
 
 def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:

@@ -20,7 +20,7 @@ def state_folder() -> Path:
 
 
 def make_own_folder(folder: Path) -> None:
-    """Make a folder in the state folder, and close all between them to others, also those that are there already.
+    """Make a folder in the state folder that is closed to others, as all between them are.
 
     Parameters
     ----------
@@ -39,9 +39,6 @@ def make_own_folder(folder: Path) -> None:
     for part in folder.relative_to(state).parts:  # `mkdir` gives its mode to the last one only
         place /= part
         place.mkdir(mode=_FOLDER, exist_ok=True)
-    # What earlier versions left open is closed with the folder above it.
-    if state.stat().st_mode & 0o077 and state.stat().st_uid == os.geteuid():
-        state.chmod(_FOLDER)
 
 
 def write_own(path: Path, document: object) -> None:

@@ -55,7 +55,7 @@ class PlannedCell:
 
     cell: Cell
     tiers: tuple[str, ...]
-    base: int | None = None
+    base: int
     """Answers (trials times repeats) that the first plan gives the point: its weight, whatever is asked later."""
     older: bool = False
     """Whether another point of the task asks what its data file has become."""
@@ -66,7 +66,7 @@ class PlannedCell:
             "cell_id": self.cell.id,
             "params": self.cell.params.canonical(),
             "tiers": list(self.tiers),
-            **({} if self.base is None else {"base": self.base}),
+            "base": self.base,
             **({"older": True} if self.older else {}),
         }
 
@@ -288,10 +288,10 @@ class Plan:
 
     @cached_property
     def base(self) -> np.ndarray[Any, np.dtype[np.int64]]:
-        """Answers that the first plan gave each point, shape (task, params); 0 where that is not known."""
+        """Answers that the first plan gave each point, shape (task, params); padding has none."""
         found = np.zeros((len(self.tasks), self.slots), dtype=np.int64)
         for row, task in zip(found, self.tasks, strict=True):
-            row[: len(task.cells)] = [planned.base or 0 for planned in task.cells]
+            row[: len(task.cells)] = [planned.base for planned in task.cells]
         return found
 
     def spec(self) -> dict[str, object]:

@@ -71,8 +71,7 @@ def read_live(records: Space) -> dict[str, Any] | None:
         return None
     if not all(type(document.get(name)) in (int, float) for name in numbers):
         return None
-    # Earlier versions wrote none; and it is shown, so that a document which has it in another form is damaged.
-    waiting = document.setdefault("waiting", {})
+    waiting = document.get("waiting")
     if not isinstance(waiting, dict) or not all(map(_is_pause, waiting.values())):
         return None
     return document

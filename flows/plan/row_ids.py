@@ -38,8 +38,8 @@ def row_ids(plan: Plan, trials: int) -> npt.NDArray[np.object_]:
 
 def lacks_row_ids(cube: Cube, plan: Plan) -> bool:
     """Whether a cube with row ids lacks those of trials that it has: they are damaged, or it has grown since."""
-    if not cube.has_label(ROW_ID):
-        return False  # of an earlier version, or without any
+    if not plan.named_points:
+        return False
     if cube.label_problem(ROW_ID):
         return True
     stored = cube.read_label(ROW_ID)
@@ -57,7 +57,7 @@ def label_rows(cube: Cube, plan: Plan) -> None:
 
 
 def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
-    """`ROW_ID` of a cube whose sweep has grown; None if it has none, or is of an earlier version without them.
+    """`ROW_ID` of a cube whose sweep has grown; None if it has none.
 
     Parameters
     ----------
@@ -66,7 +66,7 @@ def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
     before, plan
         Its plan, and what that has become; of data sets, only the files of those that are new are read.
     """
-    if not plan.named_points or (before.named_points and not cube.has_label(ROW_ID)):
+    if not plan.named_points:
         return None
     stored = {}
     if before.named_points and cube.label_problem(ROW_ID) is None:

@@ -17,7 +17,7 @@ from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 
 SPEC_FORMAT = 1
 DIGEST = "spec_digest"
-"""Attribute of a cube: what its description was when it was written. Cubes of earlier versions have none."""
+"""Attribute of a cube: what its description was when it was written."""
 
 REMEDY = (
     "Take the cube from a copy, or run its sweep again: with the cache, nothing that it holds is asked again"
@@ -30,8 +30,8 @@ class PointSpec(IdentityRecord):
     cell_id: str
     params: dict[str, Any]
     tiers: list[str]
-    base: int | None = Field(default=None, ge=1, le=2**53)
-    """Answers that the first plan gave the point, which is its weight; cubes of earlier versions do not say it."""
+    base: int = Field(ge=1, le=2**53)
+    """Answers that the first plan gave the point, which is its weight."""
     older: bool = False
     """Whether its data file was edited since, so that another point of the task asks what is in it now."""
 

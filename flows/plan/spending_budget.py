@@ -105,7 +105,7 @@ class Budget(Sampling):
             cost=np.where(paid, each, 1.0),
             purpose=self.purpose,
             most=most,
-            weights=plan.base if plan.base.any() else None,
+            weights=plan.base,
         )
         if used <= 0 and not (more > here.trials).any():
             raise SweepError(*self._nothing_to_buy(each[paid & (most > here.trials)], len(planned.trials)))

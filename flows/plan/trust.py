@@ -113,12 +113,12 @@ def _folder(cube: Cube) -> Path:
 
 
 def _read(path: Path) -> tuple[int, dict[str, Any]] | None:
-    """Number and config of a record of this user's; records of old have no number, which is 0."""
+    """Number and config of a record of this user's."""
     document = own_record(path, _READ_BYTES)
-    if document is None or not isinstance(document.get("config"), dict):
-        return None
-    number = document.get("number")
-    return number if isinstance(number, int) else 0, document["config"]
+    match document:
+        case {"number": int(number), "config": dict(config)}:
+            return number, config
+    return None
 
 
 def _digest(text: str) -> str:

@@ -107,10 +107,9 @@ def noted_unnamed(notes: Mapping[str, Any]) -> Unnamed | None:
     found = notes.get(KEY)
     if not isinstance(found, dict):
         return None
-    models, points, trials = (found.get(name) for name in ("models", "points", "trials"))
+    models, points, trials, tiers = (found.get(name) for name in ("models", "points", "trials", "tiers"))
     if not isinstance(models, list) or not isinstance(points, dict) or type(trials) is not int:
         return None
-    tiers = found.get("tiers", {})  # versions before did not note them
     if not isinstance(tiers, dict) or not all(isinstance(row, dict) for row in tiers.values()):
         return None
     if not all(type(count) is int for row in (points, *tiers.values()) for count in row.values()):

@@ -126,10 +126,7 @@ def aggregate(
         result[name] = _dims(summed[..., columns.index(name)].data.astype(np.int64), wanted)
     result = _labelled(result, ds, (models, cells))
     found = _attributes(mode, pooling, confidence, joint, exact=exact)
-    assumed = BASE in ds.coords and bool(ds[BASE].attrs.get("assumed"))
-    return result.assign_attrs(
-        found | {"base_design": "assumed" if assumed else "known" if BASE in ds.coords else ""}
-    )
+    return result.assign_attrs(found | {"base_design": "known" if BASE in ds.coords else ""})
 
 
 def points(

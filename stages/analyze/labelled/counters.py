@@ -107,11 +107,9 @@ def point_factors(ds: xr.Dataset) -> Floats:
 
 
 def weighing(ds: xr.Dataset) -> str:
-    """Whether points weigh otherwise than by their trials: "base", "assumed", or empty."""
+    """Whether points weigh otherwise than by their trials: "base", or empty."""
     factors = point_factors(ds)
-    if not (factors.min(axis=(1, 2), initial=1.0) < 1.0 - _UNEVEN).any():
-        return ""
-    return "assumed" if ds[BASE].attrs.get("assumed") else "base"
+    return "base" if (factors.min(axis=(1, 2), initial=1.0) < 1.0 - _UNEVEN).any() else ""
 
 
 def members(ds: xr.Dataset) -> NDArray[np.bool_]:

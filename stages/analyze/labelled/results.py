@@ -201,8 +201,7 @@ class Leaderboard:
     uneven: bool
     """True if points differ in their numbers of trials."""
     weighed: str
-    """"base" if points that were asked more often than the first plan says are weighed as there; "assumed" if it is
-    not known, and points of a task weigh alike; empty if nothing is weighed."""
+    """"base" if points that were asked more often than the first plan says are weighed as there; else empty."""
     repeats: int
     """How often each question was to be asked, at most."""
     clustered: bool
@@ -432,11 +431,6 @@ def _weighing(board: Leaderboard) -> list[str]:
     if board.weighed == "base":
         notes.append(
             "Some points were asked more often than the first plan says: each weighs as it did there."
-        )
-    elif board.weighed == "assumed":
-        notes.append(
-            "Points differ in their numbers of trials, and the cube does not say what the first plan was: points of a "
-            "task weigh alike."
         )
     elif board.uneven:
         notes.append(

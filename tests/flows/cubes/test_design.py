@@ -1,4 +1,4 @@
-"""The weights of points: from the cube's description, and what is taken where an old cube does not say them."""
+"""The weights of points, from the cube's description."""
 
 import numpy as np
 import pytest
@@ -17,13 +17,9 @@ def plan(tmp_path):
     return build_plan(from_mapping(sweep_config(tmp_path, "", trials=16, repeats=2)))
 
 
-def dataset(plan, *, base=True):
-    """What a cube of the plan has, without counters; with `base` false as an earlier version wrote it."""
+def dataset(plan):
+    """What a cube of the plan has, without counters."""
     spec = plan.spec()
-    if not base:
-        for task in spec["tasks"]:
-            for point in task["points"]:
-                del point["base"]
     shape = (len(plan.evaluations), len(plan.tasks), plan.slots)
     cells = np.full(shape[1:], "", dtype=object)
     for row, task in enumerate(plan.tasks):
@@ -67,15 +63,7 @@ def test_with_design__takes_weights_and_limits_from_the_description(plan):
     found = with_design(dataset(plan))
 
     assert found["base_trials"].values.tolist() == plan.base.tolist()
-    assert "assumed" not in found["base_trials"].attrs
     assert found["max_tokens"].shape == (len(plan.evaluations),)
-
-
-def test_with_design__points_of_an_old_cube_weigh_alike_and_it_says_so(plan):
-    found = with_design(dataset(plan, base=False))
-
-    assert (found["base_trials"].values[plan.valid()] == 32).all()
-    assert found["base_trials"].attrs["assumed"] == 1
 
 
 def test_with_design__a_dataset_of_anybody_stays_as_it_is():

@@ -2,7 +2,6 @@
 
 import copy
 import json
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -199,22 +198,6 @@ def test_grown__a_published_point_is_known_by_the_name_of_its_file(tmp_path):
     growth = grown(Plan.from_spec(spec, 4, 1), after, Recorded([5, 5], [10]))
 
     assert [planned.older for planned in growth.plan.tasks[-1].cells] == [True, False]
-
-
-def test_grown__points_with_the_draws_of_earlier_versions_stay(tmp_path):
-    config, _, new = edited(tmp_path)
-    (task,) = new.tasks
-    cells = [
-        replace(one, cell=replace(one.cell, params=one.cell.params.model_copy(update={"draws": "place"})))
-        for one in task.cells
-    ]
-    old = replace(new, tasks=(replace(task, cells=tuple(cells)),))
-
-    plan = grown(old, plan_of(config), Recorded([5, 5], [10])).plan
-
-    assert points(old) != points(new)
-    assert points(plan) == points(old)
-    assert plan.named.points == ((True,) * len(cells),)
 
 
 def test_grown__prices_and_facets_of_what_the_config_does_not_name_stay(tmp_path):

@@ -7,11 +7,9 @@ import pytest
 import xarray as xr
 
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.cubes.selection import Part, open_part
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.coordinates import coordinates
 from evalcube.flows.plan.evaluations import Evaluation, NamedTemplate
-from evalcube.flows.plan.store import existing_store, open_store
+from evalcube.flows.plan.store import open_store
 from tests.flows.support import sweep_config
 
 MODELS = ("alpha", "beta")
@@ -20,14 +18,6 @@ MODELS = ("alpha", "beta")
 @pytest.fixture
 def config(tmp_path):
     return sweep_config(tmp_path, "http://127.0.0.1:1/v1", trials=4, models=MODELS)
-
-
-def without_index(monkeypatch):
-    """Have cubes be made as earlier versions made them."""
-    monkeypatch.setattr(
-        "evalcube.flows.plan.store.coordinates",
-        lambda plan: [one for one in coordinates(plan) if one.name != "model"],
-    )
 
 
 def test_cube__is_selected_by_labels_in_plain_xarray(config):
@@ -39,17 +29,6 @@ def test_cube__is_selected_by_labels_in_plain_xarray(config):
     assert cube.sel(model="beta")["model_name"].values == "beta"
     assert cube["counters"].sel(model="alpha", task="boolean", counter="trials").shape == (4,)
     assert cube["in_tier"].sel(tier="hard", task="boolean").values.tolist() == [True, False, False, False]
-
-
-def test_cube__of_an_earlier_version_is_opened_and_computed_with(config, monkeypatch):
-    plan = build_plan(from_mapping(config))
-    new = open_store(plan, config["cube"]).cube
-    without_index(monkeypatch)
-    old = open_store(plan, f"{config['cube']}.old").cube
-
-    assert (new.has_label("model"), old.has_label("model")) == (True, False)
-    assert existing_store(plan, old.url) is not None
-    xr.testing.assert_equal(*(open_part(cube.url, Part()).dataset.load() for cube in (new, old)))
 
 
 def test_labels__are_different_though_names_are_the_same(config):

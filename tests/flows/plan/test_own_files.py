@@ -31,14 +31,3 @@ def test_write_own__closes_all_folders_and_files(tmp_path, monkeypatch, open_uma
 
     assert modes(state_folder()) == ({0o700}, {0o600})
     assert own_record(state_folder() / "runs" / "abc" / "one.json", 100) == {"a": 1}
-
-
-def test_write_own__closes_a_folder_that_was_open_before(tmp_path, monkeypatch):
-    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path))
-    (tmp_path / "evalcube" / "runs").mkdir(parents=True)
-    (tmp_path / "evalcube").chmod(0o755)
-
-    write_own(state_folder() / "runs" / "one.json", {})
-
-    assert stat.S_IMODE(state_folder().stat().st_mode) == 0o700
-    assert stat.S_IMODE((state_folder() / "runs" / "one.json").stat().st_mode) == 0o600
