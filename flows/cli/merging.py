@@ -110,7 +110,7 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
     table = Table("model", "task", title="the same trials with other outcomes", title_justify="left")
     for name in ("trials", "other status"):
         table.add_column(name, justify="right")
-    for name in ("cubes", "digests", "such as"):
+    for name in ("cubes", "such as"):
         table.add_column(name)
     for one in conflicts[:_SHOWN]:
         example = one.example
@@ -120,7 +120,6 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
             f"{one.trials:,}",
             f"{one.status_changes:,}",
             escape(safe(f"{one.kept}\n{one.hidden}")),
-            "\n".join(digest[:12] for digest in one.digests),
             escape(
                 safe(
                     f"{params}\ntrial {example['trial']}, repeat {example['repeat']}: "
@@ -171,24 +170,7 @@ def _print_difference(found: Difference) -> None:
             for one in found.status_changes
         ]
         _print_rows("trials that ended otherwise", ("model", "task", "status", "trials"), rows)
-    if found.score_changes:
-        rows = [
-            [
-                one.model,
-                one.task,
-                f"{one.trials:,}",
-                *map(_share, (one.first, one.second)),
-                _share(one.change, sign="+"),
-            ]
-            for one in found.score_changes
-        ]
-        _print_rows("shares of right answers", ("model", "task", "trials", "first", "second", "change"), rows)
     show("equal" if found.equal else "different")
-
-
-def _share(bounds: tuple[float, float, float], sign: str = "") -> str:
-    value, lower, upper = (f"{100 * bound:{sign}.1f}" for bound in bounds)
-    return f"{value} % ({lower} to {upper})"
 
 
 def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:

@@ -33,14 +33,6 @@ def publish(
         typer.Option("--cache", help="Address of the cache with the replies; default: that of your own run."),
     ] = None,
     where: WhereOption = None,
-    chunks: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--chunks",
-            metavar="NAME=LENGTH",
-            help="Lengths of chunks: trial=4096,repeat=1, model=25 (of the counters). Default: some megabytes.",
-        ),
-    ] = None,
     licence: Annotated[str, typer.Option("--licence", "--license", help="Such as CC-BY-4.0.")] = "",
     by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who publishes it.")] = "",
     allow: Annotated[
@@ -64,7 +56,6 @@ def publish(
                 url,
                 tag=tag,
                 where=where or (),
-                chunks=chunks or (),
                 with_replies=with_replies,
                 cache=cache,
                 licence=licence,
@@ -102,9 +93,6 @@ def pull(
         str, typer.Argument(metavar="DIR", help="Address of the copy; nothing may be there.")
     ],
     tag: Annotated[str, _TAG] = "",
-    models: Annotated[
-        str, typer.Option("--models", metavar="NAME,...", help="Only these models; default: all.")
-    ] = "",
     cache: Annotated[
         str | None,
         typer.Option(
@@ -120,13 +108,11 @@ def pull(
     """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back."""
     from evalcube.flows.publish.pull import pull_cube
 
-    names = [name.strip() for name in models.split(",") if name.strip()]
     with progress() as tick:
         done = pull_cube(
             url,
             directory,
             tag=tag,
-            models=names,
             cache=cache,
             most_bytes=int(most_bytes * _BYTES_OF_GB),
             tick=tick,

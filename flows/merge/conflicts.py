@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from evalcube.flows.merge.overlay import Array, Contradiction
+from evalcube.flows.merge.overlay import Contradiction
 from evalcube.stages.reply.status import Status
-
-_BITS = 128
 
 
 @dataclass(frozen=True)
@@ -30,21 +27,18 @@ class Conflict:
     """How many of them also ended differently, such as right and wrong."""
     by_nature: bool
     """Whether the model was asked at a temperature above 0, so that two answers differ anyhow."""
-    digests: tuple[str, str]
-    """Of these outcomes as the one cube has them, and the other."""
     example: Mapping[str, Any]
     """One of them: params, trial, repeat, and how it ended in either cube."""
 
     def to_dict(self) -> dict[str, Any]:
         """The conflict as JSON values."""
-        return {**vars(self), "digests": list(self.digests), "example": dict(self.example)}
+        return {**vars(self), "example": dict(self.example)}
 
 
 @dataclass
 class _Sum:
     trials: int = 0
     status_changes: int = 0
-    digests: list[int] = field(default_factory=lambda: [0, 0])
     first: tuple[tuple[int, int, int], int, int] | None = None
     """Position (slot, trial, repeat), and the status on both sides."""
 
@@ -94,9 +88,6 @@ class Tally:
             entry = self._sums.setdefault((model, int(one), found.upper, found.lower), _Sum())
             entry.trials += len(rows)
             entry.status_changes += int((status[0][rows] != status[1][rows]).sum())
-            for side, arrays in enumerate((found.kept, found.hidden)):
-                # A sum of digests: regions come in any order.
-                entry.digests[side] = (entry.digests[side] + _digest(place[rows], arrays, rows)) % 2**_BITS
             # A trial that ended differently shows more than one with other tokens.
             best = min(rows, key=lambda row: (status[0][row] == status[1][row], *place[row]))
             at = (int(place[best][0]), int(place[best][1]), int(place[best][2]))
@@ -140,7 +131,6 @@ class Tally:
                 "kept": Status(kept).name.lower(),
                 "hidden": Status(hidden).name.lower(),
             }
-            digests = (f"{one.digests[0]:032x}", f"{one.digests[1]:032x}")
             found.append(
                 Conflict(
                     models[model],
@@ -150,7 +140,6 @@ class Tally:
                     one.trials,
                     one.status_changes,
                     by_nature[model],
-                    digests,
                     example,
                 )
             )
@@ -160,11 +149,3 @@ class Tally:
 def _worth(shown: tuple[tuple[int, int, int], int, int]) -> tuple[bool, tuple[int, int, int]]:
     place, kept, hidden = shown
     return kept == hidden, place
-
-
-def _digest(place: Array, arrays: Mapping[str, Array], rows: Array) -> int:
-    digest = hashlib.blake2b(np.ascontiguousarray(place, dtype="<i8").tobytes(), digest_size=_BITS // 8)
-    for name in sorted(set(arrays) - {"latency"}):
-        values = np.ascontiguousarray(arrays[name][rows])
-        digest.update(values.astype(values.dtype.newbyteorder("<"), copy=False).tobytes())
-    return int.from_bytes(digest.digest(), "big")

@@ -16,8 +16,6 @@ from evalcube.flows.merge.shared import planned_of
 from evalcube.flows.merge.union import Place
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.spec import Spec
-from evalcube.stages.analyze.formulas.compare.paired import paired_difference
-from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 
@@ -34,20 +32,6 @@ class StatusChange:
     first: str
     second: str
     trials: int
-
-
-@dataclass(frozen=True)
-class ScoreChange:
-    """Share of right answers of a model in a task in either cube, on the trials that both have finished."""
-
-    model: str
-    task: str
-    trials: int
-    first: tuple[float, float, float]
-    """Share in the first cube, with its interval at 95 % (Wilson)."""
-    second: tuple[float, float, float]
-    change: tuple[float, float, float]
-    """Second less first, with its interval at 95 % for paired shares, mean over points."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +60,6 @@ class Difference:
     trials: Counts = field(default_factory=Counts)
     """Finished trials, repeats included."""
     status_changes: Sequence[StatusChange] = ()
-    score_changes: Sequence[ScoreChange] = ()
-    """Largest first."""
 
     @property
     def equal(self) -> bool:
@@ -130,7 +112,6 @@ class _Comparison:
         self._differs = np.zeros((shape[0], shape[1] * shape[2]), dtype=bool)
         self._trials = np.zeros(4, dtype=np.int64)
         self._changes: dict[tuple[int, int], Array] = {}
-        self._right: dict[int, Array] = {}
 
     def run(self) -> Difference:
         """Compare everything."""
@@ -138,7 +119,6 @@ class _Comparison:
         steps = [max(one.chunks[dim] for one in self._inputs) for dim in ("trial", "repeat")]
         sizes = [max(one.sizes[dim] for one in self._inputs) for dim in ("trial", "repeat")]
         for model in range(self._shape[0]):
-            self._right[model] = np.zeros((self._shape[1] * self._shape[2], 2, 2), dtype=np.int64)
             for trial in range(0, sizes[0], steps[0]):
                 for repeat in range(0, sizes[1], steps[1]):
                     ends = min(trial + steps[0], sizes[0]), min(repeat + steps[1], sizes[1])
@@ -153,7 +133,6 @@ class _Comparison:
             self._cells(),
             self._all_trials(),
             self._status_changes(labels, tasks),
-            self._score_changes(labels, tasks),
         )
 
     def _variables(self) -> dict[str, Any]:
@@ -198,8 +177,6 @@ class _Comparison:
         cells = where // (both.shape[1] * both.shape[2])
         self._differs[model, cells[differ]] = True
         status = [side["status"].astype(np.int64) for side in sides]
-        right = [(one == Status.CORRECT).astype(np.int64) for one in status]
-        np.add.at(self._right[model], (cells, right[0], right[1]), 1)
         changed = status[0] != status[1]
         task = cells // self._slots
         for one in np.unique(task[changed]):
@@ -244,29 +221,6 @@ class _Comparison:
                 first, second = (Status(int(one)).name.lower() for one in divmod(int(code), _STATUSES))
                 found.append(StatusChange(labels[model], tasks[task], first, second, int(codes[code])))
         return sorted(found, key=lambda one: (-one.trials, one.model, one.task, one.first, one.second))
-
-    def _score_changes(self, labels: Sequence[str], tasks: Sequence[str]) -> list[ScoreChange]:
-        found = []
-        for model, table in self._right.items():
-            by_task = table.reshape(self._shape[1], self._shape[2], 2, 2)
-            for task in range(self._shape[1]):
-                cells = by_task[task]
-                trials, moved = int(cells.sum()), int(cells[:, 0, 1].sum() + cells[:, 1, 0].sum())
-                if trials and moved:
-                    change = _paired(cells)
-                    shares = [
-                        _share(int(cells[:, 1].sum()), trials),
-                        _share(int(cells[:, :, 1].sum()), trials),
-                    ]
-                    found.append(
-                        ScoreChange(labels[model], tasks[task], trials, shares[0], shares[1], change)
-                    )
-        return sorted(found, key=lambda one: (-abs(one.change[0]), one.model, one.task))
-
-
-def _share(right: int, trials: int) -> tuple[float, float, float]:
-    point, lower, upper = wilson_bounds(right, trials)
-    return float(point), float(lower), float(upper)
 
 
 def identity_differences(first: Spec, second: Spec) -> list[str]:
@@ -322,12 +276,6 @@ def _only(kind: str, first: Mapping[str, str], second: Mapping[str, str]) -> lis
     return found + [
         f"{kind} {name} is only in the second" for key, name in second.items() if key not in first
     ]
-
-
-def _paired(cells: Array) -> tuple[float, float, float]:
-    """Second less first of the shares right, from counts (slot, right in the first, right in the second)."""
-    point, lower, upper = paired_difference(cells[:, 0, 1], cells[:, 1, 0], cells.sum(axis=(1, 2)))
-    return float(point), float(lower), float(upper)
 
 
 _Pair = tuple[Evaluation, Evaluation]

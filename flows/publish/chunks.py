@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
-from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 
@@ -12,10 +11,9 @@ CHUNK_BYTES = 4 * 2**20
 """Of the largest array of a region: few objects for readers, and few megabytes for whoever writes a region anew."""
 COUNTER_BYTES = 16 * 2**20
 _ITEM_BYTES = 4
-_LONGEST_CHUNK = 10**7
 
 
-def reading_chunks(plan: Plan, source: Mapping[str, int], wanted: Mapping[str, int]) -> dict[str, int]:
+def reading_chunks(plan: Plan, source: Mapping[str, int]) -> dict[str, int]:
     """Chunk lengths of a copy: whole regions of the source, as many together as make some megabytes.
 
     Parameters
@@ -24,8 +22,6 @@ def reading_chunks(plan: Plan, source: Mapping[str, int], wanted: Mapping[str, i
         Of what is copied.
     source
         Chunk lengths of the source along trial and repeat.
-    wanted
-        Lengths along model, trial or repeat that somebody asked for.
     """
     most = max(1, CHUNK_BYTES // (_ITEM_BYTES * len(plan.tasks) * plan.slots))
     chunks: dict[str, int] = {}
@@ -35,29 +31,4 @@ def reading_chunks(plan: Plan, source: Mapping[str, int], wanted: Mapping[str, i
         chunks[dim] = step * max(1, min(-(-size // step), room // step))
     cell_bytes = 8 * len(COUNTERS + QUESTION_COUNTERS) * len(plan.tasks) * plan.slots
     together = max(1, min(len(plan.evaluations), COUNTER_BYTES // cell_bytes))
-    return {"model": together, **chunks, **wanted}
-
-
-def read_chunks(texts: Sequence[str]) -> dict[str, int]:
-    """Chunk lengths as they are given on the command line.
-
-    Raises
-    ------
-    SweepError
-        If one is no ``NAME=LENGTH``.
-
-    Examples
-    --------
-    >>> read_chunks(["trial=4096,repeat=1"])
-    {'trial': 4096, 'repeat': 1}
-    """
-    found = {}
-    for text in ",".join(texts).split(",") if texts else ():
-        name, _, length = text.strip().partition("=")
-        known = name in ("model", "trial", "repeat") and length.isdecimal()
-        if not known or not 0 < int(length) <= _LONGEST_CHUNK:
-            raise SweepError(
-                f"`chunks`: '{text}' is no length of a chunk", "Write it like trial=4096,repeat=1,model=25"
-            )
-        found[name] = int(length)
-    return found
+    return {"model": together, **chunks}

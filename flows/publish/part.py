@@ -19,7 +19,7 @@ from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import keys, select
 
 
-def copied_part(url: str, where: Sequence[str] = (), models: Sequence[str] = ()) -> Joined:
+def copied_part(url: str, where: Sequence[str] = ()) -> Joined:
     """The part of a cube that is meant, as if it was merged alone; all of it without a condition.
 
     Parameters
@@ -28,8 +28,6 @@ def copied_part(url: str, where: Sequence[str] = (), models: Sequence[str] = ())
         Address of the cube.
     where
         Conditions ``NAME=VALUE``, as all commands take them.
-    models
-        Labels of models.
 
     Raises
     ------
@@ -38,9 +36,7 @@ def copied_part(url: str, where: Sequence[str] = (), models: Sequence[str] = ())
     """
     source = Input(url)
     dataset = with_design(source.cube.summary())
-    conditions = checked_where(
-        [*where, *([f"model={','.join(models)}"] if models else [])], keys(dataset), dataset
-    )
+    conditions = checked_where(where, keys(dataset), dataset)
     with refused():
         chosen = select(dataset, conditions, keys(dataset))
     tiers = {axes.names(dataset, "tier")[tier] for tier in chosen.tiers} if "tier" in conditions else None

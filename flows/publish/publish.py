@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -28,7 +28,7 @@ from evalcube.flows.plan.trust import remembered_config
 from evalcube.flows.publish import record
 from evalcube.flows.publish.card import Facts, data_card
 from evalcube.flows.publish.check_secrets import SecretFinder, named_by
-from evalcube.flows.publish.chunks import read_chunks, reading_chunks
+from evalcube.flows.publish.chunks import reading_chunks
 from evalcube.flows.publish.notes import shared_notes
 from evalcube.flows.publish.origin import read_origin
 from evalcube.flows.publish.part import copied_part
@@ -77,7 +77,6 @@ def publish_cube(
     *,
     tag: str = "",
     where: Sequence[str] = (),
-    chunks: Sequence[str] = (),
     with_replies: bool = False,
     cache: str | None = None,
     licence: str = "",
@@ -97,8 +96,6 @@ def publish_cube(
         Name of this state, such as v1; one that is there is refused.
     where
         Conditions ``NAME=VALUE``: only what fulfils all of them is published.
-    chunks
-        Lengths of chunks, such as ``trial=4096,model=25``; default: some megabytes, counters in one chunk.
     with_replies
         Whether the replies of the models are packed beside the cube.
     cache
@@ -125,15 +122,12 @@ def publish_cube(
         If the source cannot be read, something is at `url` already, or it cannot be written.
     """
     record.checked_tag(tag)
-    wanted = read_chunks(chunks)
     for name, text in (("licence", licence), ("by", by)):
         if len(text) > _LONGEST or not text.isprintable():
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)
-    return _Publishing(source, target, tag, where, licence, by).run(
-        url, wanted, with_replies, cache, allow, tick
-    )
+    return _Publishing(source, target, tag, where, licence, by).run(url, with_replies, cache, allow, tick)
 
 
 class _Publishing:
@@ -164,7 +158,6 @@ class _Publishing:
     def run(
         self,
         url: str,
-        wanted: Mapping[str, int],
         with_replies: bool,
         cache: str | None,
         allow: Sequence[str],
@@ -196,7 +189,7 @@ class _Publishing:
             made.append((self._record(draft, receipts, packed), packed))
             draft.records.put(record.NAME, made[0][0].encode())
 
-        self._part.chunks = reading_chunks(self._part.plan, self._cube.chunks, wanted)
+        self._part.chunks = reading_chunks(self._part.plan, self._cube.chunks)
         attrs = {
             **self._cube.attrs,
             PUBLISHED: {"tag": self._tag, "time": self._time, "by": self._by, "licence": self._licence},

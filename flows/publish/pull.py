@@ -4,24 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, TypeVar
 
 from evalcube.flows.cubes.cache_at_hand import replies_name
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
-from evalcube.flows.merge.write import Written, write_joined
-from evalcube.flows.plan.questions import copy_questions
-from evalcube.flows.plan.records import NOTES, read_notes
+from evalcube.flows.plan.records import NOTES
 from evalcube.flows.publish import record
-from evalcube.flows.publish.notes import shared_notes
 from evalcube.flows.publish.origin import ORIGIN
-from evalcube.flows.publish.part import copied_part
 from evalcube.flows.publish.replies import put_replies
 from evalcube.flows.rework.verify import verify_unseen
 from evalcube.storage.cube.address import space_of
@@ -30,10 +24,8 @@ from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.ledger import NAME as LEDGER
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.cube.schema import LAYERS, VARIABLES
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
-from evalcube.storage.files import make_directory
 from evalcube.storage.urls import directory_of, redacted, scheme_of
 
 T = TypeVar("T")
@@ -80,7 +72,6 @@ def pull_cube(
     target: str,
     *,
     tag: str = "",
-    models: Sequence[str] = (),
     cache: str | None = None,
     most_bytes: int = MOST_BYTES,
     tick: Ticker = silent,
@@ -96,8 +87,6 @@ def pull_cube(
         Address of the copy; nothing may be there.
     tag
         Which of several publications below `url`.
-    models
-        Labels of the models to take; default: all.
     cache
         Address of a cache that gets the replies which came along; default: one of its own beside the copy.
     most_bytes
@@ -110,7 +99,7 @@ def pull_cube(
     StorageError
         If there is no publication, an object is not what the record says, or the copy cannot be written.
     SweepError
-        If a tag or model is unknown, or the publication is too large.
+        If a tag is unknown, or the publication is too large.
     """
     source = record.below(url, record.checked_tag(tag))
     space = space_of(source)
@@ -123,7 +112,7 @@ def pull_cube(
     if Cube.exists(target):
         raise CubeExistsError("cannot pull: something is already there", target, "Choose another address.")
     pulling = _Pulling(space, source, target, publication, digest, tick)
-    return pulling.run(models, cache)
+    return pulling.run(cache)
 
 
 def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
@@ -175,13 +164,10 @@ class _Pulling:
         self._publication, self._digest, self._tick = publication, digest, tick
         self._done = self._replies = 0
 
-    def run(self, models: Sequence[str], cache: str | None) -> Pulled:
+    def run(self, cache: str | None) -> Pulled:
         """Make the copy."""
         address = self._cache(cache) if self._publication.replies else None
-        if models:
-            self._pull_models(models, address)
-        else:
-            space_of(self._target).assemble(lambda draft: self._fill(draft, address))
+        space_of(self._target).assemble(lambda draft: self._fill(draft, address))
         with Ledger(Cube.open(self._target).records) as ledger:
             receipts = list(ledger.newest().values())
         trials = sum(one.finished for one in receipts)
@@ -203,10 +189,9 @@ class _Pulling:
         path = directory_of(self._target)
         return str(path.parent / replies_name(path.name))
 
-    def _fill(self, draft: Space, cache: str | None, *, trials: bool = True) -> None:
-        """Put all objects, verified, into the copy; with the trials, it is then verified as a cube, too."""
+    def _fill(self, draft: Space, cache: str | None) -> None:
+        """Put all objects, verified, into the copy, which is then verified as a cube, too."""
         keys = [key for key in self._publication.objects if not key.startswith(record.REPLIES)]
-        keys = [key for key in keys if trials or _row_of(key) is None]
         # The ledger's objects are few, and have an order. Its folder comes first: records are put into it.
         ledgers = sorted(key for key in keys if key.startswith(f"{SIDE}/ledger"))
         draft.put(_FOLDER, self._object(_FOLDER), durable=False)
@@ -220,9 +205,10 @@ class _Pulling:
             log.append(line)
         log.close()
         draft.at(SIDE).put(ORIGIN, self._origin())
-        if trials:
-            self._verify(Cube(draft, self._target, writable=True))
-            self._put_replies(self._publication.replies, cache)
+        self._verify(Cube(draft, self._target, writable=True))
+        # Before the copy appears: what is damaged in them leaves no copy.
+        if cache is not None and self._publication.replies:
+            self._replies = put_replies(self._archives(), cache)
 
     def _verify(self, draft: Cube) -> None:
         verified = verify_unseen(draft)
@@ -265,13 +251,8 @@ class _Pulling:
             )
         return found.data
 
-    def _put_replies(self, wanted: Sequence[record.Packed], cache: str | None) -> None:
-        """Put replies at hand, before the copy appears: what is damaged in them leaves no copy."""
-        if cache is not None and wanted:
-            self._replies = put_replies(self._archives(wanted), cache)
-
-    def _archives(self, wanted: Sequence[record.Packed]) -> Iterator[tuple[str, bytes]]:
-        for number, one in enumerate(wanted):
+    def _archives(self) -> Iterator[tuple[str, bytes]]:
+        for number, one in enumerate(self._publication.replies):
             yield one.key, self._object(one.key)
             self._tick("archives of replies", number + 1)
 
@@ -284,56 +265,11 @@ class _Pulling:
         }
         return json.dumps(document, indent=1).encode()
 
-    def _pull_models(self, models: Sequence[str], cache: str | None) -> None:
-        """Make a copy of some models: through another one beside, which has their chunks and no others."""
-        with tempfile.TemporaryDirectory(prefix=".evalcube-pull-", dir=self._nearby()) as folder:
-            # First all that is small, which says which models there are, then their trials.
-            beside = space_of(str(Path(folder) / "part.zarr"))
-            beside.assemble(lambda draft: self._fill(draft, cache, trials=False))
-            source = Cube.open(beside.address)
-            part = copied_part(beside.address, models=models)
-            part.chunks = source.chunks
-            rows = {row for row, place in enumerate(part.union.places[0].models) if place >= 0}
-            keys = [key for key in self._publication.objects if _row_of(key) in rows]
-            with ThreadPoolExecutor(_THREADS) as pool:
-                for _ in _few(pool, lambda key: beside.put(key, self._object(key), durable=False), keys):
-                    pass
-
-            def more(draft: Cube, _: Written) -> None:
-                notes = read_notes(source.records)
-                shared = shared_notes(notes, part) | ({"cache": cache} if cache else {})
-                draft.records.put(NOTES, json.dumps(shared, indent=1).encode())
-                draft.records.put(ORIGIN, self._origin())
-                copy_questions(source.records, draft.records, part.plan)
-                if record.README in self._publication.objects:
-                    draft.space.put(record.README, self._object(record.README))
-                self._verify(draft)
-                self._put_replies([one for one in self._publication.replies if one.model in rows], cache)
-
-            write_joined(part, self._target, source.attrs, more)
-
-    def _nearby(self) -> str | None:
-        """A folder on the disk of the copy, if it is on one."""
-        if scheme_of(self._target) not in ("", "file"):
-            return None
-        parent = directory_of(self._target).parent
-        make_directory(parent, durable=False)
-        return str(parent)
-
 
 def _few(pool: ThreadPoolExecutor, function: Callable[[str], T], keys: Sequence[str]) -> Iterator[T]:
     """What a function makes of keys, of a few at a time: after the first failure, no more is asked for."""
     for begin in range(0, len(keys), _TOGETHER):
         yield from pool.map(function, keys[begin : begin + _TOGETHER])
-
-
-def _row_of(key: str) -> int | None:
-    """Place of the evaluation whose trials an object holds; None for all other objects."""
-    name, _, rest = key.partition("/c/")
-    if name not in VARIABLES and name not in LAYERS:
-        return None
-    row = rest.partition("/")[0]
-    return int(row) if row.isdecimal() else None
 
 
 def _unpublished(data: bytes, where: str) -> bytes:

@@ -13,6 +13,7 @@ import pytest
 from evalcube.flows.cubes.selection import Part
 from evalcube.flows.cubes.statistics import leaderboard
 from evalcube.flows.errors import SweepError
+from evalcube.flows.publish import chunks
 from evalcube.flows.publish import publish as publishing
 from evalcube.flows.publish.check_secrets import SecretsError
 from evalcube.flows.publish.publish import publish_cube
@@ -62,9 +63,11 @@ def objects(url):
     return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
 
 
-@pytest.mark.parametrize("chunks", [(), ("trial=5,repeat=1",), ("trial=4096,repeat=7,model=1",)])
-def test_publish__makes_a_true_copy_in_other_chunks(cube, tmp_path, chunks):
-    done = publish_cube(cube, str(tmp_path / "out"), chunks=chunks)
+@pytest.mark.parametrize("cells", [1, 2**20])
+def test_publish__makes_a_true_copy_in_other_chunks(cube, tmp_path, cells, monkeypatch):
+    monkeypatch.setattr(chunks, "CHUNK_BYTES", 4 * cells)
+
+    done = publish_cube(cube, str(tmp_path / "out"))
 
     assert_same_cube(cube, done.cube)
     assert verify_cube(done.cube).damages == []

@@ -98,27 +98,6 @@ def test_pulled_copy__of_a_simulated_sweep_is_upsampled_without_its_config(out, 
     assert (summary.trials, summary.reason) == (2 * 3 * 5, "complete")
 
 
-@pytest.mark.usefixtures("stranger")
-def test_pull__of_some_models_takes_only_these(out, tmp_path, monkeypatch):
-    asked, kind = [], type(space_of(out))
-    real = kind.get
-
-    def get(space, key, most=None):
-        asked.extend([key] if space == space_of(f"{out}/v1") else [])
-        return real(space, key, most)
-
-    monkeypatch.setattr(kind, "get", get)
-    done = pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1", models=["beta"])
-    monkeypatch.undo()
-
-    assert [str(name) for name in Cube.open(done.cube).read_label("model_name")] == ["beta"]
-    assert verify_cube(done.cube).damages == []
-    assert done.trials == done.replies == done.publication.trials / 2
-    assert "status/c/1/0/0/0/0" in asked
-    assert not [key for key in asked if key == "status/c/0/0/0/0/0" or "replies/0000-" in key]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.replies", "mine.zarr", "theirs"]
-
-
 @pytest.mark.parametrize(
     "key",
     [
