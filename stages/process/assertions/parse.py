@@ -29,21 +29,12 @@ DISTANCE_LIMIT = 20_000
 
 _TYPES = (*FACT_TYPES, *BEHAVIOR_TYPES, SET)
 _COMMON = ("type", "weight", "not")
-_FIELDS: dict[str, tuple[str, ...]] = {
-    "text": ("value",),
-    "number": ("value",),
-    "texts": ("values",),
-    "regex": ("pattern", "flags"),
-    "json_valid": (),
-    "json_schema": ("schema",),
-    "mock_hit": ("value", "threshold"),
-    "rouge_n_min": ("reference", "value", "n", "threshold"),
-    "bleu_min": ("reference", "value", "n", "threshold"),
-    "levenshtein_max": ("reference", "value"),
+_HOOKED: dict[str, tuple[str, ...]] = {
     "scored": ("reference", "threshold"),
     "custom": ("fn",),
     SET: ("mode", "children"),
 }
+"""Own fields of families that need more than their declaration."""
 _NUMBER_ENDS = ("_min", "_max", "min_length", "max_length")
 _TEXTS = ("contains_all", "contains_any", "tools_called", "tools_not_called")
 _MAY_BE_EMPTY = ("equals", "not_equals")
@@ -100,7 +91,8 @@ class _Reader:
             raise DeclarationError(
                 where, "type", kind, f"unknown type {_shown(kind)}", _nearest(kind, _TYPES)
             )
-        known = _FIELDS[_family(kind)]
+        family = _family(kind)
+        known = _HOOKED[family] if family in _HOOKED else _PLAIN[family][0]
         for name in row:
             if name not in _COMMON + known:
                 rule = f"{kind} has no field {_shown(name)}"
@@ -112,7 +104,7 @@ class _Reader:
             layers = {child.layer for child in children}
             layer = layers.pop() if len(layers) == 1 else None
             return Assertion(kind, layer, weight, negated, mode=mode, children=children)
-        return Assertion(kind, layer_of(kind), weight, negated, **self._own(_family(kind), declared))
+        return Assertion(kind, layer_of(kind), weight, negated, **self._own(family, declared))
 
     def _children(self, declared: _Row, depth: int) -> tuple[Assertion, ...]:
         if depth >= DEPTH_LIMIT:
@@ -125,7 +117,7 @@ class _Reader:
     def _own(self, family: str, declared: _Row) -> dict[str, Any]:
         """Fields of an assertion that is no set, by the family of its type."""
         if family in _PLAIN:
-            return _PLAIN[family](declared)
+            return _PLAIN[family][1](declared)
         if family == "custom":
             return {"fn": self._hook(declared, "fn", declared.text("fn"), self.hooks.checks, CHECKS)}
         self._hook(declared, "type", declared.kind, self.hooks.scorers, SCORERS)
@@ -214,7 +206,7 @@ class _Row:
 
 
 def _family(kind: str) -> str:
-    if kind in _FIELDS:
+    if kind in _HOOKED or kind in _PLAIN:
         return kind
     if kind in SCORED:
         return "scored"
@@ -275,6 +267,11 @@ def _similarity_value(declared: _Row) -> dict[str, Any]:
     }
 
 
+def _mock_value(declared: _Row) -> dict[str, Any]:
+    threshold = declared.number("threshold", 1.0, low=0.0, whole=True)
+    return {"text": declared.text("value", empty=False), "threshold": threshold}
+
+
 def _levenshtein_value(declared: _Row) -> dict[str, Any]:
     reference = declared.text("reference")
     if len(reference) > DISTANCE_LIMIT:
@@ -286,21 +283,19 @@ def _levenshtein_value(declared: _Row) -> dict[str, Any]:
     }
 
 
-_PLAIN: dict[str, Callable[[_Row], dict[str, Any]]] = {
-    "text": _text_value,
-    "number": _number_value,
-    "texts": lambda declared: {"values": declared.texts("values")},
-    "regex": _pattern_value,
-    "json_valid": lambda declared: {},  # noqa: ARG005 - has no fields
-    "json_schema": _schema_value,
-    "mock_hit": lambda declared: {
-        "text": declared.text("value", empty=False),
-        "threshold": declared.number("threshold", 1.0, low=0.0, whole=True),
-    },
-    "rouge_n_min": _similarity_value,
-    "bleu_min": _similarity_value,
-    "levenshtein_max": _levenshtein_value,
+_PLAIN: dict[str, tuple[tuple[str, ...], Callable[[_Row], dict[str, Any]]]] = {
+    "text": (("value",), _text_value),
+    "number": (("value",), _number_value),
+    "texts": (("values",), lambda declared: {"values": declared.texts("values")}),
+    "regex": (("pattern", "flags"), _pattern_value),
+    "json_valid": ((), lambda _: {}),
+    "json_schema": (("schema",), _schema_value),
+    "mock_hit": (("value", "threshold"), _mock_value),
+    "rouge_n_min": (("reference", "value", "n", "threshold"), _similarity_value),
+    "bleu_min": (("reference", "value", "n", "threshold"), _similarity_value),
+    "levenshtein_max": (("reference", "value"), _levenshtein_value),
 }
+"""Own fields of the other families, and what makes an assertion's fields of them."""
 
 
 def _nearest(name: object, known: Sequence[str]) -> str:

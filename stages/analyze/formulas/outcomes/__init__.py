@@ -4,6 +4,8 @@ from evalcube.stages.analyze.formulas.outcomes.bayesian import avg, avg_ci, baye
 from evalcube.stages.analyze.formulas.outcomes.binary import (
     auc_at_k,
     auc_at_k_ci,
+    g_pass_at_k,
+    g_pass_at_k_ci,
     pass_at_k,
     pass_at_k_ci,
     pass_hat_k,
@@ -29,8 +31,6 @@ from evalcube.stages.analyze.formulas.outcomes.spectrum import (
     threshold_spectrum_at_k_ci,
 )
 from evalcube.stages.analyze.formulas.outcomes.thresholds import (
-    g_pass_at_k,
-    g_pass_at_k_ci,
     g_pass_at_k_tau,
     g_pass_at_k_tau_ci,
     maj_at_k,

@@ -71,6 +71,7 @@ def pass_hat_k(R: object, k: int) -> float:
     References
     ----------
     S. Yao et al. (2024), τ-bench. https://arxiv.org/abs/2406.12045
+    J. Liu et al. (2024), Are your LLMs capable of stable reasoning? https://arxiv.org/abs/2412.13147
 
     Examples
     --------
@@ -257,8 +258,8 @@ def auc_at_k_ci(
     return credible(*posterior.average(*moments), confidence, bounds)
 
 
-unanimous_at_k = pass_hat_k
-unanimous_at_k_ci = pass_hat_k_ci
+unanimous_at_k = g_pass_at_k = pass_hat_k
+unanimous_at_k_ci = g_pass_at_k_ci = pass_hat_k_ci
 
 
 def bank_and_draws(R: object, k: object) -> tuple[Successes, int]:

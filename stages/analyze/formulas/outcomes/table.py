@@ -3,21 +3,14 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from evalcube.stages.analyze.formulas.outcomes import (
-    bayesian,
-    binary,
-    blends,
-    inputs,
-    maximum,
-    spectrum,
-    thresholds,
-)
+from evalcube.stages.analyze.formulas import outcomes
+from evalcube.stages.analyze.formulas.outcomes import inputs
 from evalcube.stages.analyze.formulas.outcomes.counts import (
     Categories,
     Successes,
@@ -58,32 +51,23 @@ class Metric:
         return () if self.takes_k else _MEAN_AND_SIGMA
 
 
-def _entries() -> Iterable[tuple[str, Metric]]:
-    needs = {
-        "g_pass_at_k_tau": "tau",
-        "g_pass_at_k_tau_ci": "tau",
-        "threshold_spectrum_at_k": "weights",
-        "threshold_spectrum_at_k_ci": "weights",
-    }
-    homes = {"pass": binary, "unanimous": binary, "g_pass": thresholds, "mg_pass": thresholds, "auc": binary}
-    for name, home in homes.items():
-        for full in (f"{name}_at_k", f"{name}_at_k_ci"):
-            yield full, Metric(getattr(home, full))
-    for full in ("pass_hat_k", "pass_hat_k_ci"):
-        yield full, Metric(getattr(binary, full))
-    for full in ("g_pass_at_k_tau", "g_pass_at_k_tau_ci", "maj_at_k", "maj_at_k_ci"):
-        yield full, Metric(getattr(thresholds, full), required=needs.get(full, ""))
-    for name in ("geom", "geom_ds", "geo_spectrum", "geo_spectrum_star", "threshold_spectrum"):
-        home = blends if name.startswith("geom") else spectrum
-        for full in (f"{name}_at_k", f"{name}_at_k_ci"):
-            yield full, Metric(getattr(home, full), required=needs.get(full, ""))
-    for full in ("max_at_k", "max_at_k_ci"):
-        yield full, Metric(getattr(maximum, full), categorical=True)
-    for full in ("bayes", "bayes_ci", "avg", "avg_ci"):
-        yield full, Metric(getattr(bayesian, full), categorical=True, takes_k=False)
+_REQUIRED = {"g_pass_at_k_tau": "tau", "threshold_spectrum_at_k": "weights"}
+_BINARY = (
+    "pass_at_k unanimous_at_k g_pass_at_k mg_pass_at_k auc_at_k pass_hat_k g_pass_at_k_tau maj_at_k geom_at_k "
+    "geom_ds_at_k geo_spectrum_at_k geo_spectrum_star_at_k threshold_spectrum_at_k"
+).split()
+_CATEGORICAL = ("max_at_k", "bayes", "avg")
 
-
-METRICS: Mapping[str, Metric] = dict(_entries())
+METRICS: Mapping[str, Metric] = {
+    full: Metric(
+        getattr(outcomes, full),
+        categorical=name in _CATEGORICAL,
+        takes_k="_at_k" in name or name == "pass_hat_k",
+        required=_REQUIRED.get(name, ""),
+    )
+    for name in (*_BINARY, *_CATEGORICAL)
+    for full in (name, f"{name}_ci")
+}
 """Every metric by name; `tailpass` profiles are not single values and are left out."""
 
 
@@ -159,7 +143,7 @@ def top_category(w: object) -> int:
 
 def evaluate(
     name: str,
-    outcomes: Successes | Categories,
+    reduced: Successes | Categories,
     k: int | None,
     w: object = None,
     options: Options | None = None,
@@ -170,9 +154,7 @@ def evaluate(
     if metric.categorical:
         arguments["w"] = w
     return (
-        metric.function(outcomes, k, **arguments)
-        if metric.takes_k
-        else metric.function(outcomes, **arguments)
+        metric.function(reduced, k, **arguments) if metric.takes_k else metric.function(reduced, **arguments)
     )
 
 

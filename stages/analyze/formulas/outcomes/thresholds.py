@@ -13,39 +13,11 @@ from evalcube.stages.analyze.formulas.outcomes.binary import (
     UNIT,
     bank_and_draws,
     mean_tail,
-    pass_hat_k,
-    pass_hat_k_ci,
     posterior_and_draws,
 )
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
 from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
 from evalcube.stages.analyze.formulas.outcomes.posterior import Posterior
-
-
-def g_pass_at_k(R: object, k: int) -> float:
-    """G-Pass@k at the threshold τ = 1: another name of `pass_hat_k`.
-
-    Parameters
-    ----------
-    R
-        Outcomes of 0 and 1, shape (question, sample), or their `Successes`; one dimension is one question.
-    k
-        Samples drawn from the N of each question without replacement, 1 <= k <= N.
-
-    Returns
-    -------
-    The mean over questions, in [0, 1].
-
-    Raises
-    ------
-    ValueError
-        If R is no such matrix, or k no integer in 1..N.
-
-    References
-    ----------
-    J. Liu et al. (2024), Are your LLMs capable of stable reasoning? https://arxiv.org/abs/2412.13147
-    """
-    return pass_hat_k(R, k)
 
 
 def g_pass_at_k_tau(R: object, k: int, tau: float) -> float:
@@ -151,48 +123,6 @@ def maj_at_k(R: object, k: int) -> float:
     """
     bank, k = bank_and_draws(R, k)
     return mean_tail(bank, k, k // 2 + 1)
-
-
-def g_pass_at_k_ci(
-    R: object,
-    k: int,
-    confidence: float = 0.95,
-    bounds: Bounds = UNIT,
-    alpha0: float = 1.0,
-    beta0: float = 1.0,
-) -> Interval:
-    """(μ, σ, lo, hi) of p^k: another name of `pass_hat_k_ci`.
-
-    Parameters
-    ----------
-    R
-        Outcomes of 0 and 1, shape (question, sample), or their `Successes`; one dimension is one question.
-    k
-        Independent draws, 1 <= k <= N.
-    confidence
-        Level of the interval, inside (0, 1).
-    bounds
-        (low, high) that the interval is clipped to; None clips nothing.
-    alpha0, beta0
-        Beta prior of the success rate of each question, both above 0; 1 and 1 are uniform.
-
-    Returns
-    -------
-    mu, sigma, low, high
-        Posterior mean and standard deviation over the questions given, and μ ± z σ, clipped.
-
-    Raises
-    ------
-    ValueError
-        If R is no such matrix, or `k`, `confidence`, `bounds`, `alpha0` or `beta0` is out of its range.
-    TypeError
-        If `confidence` or a bound is not a number.
-
-    References
-    ----------
-    J. Liu et al. (2024), Are your LLMs capable of stable reasoning? https://arxiv.org/abs/2412.13147
-    """
-    return pass_hat_k_ci(R, k, confidence, bounds, alpha0, beta0)
 
 
 def g_pass_at_k_tau_ci(
