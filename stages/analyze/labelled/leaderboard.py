@@ -45,7 +45,7 @@ from evalcube.stages.analyze.labelled.scores import (
 )
 from evalcube.stages.analyze.labelled.sorting import by_lead
 
-_NAMES = ("model_name", "template", "sampler", "eval_id", "facets", "revision", "tier")
+_NAMES = ("model_name", "template", "sampler", "eval_id", "revision")
 """Coordinates that rows are labelled by."""
 
 
@@ -111,10 +111,8 @@ def leaderboard(
     worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
     how = How(version, mode, basis, seed, draws, confidence, worth)
     scored = _score(loaded, how)
-    labels = {name: names(loaded, name) for name in _NAMES}
-    rows = [_row(labels, scored, index) for index in np.flatnonzero(scored.asked).tolist()]
     board = Leaderboard(
-        rows=tuple(rows),
+        rows=scored.rows,
         tiers=tuple(names(ds, "tier")),
         tasks=tuple(names(ds, "task")),
         basis=basis,
@@ -131,48 +129,17 @@ def leaderboard(
         repeats=most_repeats(ds),
         clustered=effects is not None,
         selection=selection,
-        ceiling=scored.scores.ceiling,
+        ceiling=scored.ceiling,
     )
     return by_lead(board)
 
 
 @dataclass(frozen=True)
 class _Scored:
-    """Arrays behind the rows, first axis model."""
-
-    scores: Scores
-    present: reasonscore.TierScores
-    tokens: Floats
+    rows: tuple[Row, ...]
     lead: str
     size: float
-    rates: Bounds
-    """Shape (model,)."""
-    tier_rates: Bounds
-    """Shape (model, tier)."""
-    accuracy: Bounds
-    correct_by_token: Bounds
-    """Accuracy by 1000 tokens, shape (model,)."""
-    upper: Floats
-    """Version 1 of the score, shape (model,)."""
-    guesser: Floats
-    ranks: Floats
-    """Shape (model, 3): mean rank, lower and upper."""
-    asked: Any
-    """Shape (model,): whether anything of it is planned or measured."""
-    behind: NDArray[np.bool_]
-    others: Sequence[str]
-    """By model, how the points that it was asked differ from those of most."""
-    cells_present: Any
-    """Shape (model, tier)."""
-    cells_expected: Any
-    """Shape (model, tier): points at which it is to be measured."""
-    totals: Mapping[str, Floats]
-    shares: Mapping[str, Floats]
-    """Counters summed with the weights of the points."""
-    cost: Floats
-    shared_cost: Floats
-    unique: Floats
-    limits: Sequence[int | None]
+    ceiling: float
 
 
 def _score(ds: xr.Dataset, how: How) -> _Scored:
@@ -190,8 +157,6 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     behind = _behind(cells, labels)
     unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others], dtype=bool) | behind
     tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
-    totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
-    shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
     size = float(np.where(sizes > 0, sizes, np.inf)[~behind].min(initial=np.inf))
@@ -209,34 +174,58 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
             reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected).score
         )
     accuracy = stratified.combine(plain, confidence=how.level, exact=True)
-    first = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected)
-    return _Scored(
-        scores=scores,
-        present=first,
-        upper=reasonscore.mean_score(first.score),
-        tokens=tokens,
-        lead=lead,
-        size=size if np.isfinite(size) else math.nan,
-        rates=stratified.combine(overall, confidence=how.level, exact=True),
-        tier_rates=stratified.combine(
-            mean_moments(grouped, effect, labels, how.mode), confidence=how.level, exact=True
-        ),
-        accuracy=accuracy,
-        correct_by_token=_by_token(accuracy, every, labels),
-        guesser=guesser,
-        ranks=_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how),
-        behind=behind,
-        others=others,
-        asked=planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool),
-        cells_present=present,
-        cells_expected=due,
-        totals=totals,
-        shares=shares,
-        cost=_cost(ds, totals),
-        shared_cost=_cost(ds, shares),
-        unique=_unique(ds, totals),
-        limits=_limits(ds),
+    rates = stratified.combine(
+        mean_moments(grouped, effect, labels, how.mode), confidence=how.level, exact=True
     )
+    first = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected)
+    columns = {
+        **{name: names(ds, name) for name in _NAMES},
+        "facets": [facets(text) for text in names(ds, "facets")],
+        "score": _estimates(scores.mean),
+        "tiers": _tiers(ds, scores, rates, first, present, due, tokens),
+        "score_per_token": _estimates(scores.per_token),
+        "correct_per_1000_tokens": _estimates(np.stack(_by_token(accuracy, every, labels), axis=-1)),
+        "score_v1": reasonscore.mean_score(first.score).tolist(),
+        "accuracy": _estimates(np.stack(accuracy, axis=-1)),
+        "rate": _estimates(np.stack(stratified.combine(overall, confidence=how.level, exact=True), axis=-1)),
+        "guesser": guesser.tolist(),
+        "rank_interval": _estimates(_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how)),
+        "behind": behind.tolist(),
+        "others": others,
+        **_counted(ds, factors),
+    }
+    asked = planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool)
+    rows = tuple(
+        Row(rank=None, **{name: values[index] for name, values in columns.items()})
+        for index in np.flatnonzero(asked).tolist()
+    )
+    return _Scored(rows, lead, size if np.isfinite(size) else math.nan, scores.ceiling)
+
+
+def _counted(ds: xr.Dataset, factors: Floats) -> dict[str, Any]:
+    """What rows say that follows from summed counters, by field and model; shares rest on the points' weights."""
+    labels, cells = names(ds, "counter"), ds.variables["counters"].values
+    totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
+    shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
+    trials = np.where(totals["trials"] > 0, shares["trials"], np.nan)
+    nothing = np.zeros(len(cells))
+    return {
+        "tokens_per_trial": _known(shares["tokens_sum"] / trials).tolist(),
+        **{name: (shares[name] / trials).tolist() for name in ("truncated", "invalid", "refused")},
+        **{
+            name: totals.get(name, nothing).astype(int).tolist()
+            for name in ("trials", "transport", "missing")
+        },
+        "cost": _cost(ds, totals).tolist(),
+        "cost_per_1000": (1000 * _cost(ds, shares) / trials).tolist(),
+        "unique": _unique(ds, totals).tolist(),
+        "max_tokens": _limits(ds),
+    }
+
+
+def _estimates(bounds: Floats) -> list[Estimate]:
+    """Of each model, from (model, 3)."""
+    return [Estimate.of(parts) for parts in bounds]
 
 
 def _known(tokens: Floats | np.float64) -> Floats:
@@ -307,47 +296,6 @@ def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
     return priced(ds, counted, totals["prompt_tokens_sum"], totals["tokens_sum"])
 
 
-def _row(labels: Mapping[str, Sequence[str]], scored: _Scored, index: int) -> Row:
-    totals = {label: float(values[index]) for label, values in scored.totals.items()}
-    shares = {label: float(values[index]) for label, values in scored.shares.items()}
-    trials = totals["trials"]
-
-    def share(label: str) -> float:
-        return shares[label] / shares["trials"] if trials > 0 else math.nan
-
-    return Row(
-        rank=None,
-        model_name=labels["model_name"][index],
-        template=labels["template"][index],
-        sampler=labels["sampler"][index],
-        eval_id=labels["eval_id"][index],
-        facets=facets(labels["facets"][index]),
-        score=Estimate.of(scored.scores.mean[index]),
-        tiers=_tiers(labels["tier"], scored, index),
-        score_per_token=Estimate.of(scored.scores.per_token[index]),
-        correct_per_1000_tokens=Estimate.of([part[index] for part in scored.correct_by_token]),
-        score_v1=float(scored.upper[index]),
-        accuracy=Estimate.of([part[index] for part in scored.accuracy]),
-        rate=Estimate.of([part[index] for part in scored.rates]),
-        guesser=float(scored.guesser[index]),
-        tokens_per_trial=float(_known(np.float64(share("tokens_sum")))),
-        truncated=share("truncated"),
-        max_tokens=scored.limits[index],
-        invalid=share("invalid"),
-        refused=share("refused"),
-        trials=int(trials),
-        transport=int(totals.get("transport", 0)),
-        missing=int(totals.get("missing", 0)),
-        cost=float(scored.cost[index]),
-        cost_per_1000=1000 * float(scored.shared_cost[index]) / shares["trials"] if trials > 0 else math.nan,
-        unique=float(scored.unique[index]),
-        rank_interval=Estimate.of(scored.ranks[index]),
-        revision=labels["revision"][index],
-        others=scored.others[index],
-        behind=bool(scored.behind[index]),
-    )
-
-
 def _limits(ds: xr.Dataset) -> list[int | None]:
     """The limit of completion tokens of each evaluation, if the dataset says it."""
     if "max_tokens" not in ds.coords:
@@ -355,20 +303,32 @@ def _limits(ds: xr.Dataset) -> list[int | None]:
     return [int(limit) if limit > 0 else None for limit in ds.variables["max_tokens"].values.tolist()]
 
 
-def _tiers(tiers: Sequence[str], scored: _Scored, index: int) -> tuple[TierEstimate, ...]:
-    return tuple(
-        TierEstimate(
-            tier=tier,
-            score=Estimate.of(scored.scores.tiers[index, place]),
-            rate=Estimate.of([part[index, place] for part in scored.tier_rates]),
-            tasks_present=int(scored.present.tasks_present[index, place]),
-            tasks_expected=int(scored.present.tasks_expected[index, place]),
-            cells_present=int(scored.cells_present[index, place]),
-            cells_expected=int(scored.cells_expected[index, place]),
-            tokens=float(scored.tokens[index, place]),
+def _tiers(
+    ds: xr.Dataset,
+    scores: Scores,
+    rates: Bounds,
+    first: reasonscore.TierScores,
+    present: NDArray[np.int64],
+    due: NDArray[np.int64],
+    tokens: Floats,
+) -> list[tuple[TierEstimate, ...]]:
+    """What rows say of tiers, by model; the arrays are (model, tier, ...)."""
+    return [
+        tuple(
+            TierEstimate(
+                tier=tier,
+                score=Estimate.of(scores.tiers[index, place]),
+                rate=Estimate.of(part[index, place] for part in rates),
+                tasks_present=int(first.tasks_present[index, place]),
+                tasks_expected=int(first.tasks_expected[index, place]),
+                cells_present=int(present[index, place]),
+                cells_expected=int(due[index, place]),
+                tokens=float(tokens[index, place]),
+            )
+            for place, tier in enumerate(names(ds, "tier"))
         )
-        for place, tier in enumerate(tiers)
-    )
+        for index in range(len(tokens))
+    ]
 
 
 def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
