@@ -40,9 +40,6 @@ def merge(
             help="Another name for a model or a task of one cube. Give it again for more.",
         ),
     ] = None,
-    skip_damaged: Annotated[
-        bool, typer.Option("--skip-damaged", help="Leave out damaged regions, which are refused otherwise.")
-    ] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Make one cube of several: all models, tasks, points, trials and repeats of any of them, joined by identity."""
@@ -54,7 +51,6 @@ def merge(
             cubes,
             prefer=prefer,
             rename=rename or (),
-            skip_damaged=skip_damaged,
         )
     except ConflictError as error:
         if as_json:
@@ -71,8 +67,6 @@ def merge(
         _print_merged(done)
     for note in done.notes:
         complain(note)
-    for one in done.skipped[:_SHOWN]:
-        complain(f"left out, as it is damaged: {one.cube}: {one.problem}")
 
 
 def _document(fields: dict[str, Any], conflicts: Sequence[Conflict]) -> dict[str, Any]:

@@ -76,18 +76,6 @@ class Questions:
     """The least number of a repeat."""
 
 
-@dataclass(frozen=True)
-class Reply:
-    """Where a reply is to go."""
-
-    asked: int
-    task: int
-    row: int
-    repeat: int
-    record: bytes | None
-    """None where there is none."""
-
-
 class Collection:
     """What was read so far. Use it as a context: its temporary file goes with it.
 
@@ -201,7 +189,7 @@ class Collection:
         repeat = self._free(asked, task, row) if answer.repeat is None else answer.repeat
         known = slots.get(_slot(row, repeat))
         if known is not None:
-            before = self._entry(known).record
+            before = self.record(known)
             if record is None or before == record:
                 self.repeated += 1
                 return
@@ -244,10 +232,6 @@ class Collection:
         self._file.seek(offset)
         return self._file.read(length)
 
-    def _entry(self, number: int) -> Reply:
-        asked, task, row, repeat, offset, length = self._entries[number * 6 : number * 6 + 6]
-        return Reply(asked, task, row, repeat, None if offset < 0 else self._read(offset, length))
-
     # ---- when all is read
 
     def table(self) -> npt.NDArray[np.int64]:
@@ -289,8 +273,9 @@ class Collection:
             yield self._read(*questions.places[row * 2 : row * 2 + 2])
 
     def record(self, number: int) -> bytes | None:
-        """The reply of a line of `table`."""
-        return self._entry(number).record
+        """The reply of a line of `table`; None if there is none."""
+        offset, length = self._entries[number * 6 + 4 : number * 6 + 6]
+        return None if offset < 0 else self._read(offset, length)
 
 
 def encode_reply(answer: Answer, status: Status, score: float, sent: str | None) -> bytes:

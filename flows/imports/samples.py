@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.bounded import finite, refused
@@ -104,11 +105,8 @@ class Wanted:
         self.notes[text] = None
 
 
-class LogReader(Protocol):
-    """Reads a log of one format."""
-
-    def __call__(self, path: Any, wanted: Wanted) -> Iterator[Sample]:  # noqa: ANN401 - a path
-        """The samples of a log, one at a time."""
+LogReader = Callable[[Path, Wanted], Iterator[Sample]]
+"""Reads the samples of a log of one format, one at a time."""
 
 
 @dataclass(frozen=True)

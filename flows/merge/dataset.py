@@ -137,54 +137,33 @@ def _counted(joined: Joined, model: int) -> tuple[int, ModelMerge, Array | None]
 
 
 def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) -> da.Array:
-    """A trial array, one chunk for each region."""
+    """A trial array, one chunk for each region, which is read and joined on demand."""
     import dask.array as da
 
     sizes, chunks = joined.plan.sizes, joined.plan.chunks
     shape = tuple(sizes[dim] for dim in ("model", "task", "params", "trial", "repeat")) + more
-    array: da.Array = da.from_array(
-        TrialArray(joined, name, shape, np.dtype(variable.dtype)),
-        chunks=(1, shape[1], shape[2], chunks["trial"], chunks["repeat"], *more),
-        name=f"joined-{name}-{id(joined)}",
-        meta=np.empty((0,) * len(shape), variable.dtype),
-        inline_array=True,
-        fancy=False,
-    )
-    return array
+    cut = (1, shape[1], shape[2], chunks["trial"], chunks["repeat"], *more)
 
-
-class TrialArray:
-    """A trial array of several cubes, read and joined on demand."""
-
-    def __init__(self, joined: Joined, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> None:
-        self._joined, self._name = joined, name
-        self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
-
-    def __getitem__(self, selection: tuple[slice | int, ...]) -> Array:
-        whole = tuple(slice(part, part + 1) if isinstance(part, int) else part for part in selection)
-        models, _, _, trials, repeats, *_ = (
-            part.indices(size) for part, size in zip(whole, self.shape, strict=True)
-        )
-        spans = [(min(first, last), last) for first, last, _ in (trials, repeats)]
-        rows = [self._of_model(Part(model, spans[0], spans[1])) for model in range(*models)]
-        found = np.stack(rows) if rows else np.empty((0, *self.shape[1:]), self.dtype)
-        steps = slice(None, None, trials[2]), slice(None, None, repeats[2])
-        chosen = found[(slice(None), *whole[1:3], *steps, *whole[5:])]
-        single = tuple(axis for axis, part in enumerate(selection) if isinstance(part, int))
-        return np.squeeze(chosen, axis=single)
-
-    def _of_model(self, part: Part) -> Array:
-        """Some trials of one model, in all cells."""
-        lengths = (part.trials[1] - part.trials[0], part.repeats[1] - part.repeats[0])
-        shape = (*self.shape[1:3], *lengths, *self.shape[5:])
-        layers = self._joined.layers()
-        if len(layers.sharing(part.model)) == 1:
+    def read(block_info: Any) -> Array:  # noqa: ANN401 - Dask's
+        (model, _), _, _, trials, repeats, *_ = block_info[None]["array-location"]
+        part = Part(model, trials, repeats)
+        layers = joined.layers()
+        if len(layers.sharing(model)) == 1:
             # Nothing to compare: read as any reader of that cube reads it.
-            layers = self._joined.layers(only=self._name)
+            layers = joined.layers(only=name)
         known = layers.of(part, [])
         first = next(known, None)
+        block = (1, *shape[1:3], trials[1] - trials[0], repeats[1] - repeats[0], *more)
         if first is None:
-            return np.full(shape, self._joined.variables[self._name][0].fill, dtype=self.dtype)
-        top, _ = lay(chain([first], known))
-        values: Array = top.arrays[self._name].reshape(shape)
+            return np.full(block, variable.fill, dtype=variable.dtype)
+        values: Array = lay(chain([first], known))[0].arrays[name].reshape(block)
         return values
+
+    array: da.Array = da.map_blocks(
+        read,
+        chunks=da.core.normalize_chunks(cut, shape),
+        name=f"joined-{name}-{id(joined)}",
+        dtype=variable.dtype,
+        meta=np.empty((0,) * len(shape), variable.dtype),
+    )
+    return array

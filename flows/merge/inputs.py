@@ -163,7 +163,7 @@ class Input:
         raise CubeDamagedError(
             f"region {region.model}/{region.trial}/{region.repeat}: {name or 'one of its arrays'} {problem}",
             self.url,
-            f"{heal(self.url)} Or leave such regions out: `evalcube merge --skip-damaged`.",
+            f"{heal(self.url)} Or take its results out: `evalcube forget`.",
         )
 
     def _refuse_unplanned(self, region: Region, status: Array) -> None:

@@ -33,8 +33,6 @@ class Joined:
     ----------
     inputs
         The cubes.
-    skip_damaged
-        Whether damaged regions of the inputs are left out; else they are refused.
     without_judges
         Whether scores by judges are left out where other judges rated each cube; else such cubes are refused.
     part
@@ -50,11 +48,10 @@ class Joined:
         self,
         inputs: Sequence[Input],
         *,
-        skip_damaged: bool = False,
         without_judges: bool = False,
         part: Union | None = None,
     ) -> None:
-        self.inputs, self._skip_damaged = inputs, skip_damaged
+        self.inputs = inputs
         names = [one.url for one in inputs]
         specs = [one.spec for one in inputs]
         unjudged = without_judges and not same_judges(specs)
@@ -208,8 +205,7 @@ class Joined:
             self.union.places,
             (len(self.plan.tasks), self.plan.slots),
             self.variables,
-            skip_damaged=self._skip_damaged,
-            only=only,
+            only,
         )
 
 

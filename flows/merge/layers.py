@@ -15,7 +15,6 @@ from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import Variable
-from evalcube.storage.errors import CubeDamagedError
 
 Variables = Mapping[str, tuple[Variable, tuple[int, ...]]]
 """The arrays of the union's regions, with the sizes of the dims that they have beyond a trial's."""
@@ -33,15 +32,6 @@ class Part:
     repeats: tuple[int, int]
 
 
-@dataclass(frozen=True)
-class Skipped:
-    """A region of an input that is damaged and left out."""
-
-    cube: str
-    region: Region
-    problem: str
-
-
 class Layers:
     """Reads several cubes in the terms of their union. One thread uses it, and models are read one after another.
 
@@ -55,8 +45,6 @@ class Layers:
         Tasks and slots of the union.
     variables
         Its arrays.
-    skip_damaged
-        Whether damaged regions are left out.
     only
         The one array to read, which then nothing compares with what was recorded; None for all.
     """
@@ -67,8 +55,6 @@ class Layers:
         places: Sequence[Place],
         cells: tuple[int, int],
         variables: Variables,
-        *,
-        skip_damaged: bool = False,
         only: str | None = None,
     ) -> None:
         self._inputs, self._places = inputs, places
@@ -79,10 +65,8 @@ class Layers:
         self._rows = [
             {target: row for row, target in enumerate(place.models) if target >= 0} for place in places
         ]
-        self._skip_damaged = skip_damaged
         # A region may be larger than the union's: it is read once for all that it reaches into.
         self._read: OrderedDict[tuple[int, Region], tuple[Receipt, dict[str, Array]] | None] = OrderedDict()
-        self.skipped: dict[tuple[int, Region], Skipped] = {}
 
     def sharing(self, model: int) -> list[int]:
         """Numbers of the cubes that have a model."""
@@ -161,13 +145,7 @@ class Layers:
         key = (source, region)
         if key not in self._read:
             one = self._inputs[source]
-            try:
-                self._read[key] = one.read(region) if self._only is None else one.peek(region, self._only)
-            except CubeDamagedError as error:
-                if not self._skip_damaged:
-                    raise
-                self.skipped[key] = Skipped(one.url, region, error.message)
-                self._read[key] = None
+            self._read[key] = one.read(region) if self._only is None else one.peek(region, self._only)
             while len(self._read) > 2 * len(self._inputs):
                 self._read.popitem(last=False)
         return self._read[key]

@@ -12,7 +12,7 @@ import numpy as np
 
 from evalcube.flows.merge.conflicts import Tally
 from evalcube.flows.merge.joined import Joined
-from evalcube.flows.merge.layers import Part, Skipped
+from evalcube.flows.merge.layers import Part
 from evalcube.flows.merge.overlay import Array, lay
 from evalcube.flows.plan.blocks import Window, window_of
 from evalcube.flows.plan.recording import count_arrays, lacking_questions, receipt_of, summed
@@ -79,11 +79,6 @@ class ModelMerge:
         """What contradicted in the regions so far."""
         self._counted: list[Array] = []
         self._lacking: list[Array] = []
-
-    @property
-    def skipped(self) -> dict[tuple[int, Region], Skipped]:
-        """Damaged regions that were left out so far."""
-        return self._layers.skipped
 
     def regions(self) -> Iterator[MergedRegion]:
         """All regions that any cube knows something of, in the order of trials and repeats."""

@@ -13,7 +13,6 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.merge.conflicts import Conflict, Tally
 from evalcube.flows.merge.inputs import Input, ledger_digest
 from evalcube.flows.merge.joined import Joined
-from evalcube.flows.merge.layers import Skipped
 from evalcube.flows.merge.overlay import Array
 from evalcube.flows.merge.provenance import provenance, write_ledger_digest
 from evalcube.flows.merge.regions import ModelMerge
@@ -28,7 +27,6 @@ from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
-from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeExistsError
 
 PREFERENCES = ("fail", "newer", "first")
@@ -63,8 +61,6 @@ class Merged:
     regions: int
     prefer: str
     conflicts: tuple[Conflict, ...] = ()
-    skipped: tuple[Skipped, ...] = ()
-    """Damaged regions that were left out."""
     notes: tuple[str, ...] = ()
     """What a user should know, a sentence each."""
 
@@ -75,11 +71,6 @@ class Merged:
             "cubes": list(self.cubes),
             "sizes": dict(self.sizes),
             "conflicts": [conflict.to_dict() for conflict in self.conflicts],
-            "skipped": [
-                {"cube": one.cube, "region": [one.region.model, one.region.trial, one.region.repeat]}
-                | {"problem": one.problem}
-                for one in self.skipped
-            ],
             "notes": list(self.notes),
         }
 
@@ -90,7 +81,6 @@ def merge_cubes(
     *,
     prefer: str = "fail",
     rename: Sequence[str] = (),
-    skip_damaged: bool = False,
 ) -> Merged:
     """Make one cube of several: the union of their evaluations, points, trials and repeats, by identity.
 
@@ -107,8 +97,6 @@ def merge_cubes(
         takes that of the cube that is named first, "newer" that which was written later.
     rename
         Other names for models or tasks of one cube, each ``CUBE:LABEL=NEW``.
-    skip_damaged
-        Whether damaged regions of the inputs are left out; else they are refused.
 
     Returns
     -------
@@ -134,9 +122,9 @@ def merge_cubes(
         )
     renames = read_renames(rename, cubes)
     inputs = [Input(url, renames) for url in cubes]
-    for one in () if skip_damaged else inputs:
+    for one in inputs:
         refuse_unrecorded(one.cube, one.receipts)
-    joined = Joined(inputs, skip_damaged=skip_damaged)
+    joined = Joined(inputs)
     return _Writer(joined, prefer).into(output)
 
 
@@ -147,8 +135,6 @@ class Written:
     receipts: list[Receipt]
     tally: Tally
     """What contradicted."""
-    skipped: Mapping[tuple[int, Region], Skipped]
-    """Damaged regions that were left out."""
 
 
 def write_joined(
@@ -191,7 +177,7 @@ def _write_arrays(joined: Joined, cube: Cube, *, newer: bool) -> Written:
     cube.write_planned("repeat", joined.targets.repeats)
     for task in range(len(joined.plan.tasks)):
         cube.write_duplicates(task, joined.flags[task])
-    tally, skipped = Tally(joined.plan.slots), dict[tuple[int, Region], Skipped]()
+    tally = Tally(joined.plan.slots)
     receipts: list[Receipt] = []
 
     def write(model: int) -> tuple[ModelMerge, list[Receipt], Array | None]:
@@ -211,7 +197,6 @@ def _write_arrays(joined: Joined, cube: Cube, *, newer: bool) -> Written:
             for model, (merge, written, counted) in zip(some, pool.map(write, some), strict=True):
                 receipts += written
                 tally.update(merge.tally)
-                skipped |= merge.skipped
                 if counted is not None:
                     counters[model] = counted
             if counters:
@@ -219,7 +204,7 @@ def _write_arrays(joined: Joined, cube: Cube, *, newer: bool) -> Written:
     with Ledger(cube.records) as ledger:
         for receipt in receipts:
             ledger.append(receipt)
-    return Written(receipts, tally, skipped)
+    return Written(receipts, tally)
 
 
 class _Writer:
@@ -254,7 +239,6 @@ class _Writer:
             len(written.receipts),
             self._prefer,
             tuple(conflicts),
-            tuple(written.skipped.values()),
             tuple(self._joined.notes),
         )
 
