@@ -13,6 +13,7 @@ from pathlib import Path
 
 import zstandard
 
+from evalcube.flows.config.nodes import mappings
 from evalcube.stages.generate.dataset.kept import offer_copy, offer_version
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.space import Space
@@ -65,7 +66,7 @@ def offer_missing(tasks: object, cube: str) -> None:
 
 
 def _files(tasks: object) -> Iterator[str]:
-    for found in _mappings(tasks):
+    for found in mappings(tasks):
         named = found.get("file")
         yield from (file for file in (named if isinstance(named, list) else [named]) if isinstance(file, str))
 
@@ -73,22 +74,9 @@ def _files(tasks: object) -> Iterator[str]:
 def _versions(spec: object) -> dict[str, str]:
     """Path of each data file that a cube's description names -> its digest; that of what was asked last."""
     found: dict[str, str] = {}
-    for point in sorted(_mappings(spec), key=lambda point: not point.get("older")):
+    for point in sorted(mappings(spec), key=lambda point: not point.get("older")):
         params = point.get("params")
         file, sha256 = (params.get("file"), params.get("sha256")) if isinstance(params, Mapping) else ("", "")
         if isinstance(file, str) and isinstance(sha256, str):
             found[str(Path(file).absolute())] = sha256
     return found
-
-
-def _mappings(value: object) -> Iterator[Mapping[str, object]]:
-    """All mappings in a value, in their order."""
-    waiting, seen = [value], set[int]()
-    while waiting:
-        one = waiting.pop()
-        if not isinstance(one, (Mapping, list, tuple)) or id(one) in seen:
-            continue
-        seen.add(id(one))  # aliases make one list stand in many places
-        if isinstance(one, Mapping):
-            yield one
-        waiting += reversed(list(one.values()) if isinstance(one, Mapping) else one)

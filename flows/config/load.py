@@ -13,6 +13,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of
 from evalcube.flows.config.kept_questions import offer_missing
 from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.nodes import mappings, nodes
 from evalcube.flows.config.policy import Policy, PolicyFile
 from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
@@ -265,20 +266,8 @@ def named_code(config: Mapping[str, object]) -> set[str]:
     templates = config.get("templates")
     sources = templates.values() if isinstance(templates, Mapping) else ()
     found = {code for source in sources if (code := code_of(source))}
-    waiting: list[tuple[object, bool]] = [(config.get("tasks"), False)]
-    seen: set[int] = set()
-    while waiting:
-        value, named = waiting.pop()
-        if isinstance(value, str) and named and ":" in value:
-            found.add(value)
-        if not isinstance(value, (Mapping, list, tuple)) or id(value) in seen:
-            continue
-        seen.add(id(value))  # aliases make one list stand in many places
-        if isinstance(value, Mapping):
-            waiting += [(item, named or name == "grader") for name, item in value.items()]
-        else:
-            waiting += [(item, named) for item in value]
-    return found
+    graders = [task["grader"] for task in mappings(config.get("tasks")) if "grader" in task]
+    return found | {text for text in nodes(graders) if isinstance(text, str) and ":" in text}
 
 
 def _with_value(finding: Finding, raw: Mapping[str, object]) -> Finding:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,6 +10,8 @@ from typing import Annotated, Any
 from pydantic import Field, PlainValidator
 
 from evalcube.flows.config import values
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.section import Flag, Name, Section, Whole
 from evalcube.flows.errors import SweepError
 
@@ -68,11 +69,7 @@ def find_view(views: Mapping[str, ViewConfig], name: str) -> View:
         If there is none.
     """
     if name not in views:
-        near = difflib.get_close_matches(name, views, n=1)
-        known = ", ".join(views) or "none"
-        raise SweepError(
-            f"there is no view '{name}'", f"Did you mean '{near[0]}'?" if near else f"Views: {known}"
-        )
+        raise SweepError(f"there is no view {show(name)}", did_you_mean(name, list(views), "Views"))
     return views[name].view(name)
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import SweepError
 from evalcube.stages.generate import Cell, Entry, Task, Trial, all_tasks, expand
 
@@ -34,9 +35,7 @@ def find_task(name: str) -> Task:
     tasks = all_tasks()
     if name in tasks:
         return tasks[name]
-    near = difflib.get_close_matches(name, tasks, n=1)
-    hint = f"Did you mean '{near[0]}'?" if near else f"Give one of: {', '.join(tasks)}"
-    raise SweepError(f"there is no task '{name}'", hint)
+    raise SweepError(f"there is no task {show(name)}", did_you_mean(name, list(tasks), "Give one of"))
 
 
 def task_params(task: Task) -> list[ParamInfo]:

@@ -85,13 +85,12 @@ def check_criteria(plan: Plan) -> bool:
     for index, task in enumerate(plan.tasks):
         if not task.graded:
             continue
-        rubrics = [bool(task.rubric) or carries(entry.cell, "rubric") for entry in task.cells]
-        if any(rubrics) and not plan.judges:
+        if task.judged and not plan.judges:
             raise SweepError(
                 f"tasks.{task.label}: its outputs have a rubric, and nobody judges by it",
                 "Add judges: [{model: NAME}] to the config, or remove the rubric",
             )
-        judged |= any(rubrics)
+        judged |= task.judged
         found = [_costs(criteria.assertions) for criteria in _all(plan, index, tools=tools)]
         costs |= any(found)
     if plan.judges and not judged:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from evalcube.flows.plan.criteria import CriteriaBook
-from evalcube.flows.plan.plan import Plan, carries
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.stages.process.reading import read_reply
@@ -95,6 +95,6 @@ class JudgeTally:
         plan = self._plan
         judged = np.zeros(plan.sources.shape, dtype=bool)
         for row, task in zip(judged, plan.tasks, strict=True):
-            row[: len(task.cells)] = [bool(task.rubric) or carries(one.cell, "rubric") for one in task.cells]
+            row[: len(task.cells)] = task.judged_points
         targets = SampleTargets.uniform(plan, plan.trials, plan.repeats)
         return int((targets.trials[model].astype(np.int64) * targets.repeats[model] * judged).sum())

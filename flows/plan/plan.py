@@ -95,7 +95,12 @@ class TaskPlan:
     @cached_property
     def judged(self) -> bool:
         """Whether judges rate outputs."""
-        return bool(self.rubric) or any(carries(entry.cell, "rubric") for entry in self.cells)
+        return any(self.judged_points)
+
+    @cached_property
+    def judged_points(self) -> list[bool]:
+        """At which of its points judges rate outputs."""
+        return [bool(self.rubric) or carries(entry.cell, "rubric") for entry in self.cells]
 
     @property
     def graders(self) -> list[str]:

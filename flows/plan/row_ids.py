@@ -51,9 +51,7 @@ def lacks_row_ids(cube: Cube, plan: Plan) -> bool:
 def label_rows(cube: Cube, plan: Plan) -> None:
     """Write the row ids of a cube anew where some are lacking; only the holder of the lease may."""
     if lacks_row_ids(cube, plan):
-        readable = cube.label_problem(ROW_ID) is None
-        stored = dict(zip(_places(plan), cube.read_label(ROW_ID), strict=True)) if readable else {}
-        cube.write_label(ROW_ID, _completed(plan, cube.sizes["trial"], stored))
+        cube.write_label(ROW_ID, _completed(plan, cube.sizes["trial"], _stored(cube, plan)))
 
 
 def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
@@ -68,11 +66,16 @@ def grown_row_ids(cube: Cube, before: Plan, plan: Plan) -> Coordinate | None:
     """
     if not plan.named_points:
         return None
-    stored = {}
-    if before.named_points and cube.label_problem(ROW_ID) is None:
-        stored = dict(zip(_places(before), cube.read_label(ROW_ID), strict=True))
+    stored = _stored(cube, before) if before.named_points else {}
     found = _completed(plan, cube.sizes["trial"], stored)
     return Coordinate(ROW_ID, ("dataset", "trial"), found, ROW_ID_ATTRS)
+
+
+def _stored(cube: Cube, plan: Plan) -> Mapping[tuple[str, str], npt.NDArray[np.object_]]:
+    """The ids that a cube has, by the points of its plan; none where they are damaged."""
+    if cube.label_problem(ROW_ID):
+        return {}
+    return dict(zip(_places(plan), cube.read_label(ROW_ID), strict=True))
 
 
 def _places(plan: Plan) -> list[tuple[str, str]]:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import TypeAdapter, ValidationError
 
 from evalcube.stages.reply.status import COUNTERS
 
@@ -104,14 +105,7 @@ def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
 
 def noted_unnamed(notes: Mapping[str, Any]) -> Unnamed | None:
     """What the last run noted of it; None if that is nothing, or no such note: anyone may have written it."""
-    found = notes.get(KEY)
-    if not isinstance(found, dict):
+    try:
+        return TypeAdapter(Unnamed).validate_python(notes.get(KEY))
+    except ValidationError:
         return None
-    models, points, trials, tiers = (found.get(name) for name in ("models", "points", "trials", "tiers"))
-    if not isinstance(models, list) or not isinstance(points, dict) or type(trials) is not int:
-        return None
-    if not isinstance(tiers, dict) or not all(isinstance(row, dict) for row in tiers.values()):
-        return None
-    if not all(type(count) is int for row in (points, *tiers.values()) for count in row.values()):
-        return None
-    return Unnamed(tuple(map(str, models)), points, trials, tiers)

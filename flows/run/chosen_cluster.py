@@ -117,13 +117,7 @@ def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
 def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
     """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
     return JobSettings(
-        walltime=section.walltime,
-        cores=section.cores,
-        memory=section.memory,
-        partition=section.partition,
-        account=section.account,
-        options=section.options,
-        prologue=section.prologue,
+        **section.model_dump(exclude={"python", "container", "environment", "logs"}),
         environment=_variables(settings, section.environment),
         logs=str(_logs(section, settings)),
     )

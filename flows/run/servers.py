@@ -213,15 +213,9 @@ def _place(path: str) -> str:
 
 
 def _route(model: ModelConfig, base_url: str) -> Route:
-    limits = model.limits
     endpoint = replace(
         keyed(model, base_url),
-        connections=limits.connections,
-        requests_per_minute=limits.requests_per_minute,
-        tokens_per_minute=limits.tokens_per_minute,
-        timeout=limits.timeout,
-        retries=limits.retries,
-        patience=limits.patience,
+        **model.limits.model_dump(),
         headers=dict(model.headers),
         api=model.api,
         stream=model.stream,

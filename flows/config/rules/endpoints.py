@@ -17,41 +17,23 @@ from evalcube.stages.reply.forms import CHAT, MESSAGES
 Samples = Mapping[str, Mapping[str, object]]
 """Task -> params of one of its points, to render templates with."""
 
-_NO_BATCHES: tuple[tuple[Callable[[ModelConfig], bool], str, str], ...] = (
-    (
-        lambda model: model.api == MESSAGES,
-        "excludes api: messages, which has batches of another kind",
-        "Use api: chat, or remove batch",
-    ),
-    (
-        lambda model: model.stream,
-        "excludes stream: true, as a batch's answers come as a file",
-        "Remove one of the two",
-    ),
-    (
-        lambda model: model.addresses[0].startswith("local:"),
-        "excludes local models, whose server has no batches",
-        "Remove it",
-    ),
-    (
-        lambda model: model.serve is not None,
-        "excludes serve, as servers that a run starts have no batches",
-        "Remove it",
-    ),
-    (
-        lambda model: len(model.addresses) > 1,
-        "excludes several addresses, as a batch is known to one server only",
-        "Give one address, or remove it",
-    ),
+_NO_BATCHES: tuple[tuple[str, Callable[[ModelConfig], bool]], ...] = (
+    ("api: messages, which has batches of another kind", lambda model: model.api == MESSAGES),
+    ("stream: true, as a batch's answers come as a file", lambda model: model.stream),
+    ("local models, whose server has no batches", lambda model: model.addresses[0].startswith("local:")),
+    ("serve, as servers that a run starts have no batches", lambda model: model.serve is not None),
+    ("several addresses, as a batch is known to one server only", lambda model: len(model.addresses) > 1),
 )
+"""What a batch excludes."""
 
 
 def batches(config: SweepConfig) -> Iterator[Finding]:
     """Only endpoints that have batches are asked so."""
     for index, model in enumerate(config.models):
-        for excludes, rule, remedy in _NO_BATCHES if model.batch is not None else ():
-            if excludes(model):
-                yield Finding(("models", index, "batch"), rule, remedy=remedy, at_key=True, shown=True)
+        for what, there in _NO_BATCHES if model.batch is not None else ():
+            if there(model):
+                path, remedy = ("models", index, "batch"), "Remove one of the two"
+                yield Finding(path, f"excludes {what}", remedy=remedy, at_key=True, shown=True)
 
 
 def served(config: SweepConfig) -> Iterator[Finding]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from evalcube.flows.config.load import load_config, parse_config
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.config.near_names import close_name
+from evalcube.flows.config.near_names import close_name, did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.suites.endpoints import model_section
 from evalcube.flows.errors import ConfigError, Problem, SweepError, need_text, no_bare_text
@@ -41,9 +41,7 @@ def suite_text(name: str) -> str:
     """
     known = suite_names()
     if need_text("name", name) not in known:
-        near = close_name(name, known)
-        hint = f"Did you mean '{near}'?" if near else f"Suites: {', '.join(known)}"
-        raise SweepError(f"there is no suite {show(name)}", hint)
+        raise SweepError(f"there is no suite {show(name)}", did_you_mean(name, known, "Suites"))
     return resources.files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
 
 
