@@ -24,7 +24,8 @@ _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REMEDY = (
     "Use a directory, local or on NFS: a plain path such as results/sweep.zarr, or file:///absolute/path. Cubes and "
-    "caches may lie on object stores (s3://, gs://, az://), cubes that are only read on web servers (https://)."
+    "caches may lie on object stores (s3://, gs://, az://), caches on redis://host:port/db, cubes that are only read "
+    "on web servers (https://)."
 )
 _SECRETS = "Remove it from the address, and set the environment variables of the store where workers run."
 

@@ -16,16 +16,8 @@ class LlamaServer(ManagedServer):
     ----------
     model_path
         GGUF file; None is SmolLM2-135M-Instruct from its wheel.
-    context
-        Tokens of prompt and reply together, for each slot.
     slots
         Requests served at the same time; more wait.
-    threads
-        Threads that compute. One is best where other work shares the cores.
-    log
-        File that gets the server's output.
-    start_timeout
-        Seconds until the model must be loaded.
 
     Raises
     ------
@@ -33,28 +25,16 @@ class LlamaServer(ManagedServer):
         The wheels are not installed, or there is no such file.
     """
 
-    def __init__(
-        self,
-        model_path: Path | None = None,
-        *,
-        context: int = 2048,
-        slots: int = 4,
-        threads: int = 1,
-        start_timeout: float = 180.0,
-    ) -> None:
-        for name, value in (("context", context), ("slots", slots), ("threads", threads)):
-            if value < 1:
-                raise DeployError(f"{name} = {value}: must be 1 or more")
+    def __init__(self, model_path: Path | None = None, *, slots: int = 4) -> None:
         local_model.require_server()
         path = local_model.model_path() if model_path is None else model_path.resolve()
         if not path.is_file():
             raise DeployError(f"no model file {path}", remedy="Give the path of a GGUF file.")
-        numbers = (("--context", context), ("--slots", slots), ("--threads", threads))
-        arguments = [text for name, value in numbers for text in (name, str(value))]
+        arguments = ("--model", str(path), "--slots", str(slots))
         super().__init__(
-            python_module("evalcube.deploy.servers.llama_child", "--model", str(path), *arguments),
+            python_module("evalcube.deploy.servers.llama_child", *arguments),
             name=f"the local model {path.stem}",
             env={**module_path(), "OMP_WAIT_POLICY": "passive"},
-            start_timeout=start_timeout,
+            start_timeout=180.0,
             remedy="Check that the file is a GGUF model and that its context fits in memory.",
         )

@@ -12,6 +12,9 @@ from pathlib import Path
 
 from evalcube.deploy.servers.lifeline import when_parent_dies
 
+_CONTEXT = 2048
+"""Tokens of prompt and reply together, for each slot."""
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Serve until SIGTERM, SIGINT or the end of standard input.
@@ -21,7 +24,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
     arguments
         The command line without the program's name; None is that of this process.
     """
-    options = _parser().parse_args(arguments)
+    parser = argparse.ArgumentParser(
+        prog="python -m evalcube.deploy.servers.llama_child", description=__doc__
+    )
+    parser.add_argument("--model", required=True, help="path of a GGUF file")
+    parser.add_argument("--slots", type=int, required=True, help="requests served at the same time")
+    options = parser.parse_args(arguments)
     # First of all: loading the library and the model takes seconds, in which the parent may end, too.
     when_parent_dies(_leave)
 
@@ -35,9 +43,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     settings.ui = False
     settings.model_alias = {Path(options.model).stem}
     settings.n_parallel = options.slots
-    settings.n_ctx = options.context * options.slots
-    settings.cpuparams.n_threads = options.threads
-    settings.cpuparams_batch.n_threads = options.threads
+    settings.n_ctx = _CONTEXT * options.slots
+    # One is best where other work shares the cores.
+    settings.cpuparams.n_threads = settings.cpuparams_batch.n_threads = 1
     server = xllamacpp.Server(settings)
     # From here on the server's threads would keep the interpreter from ending by itself.
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -49,17 +57,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def _leave() -> None:
     os._exit(0)  # the C++ server's threads would keep the interpreter from finishing
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        prog="python -m evalcube.deploy.servers.llama_child", description=__doc__
-    )
-    parser.add_argument("--model", required=True, help="path of a GGUF file")
-    parser.add_argument("--context", type=int, required=True, help="tokens of prompt and reply, per slot")
-    parser.add_argument("--slots", type=int, required=True, help="requests served at the same time")
-    parser.add_argument("--threads", type=int, required=True, help="threads that compute")
-    return parser
 
 
 if __name__ == "__main__":

@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING, Any
 from evalcube.flows.cubes.outputs import check_output
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
-from evalcube.storage.cache.archive import opened, read_archive, replaced, write_archive
+from evalcube.storage.cache.archive import opened, read_archive, write_archive
 from evalcube.storage.cache.cache import EntryInfo, ManagedCache, open_cache
 from evalcube.storage.cache.entry import Contexts, decode
 from evalcube.storage.errors import guarded
+from evalcube.storage.files import replaced
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.references import References

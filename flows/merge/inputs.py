@@ -21,7 +21,7 @@ from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.holder import apparent_holder
-from evalcube.storage.cube.integrity import recorded_part, stored_problems
+from evalcube.storage.cube.integrity import stored_problems
 from evalcube.storage.cube.ledger import Ledger, Receipt, to_line
 from evalcube.storage.cube.regions import Region, region_digest
 from evalcube.storage.errors import CubeDamagedError
@@ -198,7 +198,7 @@ class Input:
             arrays = self.cube.read_region(receipt.region)
         except CubeDamagedError:
             return None
-        known = recorded_part(arrays, receipt, self.cube.shape_of(receipt))
+        known = self.cube.shape_of(receipt).cropped(arrays, receipt.trials, receipt.repeats)
         # No digest has latencies: where all are missing their chunk may be gone.
         if region_digest(known) != receipt.digest or np.isnan(known["latency"]).all():
             return None
@@ -207,7 +207,7 @@ class Input:
     def _vouched(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
         """What a receipt speaks of, with all cells of the cube as it is now, and fills where it says nothing."""
         shape = self.cube.shape_of(receipt)
-        known = recorded_part(arrays, receipt, shape)
+        known = shape.cropped(arrays, receipt.trials, receipt.repeats)
         if shape == self.cube.shapes[-1]:
             return known
         found = {}

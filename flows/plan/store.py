@@ -33,7 +33,7 @@ from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from evalcube.stages.score.counters import set_cost
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.integrity import recorded_part, stored_problems
+from evalcube.storage.cube.integrity import stored_problems
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
@@ -236,7 +236,9 @@ class SweepStore:
         if problems:
             return None
         status = np.full(shape, Status.MISSING, dtype=np.uint8)
-        known = recorded_part({"status": arrays["status"]}, receipt, self.cube.shape_of(receipt))["status"]
+        known = self.cube.shape_of(receipt).cropped(
+            {"status": arrays["status"]}, receipt.trials, receipt.repeats
+        )["status"]
         status[tuple(map(slice, known.shape))] = known
         return status
 

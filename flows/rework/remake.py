@@ -18,7 +18,6 @@ from evalcube.flows.plan.regrade import regrade
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.integrity import recorded_part
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import region_digest
 
@@ -73,7 +72,10 @@ def remake(
     lost = max(0, made.unanswered - later - receipt.transport - receipt.missing)
     if lost:
         return Remade(made.arrays, lost, None)
-    same = region_digest(recorded_part(made.arrays, receipt, cube.shape_of(receipt))) == receipt.digest
+    same = (
+        region_digest(cube.shape_of(receipt).cropped(made.arrays, receipt.trials, receipt.repeats))
+        == receipt.digest
+    )
     if not same and MERGED in cube.attrs:
         # Caches may have another team's replies to the same requests, which were not measured here.
         return Remade(made.arrays, receipt.planned, None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import json
 import re
-import secrets
 import tarfile
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -21,7 +20,6 @@ import zstandard
 
 from evalcube.storage.cache.entry import MOST_BYTES, Contexts, decode
 from evalcube.storage.errors import StorageError, guarded
-from evalcube.storage.files import share, sync_path
 
 _FORMAT = 1
 _LAST = "evalcube-cache.json"
@@ -88,27 +86,6 @@ def read_archive(file: BinaryIO, where: str | Path) -> Iterator[tuple[str, bytes
                 count += 1
     except zstandard.ZstdError as error:
         raise _refused(f"it cannot be decompressed ({error})", where) from None
-
-
-@contextmanager
-def replaced(path: Path) -> Iterator[BinaryIO]:
-    """A new file to write that takes the place of `path`, on disk, once the block has ended well.
-
-    Raises
-    ------
-    OSError
-        As the operating system says.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
-    try:
-        with temporary.open("xb") as file:
-            share(temporary, file.fileno())
-            yield file
-        sync_path(temporary)
-        temporary.replace(path)
-        sync_path(path.parent)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
 @contextmanager

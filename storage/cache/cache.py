@@ -13,13 +13,12 @@ from evalcube.storage.cache.claims import Claims
 from evalcube.storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
 from evalcube.storage.cache.directory import DirectoryCache
 from evalcube.storage.cache.folders import Folders, is_cache
-from evalcube.storage.errors import UnsupportedUrlError, need_package
+from evalcube.storage.errors import need_package
 from evalcube.storage.urls import (
     OBJECT_SCHEMES,
     REDIS_SCHEMES,
     directory_of,
     object_prefix,
-    redacted,
     redis_address,
     scheme_of,
 )
@@ -36,11 +35,6 @@ __all__ = [
     "open_cache",
     "open_claims",
 ]
-
-_REMEDY = (
-    "Use a directory such as results/cache, an object store (s3://bucket/prefix, gs://bucket/prefix, "
-    "az://container/prefix) or redis://host:port/db."
-)
 
 
 def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
@@ -76,9 +70,6 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
         from evalcube.storage.cache.remote import RemoteCache
 
         return RemoteCache(RedisBackend(str(url), writable=writable), writable=writable)
-    if scheme not in ("", "file"):
-        what = f"addresses that begin with {scheme}:// are not supported"
-        raise UnsupportedUrlError(what, redacted(url), _REMEDY)
     return DirectoryCache(directory_of(url), writable=writable)
 
 

@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -73,13 +74,9 @@ def recover(folders: Folders, token: str, *, was_sealed: bool = False) -> None:
     descriptor = handle.descriptor
     # The lock is kept until the handle goes: of several processes that open the cache after a crash one recovers the
     # pack, and the others take its lock for a writer's and leave it.
-    if not was_sealed:
-
-        def clock() -> float:
-            return file_clock(folders.temporaries)
-
-        if not is_abandoned(descriptor, PACK_MAGIC, clock=clock, take=True):
-            return
+    clock = partial(file_clock, folders.temporaries)
+    if not was_sealed and not is_abandoned(descriptor, PACK_MAGIC, clock=clock, take=True):
+        return
     size = os.fstat(descriptor).st_size
     records = survey(descriptor, first_record(descriptor), size, salt_of(token))
     if records:

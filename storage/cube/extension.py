@@ -28,7 +28,7 @@ from evalcube.storage.cube.layout import (
     create_coordinate,
     create_variable,
 )
-from evalcube.storage.cube.metadata import METADATA, commit, put_own, read_metadata
+from evalcube.storage.cube.metadata import METADATA, commit, put_own, read_metadata, set_sizes
 from evalcube.storage.cube.regions import RegionShape
 from evalcube.storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
 from evalcube.storage.cube.space import Space
@@ -90,9 +90,7 @@ class Extension:
         """
         document, version = read_metadata(self._space)
         arrays = document["consolidated_metadata"]["metadata"]
-        for metadata in arrays.values():
-            if metadata.get("node_type") == "array":
-                metadata["shape"] = self._shape(metadata["dimension_names"])
+        set_sizes(document, self._sizes)
         staged = self._staged(arrays)
         for key, data in staged.items():
             name, _, rest = key.partition("/")

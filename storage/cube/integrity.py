@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -10,7 +9,7 @@ from numpy.typing import NDArray
 
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Receipt
-from evalcube.storage.cube.regions import RegionShape, region_digest
+from evalcube.storage.cube.regions import region_digest
 from evalcube.storage.errors import CubeDamagedError
 
 CONTENT = ""
@@ -47,23 +46,9 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
             continue
         if variable.allowed and not np.isin(arrays[name], variable.allowed).all():
             problems[name] = "holds values that nobody writes"
-    if not problems and region_digest(recorded_part(arrays, receipt, shape)) != receipt.digest:
+    if (
+        not problems
+        and region_digest(shape.cropped(arrays, receipt.trials, receipt.repeats)) != receipt.digest
+    ):
         problems[CONTENT] = "is not what was recorded"
     return problems, arrays
-
-
-def recorded_part(
-    arrays: Mapping[str, NDArray[Any]], receipt: Receipt, shape: RegionShape
-) -> dict[str, NDArray[Any]]:
-    """The cells of a region's arrays that its receipt speaks of; the cube may have grown since.
-
-    Parameters
-    ----------
-    arrays
-        Of the region as it is now.
-    receipt
-        The region's.
-    shape
-        As `Cube.shape_of` has it for the receipt.
-    """
-    return shape.cropped(arrays, receipt.trials, receipt.repeats)

@@ -128,23 +128,14 @@ def _with_indexes(
 ) -> list[Coordinate]:
     """Coordinates, with an index for params, trial, repeat and counter where the caller gave none."""
     given = {coordinate.name for coordinate in coordinates}
-    made = {
-        "params": Coordinate("params", ("params",), np.arange(sizes.get("params", 0)), {"long_name": "slot"}),
-        "trial": Coordinate("trial", ("trial",), np.arange(sizes.get("trial", 0)), {"long_name": "trial"}),
-        "repeat": Coordinate(
-            "repeat", ("repeat",), np.arange(sizes.get("repeat", 0)), {"long_name": "repeat"}
-        ),
-        "counter": Coordinate(
-            "counter",
-            ("counter",),
-            np.array(list(counters), dtype=object),
-            {
-                "long_name": "counter",
-                "comment": "; ".join(f"{label}: {COUNTER_LABELS.get(label, 'a sum')}" for label in counters),
-            },
-        ),
-    }
-    return [*coordinates, *(coordinate for name, coordinate in made.items() if name not in given)]
+    made = [
+        Coordinate(name, (name,), np.arange(sizes.get(name, 0)), {"long_name": long_name})
+        for name, long_name in (("params", "slot"), ("trial", "trial"), ("repeat", "repeat"))
+    ]
+    comment = "; ".join(f"{label}: {COUNTER_LABELS.get(label, 'a sum')}" for label in counters)
+    attrs = {"long_name": "counter", "comment": comment}
+    made.append(Coordinate("counter", ("counter",), np.array(list(counters), dtype=object), attrs))
+    return [*coordinates, *(coordinate for coordinate in made if coordinate.name not in given)]
 
 
 def _mismatch(where: str, what: str) -> CubeMismatchError:
@@ -164,14 +155,11 @@ def _checked_dims(
             dims.setdefault("tier", coordinate.values.size)
     if unknown := sorted(set(dims) - set(DIMS)):
         raise _mismatch(where, f"`sizes` has unknown dims {unknown}; known are {list(DIMS)}")
-    for name in (*TRIAL_DIMS, "counter"):
-        if dims.get(name, 0) < 1:
-            raise _mismatch(where, f"`sizes` needs at least 1 along {name}, got {dims.get(name)}")
-    for name in ("trial", "repeat"):
-        if int(chunks.get(name, 0)) < 1:
-            raise _mismatch(where, f"`chunks` needs at least 1 along {name}, got {chunks.get(name)}")
-    if int(chunks.get("model", 1)) < 1:
-        raise _mismatch(where, f"`chunks` needs at least 1 along model, got {chunks['model']}")
+    needed = [("sizes", dims, name) for name in (*TRIAL_DIMS, "counter")]
+    needed += [("chunks", {"model": 1, **chunks}, name) for name in ("model", "trial", "repeat")]
+    for what, given, name in needed:
+        if given.get(name, 0) < 1:
+            raise _mismatch(where, f"`{what}` needs at least 1 along {name}, got {given.get(name)}")
     if dims["counter"] != len(counters) or len(set(counters)) != len(counters):
         raise _mismatch(where, f"`counters` must be {dims['counter']} different labels, got {list(counters)}")
     return dims

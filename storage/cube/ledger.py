@@ -31,6 +31,7 @@ _CAUSES, _WRITING, _AT, _FINGERPRINTS = "counts", "causes", "at", "fp"
 MOST_FINGERPRINTS = 4
 """Kept of one region: a line has its limit."""
 
+_NUMBERS = "generation trials repeats planned transport missing shape unrated at".split()
 _MOST = 2**53
 """Greater than any number of a receipt."""
 
@@ -159,15 +160,7 @@ def from_line(line: bytes) -> Receipt | None:
 def _can_be_written(receipt: Receipt) -> bool:
     """Whether a receipt has values of the kinds that runs write: anyone may have made the ledger."""
     region, others = receipt.region, (receipt.complete, receipt.digest, receipt.grader)
-    numbers = [region.model, region.trial, region.repeat, receipt.generation, receipt.trials, receipt.repeats]
-    numbers += [
-        receipt.planned,
-        receipt.shape,
-        receipt.unrated,
-        receipt.transport,
-        receipt.missing,
-        receipt.at,
-    ]
+    numbers = [region.model, region.trial, region.repeat, *(getattr(receipt, name) for name in _NUMBERS)]
     numbers += [*receipt.causes.values(), *receipt.fingerprints.values()]
     whole = all(type(number) is int and 0 <= number < _MOST for number in numbers)
     return whole and tuple(map(type, others)) == (bool, str, str)

@@ -64,11 +64,16 @@ def check_version(where: str, raw: Mapping[str, Any]) -> None:
 def commit_sizes(space: Space, sizes: Mapping[str, int]) -> None:
     """Have the cube's metadata say new sizes, by dim; raises as `commit`."""
     document, version = read_metadata(space)
+    set_sizes(document, sizes)
+    commit(space, document, version)
+
+
+def set_sizes(document: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
+    """Give the arrays of which a cube's metadata tell new sizes, by dim."""
     for metadata in document["consolidated_metadata"]["metadata"].values():
         if metadata.get("node_type") == "array":
             pairs = zip(metadata["dimension_names"], metadata["shape"], strict=True)
             metadata["shape"] = [sizes.get(dim, size) for dim, size in pairs]
-    commit(space, document, version)
 
 
 def commit(space: Space, document: Mapping[str, Any], version: Version) -> None:

@@ -17,7 +17,7 @@ pytestmark = [
 
 
 def test_llama_server__chats():
-    with LlamaServer(context=512, slots=2) as server:
+    with LlamaServer(slots=2) as server:
         connection = http.client.HTTPConnection(server.address.removeprefix("http://"), timeout=PATIENCE)
         try:
             messages = [{"role": "user", "content": "What is the capital of France?"}]
@@ -39,6 +39,6 @@ def test_llama_server__tells_that_a_file_is_no_model(tmp_path):
     path.write_bytes(b"no model at all")
 
     with pytest.raises(DeployError, match="local model broken") as caught:
-        LlamaServer(path, start_timeout=PATIENCE).start()
+        LlamaServer(path).start()
 
     assert "GGUF" in caught.value.remedy

@@ -10,9 +10,10 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalcube.storage.cache.archive import read_archive, replaced, write_archive
+from evalcube.storage.cache.archive import read_archive, write_archive
 from evalcube.storage.cache.entry import encode
 from evalcube.storage.errors import StorageError
+from evalcube.storage.files import replaced
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 KEYS = st.binary(min_size=32, max_size=32).map(bytes.hex)
