@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import SupportsFloat, SupportsIndex
@@ -78,6 +79,15 @@ class ConfigError(EvalcubeError):
 
     def __reduce__(self) -> tuple[object, ...]:
         return ConfigError, (self.problems,)
+
+
+@contextmanager
+def refused() -> Iterator[None]:
+    """A context in which what a formula refuses is raised as a user's mistake, a `SweepError`."""
+    try:
+        yield
+    except ValueError as error:
+        raise SweepError(str(error).rstrip(".")) from error
 
 
 def no_bare_text(**given: object) -> None:

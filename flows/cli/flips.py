@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import json
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from evalcube.flows.cli.output import safe, show, show_json
-from evalcube.flows.cli.tables import one_form, show_csv, show_table, warn
+from evalcube.flows.cli.tables import show_csv, show_table, warn
 from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
-    from evalcube.flows.cubes.selection import Part
     from evalcube.flows.trials.flips import Flip, Flips
 
 _SHOWN = 20
@@ -27,60 +26,30 @@ _CSV = (
 _HEADS = tuple(name.replace(".", "_") for name in _CSV)
 
 
-@dataclass(frozen=True)
-class Form:
-    """What was asked for beside the two."""
-
-    flips: bool
-    as_json: bool
-    as_csv: bool
-    markdown: bool
-    limit: int | None
-    cache: str | None
-
-
-def compare_flips(
-    named: tuple[list[str], list[str]], part: Part, form: Form, *, repeats: int | None, truncated: str
+def print_flips(
+    found: Flips, limit: int | None, *, truncated: str, as_json: bool, as_csv: bool, markdown: bool
 ) -> None:
     """Print what changed between two, in the form that was asked for.
 
     Parameters
     ----------
-    named
-        Addresses of cubes, and models.
-    part
-        Of the cubes.
-    form
-        How it is printed.
-    repeats, truncated
-        As for `evalcube.flows.trials.flips.flips`.
-
-    Raises
-    ------
-    SweepError
-        If the options exclude each other, or the two cannot be compared.
+    found
+        The questions that changed.
+    limit
+        Most questions that are shown; default: `_SHOWN` where people read, else all.
+    truncated
+        How truncated trials were counted.
+    as_json, as_csv, markdown
+        The form, at most one of them.
     """
-    from evalcube.flows.trials.flips import flips
-
-    _checked(form)
-    found = flips(*named, part, repeats=repeats, truncated=truncated, cache=form.cache)
-    for_people = not (form.as_json or form.as_csv)
-    limit = _SHOWN if form.limit is None and for_people else form.limit
-    if form.as_csv:
+    limit = _SHOWN if limit is None and not (as_json or as_csv) else limit
+    if as_csv:
         show_csv([_csv_row(flip) for flip in found.rows(limit)], _HEADS)
-    elif form.as_json:
+    elif as_json:
         show_json(document(found, limit, truncated))
     else:
-        _print(found, limit, markdown=form.markdown)
+        _print(found, limit, markdown=markdown)
     warn(found.sides.warnings)
-
-
-def _checked(form: Form) -> None:
-    from evalcube.flows.errors import SweepError
-
-    if not form.flips:
-        raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
-    one_form(as_json=form.as_json, markdown=form.markdown, as_csv=form.as_csv)
 
 
 def document(found: Flips, limit: int | None, truncated: str) -> dict[str, Any]:

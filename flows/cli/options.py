@@ -64,8 +64,8 @@ PoolingOption = Annotated[
     str,
     typer.Option(
         "--pooling",
-        help="pooled: points weigh as in the first plan, however many trials were added (in cubes that do not say it, "
-        "alike). stratified: points of a group weigh alike, and their rates are averaged.",
+        help="pooled: points weigh as in the first plan, however many trials were added. "
+        "stratified: points of a group weigh alike, and their rates are averaged.",
     ),
 ]
 ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.")]

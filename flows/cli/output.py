@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import Any
 
-from evalcube.flows.trials.harmless import visible
+from evalcube.flows.trials.harmless import jsonable, visible
 
 
 class Code(IntEnum):
@@ -106,18 +106,7 @@ def show(text: str) -> None:
 
 def show_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
     """Write a JSON document to standard output, in ASCII; NaN becomes null."""
-    show(json.dumps(plain(document), indent=2, allow_nan=False))
-
-
-def plain(value: Any) -> Any:  # noqa: ANN401 - any JSON value
-    """A document that JSON can hold: NaN and infinities become null."""
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, dict):
-        return {str(key): plain(item) for key, item in value.items()}
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
+    show(json.dumps(jsonable(document), indent=2, allow_nan=False))
 
 
 def safe(text: str) -> str:

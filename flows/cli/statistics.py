@@ -168,23 +168,23 @@ def compare(
     as_csv: CsvOption = False,
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall."""
-    if flips or limit is not None or cache is not None:
-        from evalcube.flows.cli.flips import Form, compare_flips
-
-        compare_flips(
-            cubes_and_models(cube, models or ()),
-            part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens),
-            Form(flips, as_json, as_csv, markdown, limit, cache),
-            repeats=repeats,
-            truncated=truncated,
-        )
-        return
-    from evalcube.flows.cubes.statistics import compare as compare_models
-    from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
+    from evalcube.flows.errors import SweepError
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     cubes, chosen = cubes_and_models(cube, models or ())
+    if flips:
+        from evalcube.flows.cli.flips import print_flips
+        from evalcube.flows.trials.flips import flips as find
+
+        changed = find(cubes, chosen, part, repeats=repeats, truncated=truncated, cache=cache)
+        print_flips(changed, limit, truncated=truncated, as_json=as_json, as_csv=as_csv, markdown=markdown)
+        return
+    if limit is not None or cache is not None:
+        raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
+    from evalcube.flows.cubes.statistics import compare as compare_models
+    from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
+
     found = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated)
     opened, pairs = found
     document = {

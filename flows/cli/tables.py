@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from evalcube.flows.cli.output import complain, plain, show, show_json
+from evalcube.flows.cli.output import complain, show, show_json
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -116,7 +116,7 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
     import csv
     import sys
 
-    from evalcube.flows.trials.harmless import csv_text
+    from evalcube.flows.trials.harmless import csv_text, jsonable
     from evalcube.stages.analyze.render.flat import records
 
     def cell(value: object) -> object:
@@ -127,7 +127,7 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
     found = records(rows)
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(map(csv_text, found[0] if found else names))
-    writer.writerows(map(cell, plain(row).values()) for row in found)
+    writer.writerows(map(cell, jsonable(row).values()) for row in found)
 
 
 def show_table(table: TableSpec, console: Console | None = None) -> None:

@@ -12,15 +12,16 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evalcube.flows.cli.output import Code, plain, safe, show
+from evalcube.flows.cli.output import Code, safe, show
 from evalcube.flows.run.subscribers.duration import duration, waits
+from evalcube.flows.trials.harmless import jsonable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
     from evalcube.stages.analyze.render.table import TableSpec
 
-_LOOK_SECONDS = 2.0
+_LOOK_SECONDS = 1.0
 _RATE_SECONDS = 30.0
 _SHOWN_CAUSES = 5
 _PATIENCE = 5
@@ -59,7 +60,7 @@ def watch(cube: str, *, as_json: bool) -> None:
 def _print_lines(cube: str, *, as_json: bool) -> None:
     for document, pace in _looks(cube):
         if as_json:
-            show(json.dumps(plain({"time": time.time(), **document}), allow_nan=False))
+            show(json.dumps(jsonable({"time": time.time(), **document}), allow_nan=False))
         else:
             show(f"{time.strftime('%H:%M:%S')}  {_line(document, pace)}")
         sys.stdout.flush()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Sequence
 
 from evalcube.flows.config.secrecy import mask, show
+from evalcube.flows.errors import SweepError, told
 
 _OTHER_NAMES = {
     "api_key": "key_env",
@@ -48,3 +50,31 @@ def suggestion(close: str | None, known: list[str], what: str) -> str:
         return f"Did you mean {show(close)}?"
     listed = ", ".join(mask(candidate) for candidate in known[:20])
     return f"{what}: {listed}" + (", ..." if len(known) > 20 else "")
+
+
+def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
+    """Refuse a value of a parameter that is none of the known ones.
+
+    Parameters
+    ----------
+    parameter
+        The name of the parameter.
+    value
+        What it was given.
+    known
+        What it may be.
+
+    Raises
+    ------
+    SweepError
+        With the one that was meant, or all of them.
+    """
+    if isinstance(value, str) and value in known:
+        return
+    if not isinstance(value, str):
+        raise SweepError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
+    near = close_name(value, list(known))
+    raise SweepError(
+        f"`{parameter}`: there is no '{value}'",
+        f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(known)}",
+    )

@@ -59,14 +59,14 @@ def _beside_object(cube: str, noted: str, name: str) -> str | None:
     return beside if noted.rstrip("/") == beside and cube.count("/") > _SLASHES_OF_A_BUCKET else None
 
 
-def caches_at_hand(
+def replies_at_hand(
     cube: Cube,
     noted: object,
     named: str | Path | Sequence[str | Path] | None = None,
     *,
     away: list[str] | None = None,
-) -> list[Cache]:
-    """The caches with a cube's replies that may be read without being named, or those that are named.
+) -> Cache | None:
+    """The replies of a cube as they may be read without being named, or those of caches that are named.
 
     Parameters
     ----------
@@ -81,8 +81,8 @@ def caches_at_hand(
 
     Returns
     -------
-    list of Cache
-        Those that are there, in the order in which they are read.
+    Cache or None
+        Of several caches, one that asks them in turn; None if none is there.
     """
     if named is None:
         addresses = addresses_at_hand(cube, noted)
@@ -96,7 +96,8 @@ def caches_at_hand(
             if away is None or named is not None:
                 raise
             away.append(f"without the replies of a cache that does not answer: {error}")
-    return [cache for cache in found if cache is not None]
+    there = [cache for cache in found if cache is not None]
+    return ChainedCache(there) if len(there) > 1 else next(iter(there), None)
 
 
 def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
@@ -122,27 +123,6 @@ def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
 def _last_written(cube: Cube) -> int:
     with Ledger(cube.records) as ledger:
         return max((receipt.at for receipt in ledger.newest().values()), default=0)
-
-
-def replies_at_hand(cube: Cube, noted: object, named: str | Path | None = None) -> Cache | None:
-    """The replies of a cube as they may be read without being named, or those of a named cache; None if there are none.
-
-    Parameters
-    ----------
-    cube
-        The cube.
-    noted
-        The address of a cache in its notes.
-    named
-        The address of a cache; then no other one is read.
-
-    Returns
-    -------
-    Cache or None
-        Of several caches, one that asks them in turn.
-    """
-    found = caches_at_hand(cube, noted, named)
-    return ChainedCache(found) if len(found) > 1 else next(iter(found), None)
 
 
 def addresses_at_hand(cube: Cube, noted: object) -> list[str]:

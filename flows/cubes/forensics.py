@@ -11,10 +11,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.outputs import check_picture, write_picture
-from evalcube.flows.cubes.selection import OpenPart, Part, checked_option, open_part, refused
+from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.statistics import leaderboard_of
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, refused
 from evalcube.stages.analyze.formulas.forensics.hazard import CAUSES
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.forensics import (

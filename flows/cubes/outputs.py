@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from evalcube.flows.errors import SweepError
 from evalcube.storage.errors import guarded
-from evalcube.storage.files import replace_synced, sync_path, sync_tree
+from evalcube.storage.files import sync_path, sync_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -77,10 +77,8 @@ def write_output(path: Path, data: bytes, doing: str) -> None:
     StorageError
         If it cannot be written.
     """
-    target = check_output(path)
-    with guarded(path, doing):
-        target.parent.mkdir(parents=True, exist_ok=True)
-        replace_synced(target, data)
+    with new_file(path, doing) as file:
+        file.write_bytes(data)
 
 
 @contextmanager

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from evalcube.flows.cubes.cache_at_hand import caches_at_hand
+from evalcube.flows.cubes.cache_at_hand import replies_at_hand
 from evalcube.flows.cubes.exchange import read_answer, row_of, status_name
-from evalcube.flows.errors import SweepError, need_name
+from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.criteria import CriteriaBook
-from evalcube.flows.plan.evaluations import dotted
+from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.judges import Opinion, opinions
 from evalcube.flows.plan.points import matching_points
 from evalcube.flows.plan.records import read_notes
@@ -25,7 +25,6 @@ from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import Cache
-from evalcube.storage.cache.chain import ChainedCache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
 
@@ -81,17 +80,17 @@ class Reader:
         self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)
         self._cache = cache
-        self._caches: list[Cache] = []
+        self._replies: Cache | None = None
         self.away: list[str] = []
         """A line for each cache at hand that did not answer when replies were last looked for."""
         self._region: tuple[Region | None, dict[str, Any]] = (None, {})
 
     def cache(self) -> Cache | None:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
-        if not self._caches:  # a run may just be making one
+        if self._replies is None:  # a run may just be making one
             self.away.clear()
-            self._caches = caches_at_hand(self.cube, self.notes.get("cache"), self._cache, away=self.away)
-        return ChainedCache(self._caches) if len(self._caches) > 1 else next(iter(self._caches), None)
+            self._replies = replies_at_hand(self.cube, self.notes.get("cache"), self._cache, away=self.away)
+        return self._replies
 
     def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
@@ -114,18 +113,8 @@ class Reader:
             If none or several match.
         """
         rows = self.plan.evaluations
-        labels = self.plan.labels
-        name = need_name(parameter, name)
-        found = [
-            i
-            for i, (row, label) in enumerate(zip(rows, labels, strict=True))
-            if name in {row.model, str(i), label, dotted(label), row.label, dotted(row.label)}
-        ]
-        if len(found) == 1:
-            return found[0]
-        known = ", ".join(f"{i} = {dotted(label)}" for i, label in enumerate(labels))
-        what = "no evaluation is" if not found else "several evaluations are"
-        raise SweepError(f"`{parameter}`: {what} called '{name}' in this cube", f"Give one of: {known}")
+        models, full = [row.model for row in rows], [row.label for row in rows]
+        return evaluation_place(name, self.plan.labels, models, full, parameter)
 
     def point(self, task: str, params: str | None) -> tuple[int, int]:
         """Indices of a task and of one of its points.

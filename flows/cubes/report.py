@@ -15,20 +15,14 @@ import numpy.typing as npt
 import xarray as xr
 
 from evalcube import __version__
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.outputs import check_output, write_output
 from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.selection import (
-    OpenPart,
-    Part,
-    checked_option,
-    labelled_dataset,
-    open_part,
-    refused,
-)
+from evalcube.flows.cubes.selection import OpenPart, Part, labelled_dataset, open_part
 from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
-from evalcube.flows.errors import SweepError, need_addresses, need_number, told
+from evalcube.flows.errors import SweepError, need_addresses, need_number, refused, told
 from evalcube.flows.plan.points import differing, telling
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled import axes

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from evalcube.flows.config.near_names import close_name
 from evalcube.flows.cubes.design import tells_version, with_design, without_older
 from evalcube.flows.cubes.settings import composite_settings
-from evalcube.flows.errors import SweepError, need_addresses, no_bare_text, told
+from evalcube.flows.errors import SweepError, need_addresses, no_bare_text, refused
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.records import priced_models, read_notes
@@ -222,43 +220,6 @@ _MOST_NAMED = 5
 """Models that a warning names."""
 _FEW = 20
 """Replies of a model of which too many without an answer are no chance."""
-
-
-@contextmanager
-def refused() -> Iterator[None]:
-    """A context in which what a formula refuses is raised as a user's mistake, a `SweepError`."""
-    try:
-        yield
-    except ValueError as error:
-        raise SweepError(str(error).rstrip(".")) from error
-
-
-def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
-    """Refuse a value of a parameter that is none of the known ones.
-
-    Parameters
-    ----------
-    parameter
-        The name of the parameter.
-    value
-        What it was given.
-    known
-        What it may be.
-
-    Raises
-    ------
-    SweepError
-        With the one that was meant, or all of them.
-    """
-    if isinstance(value, str) and value in known:
-        return
-    if not isinstance(value, str):
-        raise SweepError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
-    near = close_name(value, list(known))
-    raise SweepError(
-        f"`{parameter}`: there is no '{value}'",
-        f"Did you mean '{near}'?" if near else f"Give one of: {', '.join(known)}",
-    )
 
 
 def _opened(cube: str | Path) -> Cube:

@@ -11,10 +11,9 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from evalcube.flows.config.near_names import close_name
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
-from evalcube.flows.errors import SweepError, need_name, no_bare_text
-from evalcube.flows.plan.evaluations import dotted
+from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.stages.analyze.labelled import axes, pairing
 from evalcube.stages.analyze.labelled.counters import BASE, base_design, members
 from evalcube.stages.analyze.labelled.pairing import Pair
@@ -244,48 +243,6 @@ def full_labels(dataset: xr.Dataset) -> list[str]:
     """
     parts = [axes.names(dataset, name) for name in ("model_name", "template", "sampler")]
     return [" / ".join(names) for names in zip(*parts, strict=True)]
-
-
-def evaluation_place(
-    name: str | int, labels: Sequence[str], models: Sequence[str], full: Sequence[str] = ()
-) -> int:
-    """Index of an evaluation by its label, its model's name if there is one only, or its number.
-
-    Parameters
-    ----------
-    name
-        As a user wrote it; a number may be one, or a text.
-    labels, models, full
-        Of all evaluations: their labels, their models' names, and if they are known their `full_labels`.
-
-    Returns
-    -------
-    int
-        Its index.
-
-    Raises
-    ------
-    SweepError
-        If none or several are called so.
-    """
-    name = need_name("models", name)
-    found = [
-        index
-        for index, label in enumerate(labels)
-        if name in (label, models[index])
-        or dotted(name) == label
-        or (full and dotted(name) == dotted(full[index]))
-    ]
-    if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
-        found = [int(name)]
-    if len(found) == 1:
-        return found[0]
-    near = close_name(name, [*labels, *models]) if not found else None
-    shown = "; ".join(f"{index} = {label}" for index, label in enumerate(labels))
-    what = "several evaluations are" if found else "no evaluation is"
-    raise SweepError(
-        f"{what} called '{name}' in this cube", f"Did you mean '{near}'?" if near else f"Give one of: {shown}"
-    )
 
 
 def _aligned(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import shlex
 from collections.abc import Mapping, Sequence
@@ -12,10 +11,12 @@ from typing import get_args
 
 import xarray as xr
 
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
-from evalcube.flows.cubes.selection import CubeLike, OpenPart, Part, checked_option, open_part, refused
-from evalcube.flows.cubes.sides import evaluation_place, full_labels
-from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.cubes.selection import CubeLike, OpenPart, Part, open_part
+from evalcube.flows.cubes.sides import full_labels
+from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
+from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
@@ -260,7 +261,7 @@ def rank(
     if not (math.isfinite(prior) and prior >= 0):
         raise SweepError(f"`prior`: {prior} is no number of games", "Give a number from 0, such as 1")
     opened = open_part(cube, part, trials=False)
-    need_several(opened, 2)
+    _need_two(opened, opened.dataset.sizes["model"])
     board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
     with refused():
         return RankingResult(opened, ranking.rank_rows(opened.dataset, board, prior=prior), board)
@@ -299,10 +300,6 @@ def compare(
         As `open_part`; also if a model is unknown, or two have no trial in common.
     """
     checked_option("truncated", truncated, pairing.TRUNCATED)
-    if isinstance(models, str):
-        arguments: tuple[object, ...] = (models, part, "...")
-        named = json.dumps([name for name in arguments if isinstance(name, str)][:2], ensure_ascii=False)
-        raise SweepError(f"`models`: '{models}' is a text, not a list", f"Write models={named}")
     no_bare_text(models=models)
     if repeats is not None:
         need_number("repeats", repeats, whole=True)
@@ -312,7 +309,7 @@ def compare(
     chosen = [evaluation_place(name, *known) for name in models or ()] or list(range(len(labels)))
     if len(set(chosen)) < len(chosen):
         raise SweepError("a model is named twice", "Name two different ones")
-    need_several(opened, 2, len(chosen))
+    _need_two(opened, len(chosen))
     with refused():
         pairs = pairing.compare_evaluations(
             opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated, method=method
@@ -413,27 +410,11 @@ def _asking_more(cube: CubeLike, repeats: int) -> str:
     return f"`evalcube upsample --repeats {repeats}`, each cube by itself"
 
 
-def need_several(opened: OpenPart, least: int, count: int | None = None) -> None:
-    """Refuse a comparison of fewer evaluations than it needs.
-
-    Parameters
-    ----------
-    opened
-        The part.
-    least
-        How many it needs.
-    count
-        How many are chosen; default: all that the part has.
-
-    Raises
-    ------
-    SweepError
-        If there are fewer than `least`.
-    """
-    there = opened.dataset.sizes["model"] if count is None else count
-    if there < least:
+def _need_two(opened: OpenPart, count: int) -> None:
+    """Refuse a comparison of fewer evaluations than two."""
+    if count < 2:
         names = ", ".join(axes.evaluation_labels(opened.dataset))
         raise SweepError(
-            f"a comparison needs at least two evaluations, got {there}; here are: {names}",
+            f"a comparison needs at least two evaluations, got {count}; here are: {names}",
             "Name two, widen `where`, or measure another model",
         )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.gold import read_gold
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.settings import composite_settings
@@ -25,8 +25,6 @@ from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.paired import Method
 from evalcube.stages.analyze.verdict.rules import Limits
 from evalcube.stages.reply.status import FINISHED
-from evalcube.storage.cube.cube import Cube
-from evalcube.storage.errors import StorageError
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
@@ -123,8 +121,7 @@ def cube_verdict(
         If there is no cube.
     """
     no_bare_text(treatments=treatments, tasks=tasks)
-    if method not in get_args(Method):
-        raise SweepError(f"`method`: '{method}' is none", f"Give one of: {', '.join(get_args(Method))}")
+    checked_option("method", method, get_args(Method))
     _check_numbers(threshold, missing, holdout)
     reader = Reader(cube)
     declared, in_use = composite_settings(reader.notes)
@@ -132,7 +129,7 @@ def cube_verdict(
     plan = reader.plan
     if control is None and in_use is not None and not treatments:
         # The config says which is in use: all others may replace it, as in the report.
-        place = _place(reader, in_use, "control")
+        place = reader.evaluation_index(in_use, "control")
         treatments = [label for other, label in enumerate(plan.labels) if other != place]
     control = in_use if control is None else control
     models = _chosen_models(reader, control, treatments)
@@ -345,36 +342,14 @@ def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str
     if control is None and len(reader.plan.labels) > 1:
         known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
-    models = [_place(reader, "0" if control is None else control, "control")]
-    models += [_place(reader, name, "treatments") for name in treatments]
+    models = [reader.evaluation_index("0" if control is None else control, "control")]
+    models += [reader.evaluation_index(name, "treatments") for name in treatments]
     if len(set(models)) < len(models):
         twice = next(model for model in models if models.count(model) > 1)
         raise SweepError(
             f"'{reader.plan.labels[twice]}' is given twice", "Compare a variant with another one"
         )
     return models
-
-
-def _place(reader: Reader, name: str, parameter: str) -> int:
-    """Index of an evaluation; where a cube is named instead, what compares two is said."""
-    try:
-        return reader.evaluation_index(name, parameter)
-    except SweepError:
-        if not _is_cube(name):
-            raise
-    both = f"{shlex.quote(reader.cube.url)} {shlex.quote(name)}"
-    raise SweepError(
-        f"`{parameter}`: '{name}' is a cube, and a verdict compares evaluations of one cube",
-        f"Rank those of both with `evalcube leaderboard {both} --sort composite`, or make one cube of them with "
-        f"`evalcube merge both.zarr {both}`",
-    )
-
-
-def _is_cube(name: str) -> bool:
-    try:
-        return Cube.exists(name)
-    except StorageError:
-        return False
 
 
 def _chosen_tasks(plan: Plan, wanted: Sequence[str]) -> list[int]:

@@ -13,17 +13,18 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from evalcube import EvalcubeError
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.outputs import new_folder
-from evalcube.flows.cubes.selection import checked_option
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.explore.answers import ENDPOINTS, ask
-from evalcube.flows.explore.endpoint import Json, jsonable
+from evalcube.flows.explore.endpoint import Json
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import WRONG
 from evalcube.flows.explore.pages import PLOTLY, POLICY, own_files, plotly_file
 from evalcube.flows.explore.placeless import Placeless
 from evalcube.flows.explore.trials import Place, document_of, reader_of
 from evalcube.flows.plan.records import read_notes
+from evalcube.flows.trials.harmless import jsonable
 from evalcube.flows.trials.read import Trials
 from evalcube.stages.generate.stream import canonical_json
 

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from evalcube.flows.cubes.selection import OpenPart, Part, open_part, refused
-from evalcube.flows.errors import SweepError
+from evalcube.flows.cubes.selection import OpenPart, Part, open_part
+from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.explore.endpoint import Endpoint, Json, each_model
 from evalcube.flows.explore.explored import Explored, conditions
 from evalcube.flows.explore.groups import chosen

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from math import isfinite
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from evalcube.flows.explore.query import Query
 
@@ -44,24 +41,3 @@ class Endpoint:
     """The queries whose answers a bundle holds."""
     kept: bool = True
     """Whether an answer stays right until something new is recorded in a cube."""
-
-
-_PLAIN = (str, int, bool)
-
-
-def jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value, or numpy's
-    """A document that JSON can hold: NaN and infinities become null, arrays lists."""
-    kind = type(value)
-    if value is None or kind in _PLAIN:  # most of what there is
-        return value
-    if kind is float:
-        return value if isfinite(value) else None
-    if kind is dict:
-        return {str(key): jsonable(item) for key, item in value.items()}
-    if isinstance(value, np.ndarray | np.generic):
-        return jsonable(value.tolist())
-    if isinstance(value, Mapping):
-        return jsonable(dict(value))
-    if isinstance(value, list | tuple):
-        return [jsonable(item) for item in value]
-    return value

@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import xarray as xr
 
-from evalcube.flows.cubes.selection import refused
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import overview

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from urllib.parse import quote
 
-from evalcube.flows.cubes.selection import checked_option
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError
 
 _PLAIN = "!'()*"

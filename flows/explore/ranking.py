@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 
 from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.selection import refused
 from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.explore.endpoint import Endpoint, Json
@@ -20,7 +19,6 @@ from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.formulas.forensics.cost import pareto_front
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.counters import raw_task_counters
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.ranking import cluster_name
@@ -100,29 +98,6 @@ def _meaning(board: Leaderboard) -> Json:
     }
 
 
-def by_task(explored: Explored, query: Query) -> Json:
-    """The rate of each evaluation in each task, with its interval: lists by task in the order of ``tasks``."""
-    dataset = explored.part(query).dataset
-    mode = query.choice("mode", MODES, "C_P")
-    with refused():
-        found = aggregate(dataset, by=("model", "task"), mode=mode).compute()  # type: ignore[arg-type]
-    tasks = [str(task) for task in found["task"].values.tolist()]
-    parts = [found[name].transpose("model", "task").values for name in ("point", "lower", "upper")]
-    by_id = explored.label_of()
-    labels = [by_id[one] for one in axes.names(dataset, "eval_id")]
-    rows = [
-        {
-            "label": label,
-            "rates": [
-                {"value": value, "lower": lower, "upper": upper}
-                for value, lower, upper in zip(*(part[place] for part in parts), strict=True)
-            ],
-        }
-        for place, label in enumerate(labels)
-    ]
-    return {"mode": mode, "tasks": tasks, "rows": rows}
-
-
 def _groups(board: Leaderboard) -> list[str]:
     """Letters of the groups that each row belongs to, best first: rows with a letter in common are not told apart."""
     ends = np.array(
@@ -168,4 +143,4 @@ def parts(explored: Explored) -> Iterable[Query]:
     yield from (Query.make(tier=tier) for tier in tiers if len(tiers) > 1)
 
 
-ENDPOINTS = (Endpoint("ranking", ranking, parts), Endpoint("by_task", by_task, parts))
+ENDPOINTS = (Endpoint("ranking", ranking, parts),)

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import secrets
-import signal
+import socket
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 
 from aiohttp import web
 
@@ -54,35 +52,13 @@ def serve(
     for name, query in _FIRST:
         ask(explored, name, query)
     token = secrets.token_urlsafe(24) if with_token or host not in LOOPBACK else ""
-    app = application(explored, token)
-    asyncio.run(_run(app, host, port, token, ready))
-
-
-async def _run(
-    app: web.Application,
-    host: str,
-    port: int,
-    token: str,
-    ready: Callable[[str], None],
-) -> None:
-    runner = web.AppRunner(app, access_log=None, handle_signals=False)
-    await runner.setup()
-    site = web.TCPSite(runner, host, port)
     try:
-        await site.start()
-    except OSError as error:
-        await runner.cleanup()
+        bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
+    except (OSError, UnicodeError) as error:
         raise SweepError(
-            f"`port`: cannot listen at {host}:{port}: {error.strerror or error}", "Give another port, or none"
+            f"`port`: cannot listen at {host}:{port}: {getattr(error, 'strerror', None) or error}",
+            "Give another port, or none",
         ) from error
-    bound = runner.addresses[0][1]
     named = f"[{host}]" if ":" in host else host
-    ready(f"http://{named}:{bound}/" + (f"?token={token}" if token else ""))
-    stop = asyncio.Event()
-    for number in (signal.SIGINT, signal.SIGTERM):
-        with suppress(NotImplementedError, RuntimeError):
-            asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    try:
-        await stop.wait()
-    finally:
-        await runner.cleanup()
+    ready(f"http://{named}:{bound.getsockname()[1]}/" + (f"?token={token}" if token else ""))
+    web.run_app(application(explored, token), sock=bound, print=None, access_log=None)

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.outputs import new_folder
-from evalcube.flows.cubes.selection import checked_option
 from evalcube.flows.errors import SweepError
 from evalcube.flows.formats import eee, inspect_log
 from evalcube.flows.formats.source import Source

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from typing import Any
 
+from evalcube.flows.config.near_names import close_name
 from evalcube.flows.config.templates import Template, code_of
-from evalcube.flows.errors import TemplateError
+from evalcube.flows.errors import SweepError, TemplateError, need_name
 from evalcube.flows.plan.identity import ApiName, IdentityRecord, Values
 from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
@@ -138,3 +139,50 @@ def dotted(label: str) -> str:
     ('quick · plain · warm', 'quick · warm')
     """
     return label.replace(" / ", " · ")
+
+
+def evaluation_place(
+    name: str | int,
+    labels: Sequence[str],
+    models: Sequence[str],
+    full: Sequence[str],
+    parameter: str = "models",
+) -> int:
+    """Index of an evaluation by its label, its model's name if there is one only, or its number.
+
+    Parameters
+    ----------
+    name
+        As a user wrote it; a number may be one, or a text.
+    labels, models, full
+        Of all evaluations: their labels, their models' names, and their names with all parts.
+    parameter
+        The caller's parameter that has it, for the message.
+
+    Returns
+    -------
+    int
+        Its index.
+
+    Raises
+    ------
+    SweepError
+        If none or several are called so.
+    """
+    name = need_name(parameter, name)
+    found = [
+        index
+        for index, (label, model, whole) in enumerate(zip(labels, models, full, strict=True))
+        if name == model or dotted(name) in (dotted(label), dotted(whole))
+    ]
+    if not found and name.isascii() and name.isdecimal() and int(name) < len(labels):
+        found = [int(name)]
+    if len(found) == 1:
+        return found[0]
+    known = ", ".join(f"{index} = {dotted(label)}" for index, label in enumerate(labels))
+    what = "several evaluations are" if found else "no evaluation is"
+    near = None if found else close_name(name, [*labels, *models])
+    raise SweepError(
+        f"`{parameter}`: {what} called '{name}' in this cube",
+        f"Did you mean '{near}'?" if near else f"Give one of: {known}",
+    )

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import xarray as xr
 
 from evalcube.flows.config.near_names import close_name
-from evalcube.flows.errors import SweepError, need_text, no_bare_text
+from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, select, shown
 
@@ -160,10 +160,8 @@ def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
     ds = xr.Dataset(coords={name: found for name, found in known.items() if name != "counter"})
     table = keys(ds)
     conditions = checked_where(where, table, ds)
-    try:
+    with refused():
         found = select(ds, conditions, table)
-    except ValueError as error:
-        raise SweepError(str(error).rstrip(".")) from error
     return found.models[:, None, None] & found.cells
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.cubes.design import with_design
-from evalcube.flows.cubes.selection import refused
+from evalcube.flows.errors import refused
 from evalcube.flows.merge.inputs import Input
 from evalcube.flows.merge.joined import Joined
 from evalcube.flows.merge.union import Place, Union

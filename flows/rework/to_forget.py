@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.cubes.design import with_design
-from evalcube.flows.cubes.selection import refused
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.plan.blocks import Window, window_of
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.plan import Plan

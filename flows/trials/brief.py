@@ -40,48 +40,17 @@ _FEW_VALUES = ("status", "finish", "digest", "eval_id", "cell_id")
 """Texts that are short, or of use only if they are whole."""
 
 
-def brief_columns(
-    known: Sequence[TrialColumn],
-    *,
-    repeats: bool,
-    layers: bool,
-    params: bool = True,
-    names: Collection[str] = (),
-) -> list[TrialColumn]:
-    """The columns that are shown if none are named.
-
-    Parameters
-    ----------
-    known
-        All columns.
-    repeats
-        Whether questions were asked several times.
-    layers
-        Whether outputs have scores of their own.
-    params
-        Whether points of a task differ in their parameters.
-    names
-        Columns without which rows of several evaluations of a model look alike.
-    """
-    scores = ("fact", "behavior", "judge") if layers else ()
-    return [
-        column
-        for column in known
-        if (column.brief or column.name in scores or column.name in names)
-        and (repeats or column.name != "repeat")
-        and (params or column.name != "params")
-    ]
-
-
 def brief_of(table: Trials) -> list[TrialColumn]:
     """The columns of a table that are shown if none are named."""
-    return brief_columns(
-        table.columns,
-        repeats=table.repeated,
-        layers=table.layered,
-        params=any(table.varying.values()),
-        names=table.distinguishing,
+    names = table.distinguishing | ({"fact", "behavior", "judge"} if table.layered else set())
+    left_out = ({"repeat"} if not table.repeated else set()) | (
+        {"params"} if not any(table.varying.values()) else set()
     )
+    return [
+        column
+        for column in table.columns
+        if (column.brief or column.name in names) and column.name not in left_out
+    ]
 
 
 def first_rows(table: Trials, count: int = FIRST, width: int = WIDTH) -> TableSpec:

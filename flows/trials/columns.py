@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
-from evalcube.flows.config.near_names import close_name
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_text
 
 if TYPE_CHECKING:
@@ -163,13 +163,10 @@ def chosen(
     found: list[TrialColumn] = []
     for text in names:
         name = need_text(parameter, text).strip()
-        column = known.get(name) or known.get(PARAM + name)
-        if column is None:
-            near = close_name(name, list(known))
-            raise SweepError(
-                f"`{parameter}`: there is no column '{name}'",
-                f"Did you mean '{near}'?" if near else f"There are: {', '.join(known)}",
-            )
+        if name not in known and PARAM + name in known:
+            name = PARAM + name
+        checked_option(parameter, name, list(known))
+        column = known[name]
         if column in found:
             raise SweepError(f"`{parameter}`: '{name}' is named twice", "Name each once")
         found.append(column)

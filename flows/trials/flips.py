@@ -12,8 +12,9 @@ from typing import Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.exchange import status_name
-from evalcube.flows.cubes.selection import Part, checked_option
+from evalcube.flows.cubes.selection import Part
 from evalcube.flows.cubes.sides import Side, SideBySide, side_by_side
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.points import differing

@@ -5,14 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from evalcube.flows.cubes.outputs import new_file
 from evalcube.flows.trials.columns import TrialColumn
-from evalcube.flows.trials.harmless import csv_text
+from evalcube.flows.trials.harmless import csv_text, jsonable
 from evalcube.flows.trials.read import Trials
 from evalcube.flows.trials.values import Labels, Values
 
@@ -72,10 +71,7 @@ def json_line(row: dict[str, Any]) -> str:
     try:
         return json.dumps(row, allow_nan=False)
     except ValueError:  # such as of a plugin's infinite difficulty
-        finite = {
-            name: None if isinstance(v, float) and not math.isfinite(v) else v for name, v in row.items()
-        }
-        return json.dumps(finite, allow_nan=False)
+        return json.dumps(jsonable(row), allow_nan=False)
 
 
 def write_parquet(table: Trials, path: Path) -> int:

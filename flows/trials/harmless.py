@@ -1,8 +1,11 @@
-"""Foreign text in a form in which it does nothing, to a terminal or in a spreadsheet."""
+"""Foreign values in a form in which they do nothing, to a terminal, in a spreadsheet or in JSON."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from math import isfinite
+from typing import Any
 
 _FORMULA = re.compile(r"[=+\-@\t\r\n＝＋－＠]")
 """What a spreadsheet takes for the beginning of a formula, or skips before one."""
@@ -31,3 +34,17 @@ def csv_text(text: str) -> str:
     """
     shown = f"'{text}" if _FORMULA.match(text) and not _NUMBER.fullmatch(text) else text
     return visible(shown)
+
+
+def jsonable(value: Any) -> Any:  # noqa: ANN401 - any JSON value, or numpy's
+    """A document that JSON can hold: NaN and infinities become null, arrays lists."""
+    kind = type(value)
+    if value is None or kind in (str, int, bool):  # most of what there is
+        return value
+    if isinstance(value, float):
+        return value if isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {str(key): jsonable(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [jsonable(item) for item in value]
+    return jsonable(value.tolist()) if hasattr(value, "tolist") else value

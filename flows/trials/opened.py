@@ -121,7 +121,7 @@ class OpenCube:
 
     def _select(self, where: Any) -> None:  # noqa: ANN401
         from evalcube.flows.cubes.design import with_design  # with xarray, which takes a while
-        from evalcube.flows.cubes.selection import refused
+        from evalcube.flows.errors import refused
         from evalcube.flows.plan.filters import checked_where
         from evalcube.stages.analyze.labelled.selection import keys, select
 

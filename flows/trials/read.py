@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -184,7 +185,7 @@ class Trials(Shown):
 
     def with_columns(self, columns: Sequence[TrialColumn]) -> Trials:
         """The same rows with other columns, out of all that there are."""
-        return self._but(columns=columns)
+        return self._but(columns=tuple(columns))
 
     def cube(self, number: int) -> OpenCube:
         """One of its cubes."""
@@ -200,7 +201,7 @@ class Trials(Shown):
         model, task
             Indices along ``model`` and ``task``.
         """
-        return self._but(opened=[self._opened[cube].part(model, task)])
+        return self._but(_opened=[self._opened[cube].part(model, task)])
 
     @property
     def schema(self) -> pa.Schema:
@@ -247,24 +248,15 @@ class Trials(Shown):
             How many.
         """
         offset, limit = self._window
-        return self._but(window=(offset, count if limit is None else min(limit, count)))
+        return self._but(_window=(offset, count if limit is None else min(limit, count)))
 
-    def _but(
-        self,
-        opened: Sequence[OpenCube] | None = None,
-        columns: Sequence[TrialColumn] | None = None,
-        window: tuple[int, int | None] | None = None,
-    ) -> Trials:
+    def _but(self, **changed: object) -> Trials:
         """The same table but for what is given."""
-        return Trials(
-            self._opened if opened is None else opened,
-            self.columns if columns is None else columns,
-            self._known,
-            self._wanted,
-            self._search,
-            self._order,
-            self._window if window is None else window,
-        )
+        found = copy(self)
+        own = vars(found)
+        own |= changed
+        own["_texts"] = [Texts(one) for one in own["_opened"]]
+        return found
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each row as Python values by column, None for what is absent; needs no Arrow."""
@@ -342,17 +334,9 @@ class Trials(Shown):
 
     def _found(self, search: Search) -> Iterator[Block]:
         """The rows in which something is found, without sorting."""
-        skip, left = self._window[0], self._window[1]
-        for rows, block in self._searched(search, self.columns):
-            size = places.count(rows)
-            first = min(skip, size)
-            skip -= first
-            last = size if left is None else min(size, first + left)
-            left = None if left is None else left - (last - first)
-            if last > first:
-                yield {name: _part(values, slice(first, last)) for name, values in block.items()}
-            if left == 0:
-                return
+        found = self._searched(search, self.columns)
+        for (_, block), which in places.slices(found, *self._window, lambda part: places.count(part[0])):
+            yield {name: _part(values, which) for name, values in block.items()}
 
     def _searched(self, search: Search, columns: Sequence[TrialColumn]) -> Iterator[tuple[Rows, Block]]:
         """The rows in which something is found, with some of their columns."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -11,6 +11,8 @@ import numpy.typing as npt
 Rows = Mapping[str, npt.NDArray[Any]]
 """Equally long arrays by name: ``cube``, ``model``, ``task``, ``slot``, ``trial`` and ``repeat`` are indices, the
 others values of the cube's arrays."""
+
+T = TypeVar("T")
 
 PLACES = ("cube", "model", "task", "slot", "trial", "repeat")
 
@@ -39,18 +41,25 @@ def cut(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
             yield take(part, slice(begin, begin + size))
 
 
-def window(parts: Iterable[Rows], offset: int, limit: int | None) -> Iterator[Rows]:
-    """The rows from `offset` on, at most `limit`; what comes after them is not asked for."""
+def slices(
+    parts: Iterable[T], offset: int, limit: int | None, size_of: Callable[[T], int]
+) -> Iterator[tuple[T, slice]]:
+    """Parts with what is meant of each: the rows from `offset` on, at most `limit`; no later part is asked for."""
     skip, left = offset, limit
     if left == 0:
         return
     for part in parts:
-        size = count(part)
+        size = size_of(part)
         first = min(skip, size)
         skip -= first
         last = size if left is None else min(size, first + left)
         left = None if left is None else left - (last - first)
         if last > first:
-            yield take(part, slice(first, last))
+            yield part, slice(first, last)
         if left == 0:  # before the next part is asked for
             return
+
+
+def window(parts: Iterable[Rows], offset: int, limit: int | None) -> Iterator[Rows]:
+    """The rows from `offset` on, at most `limit`."""
+    return (take(part, which) for part, which in slices(parts, offset, limit, count))

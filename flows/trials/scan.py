@@ -9,9 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.config.near_names import close_name
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.exchange import ANSWERED
-from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.plan.row_ids import ROW_ID
 from evalcube.flows.trials.opened import OpenCube, fulfils
 from evalcube.flows.trials.rows import Rows
@@ -58,12 +57,7 @@ def check_status(names: Sequence[str]) -> tuple[str, ...]:
         If one is unknown.
     """
     for name in names or ():
-        if need_text("status", name) not in STATUSES:
-            near = close_name(name, list(STATUSES))
-            raise SweepError(
-                f"`status`: there is no '{name}'",
-                f"Did you mean '{near}'?" if near else f"Give some of: {', '.join(STATUSES)}",
-            )
+        checked_option("status", name, STATUSES)
     return tuple(names or ()) or (*_FINISHED, ANSWERED)
 
 

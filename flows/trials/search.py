@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from evalcube.flows.config.near_names import close_name
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.trials.columns import TEXTS
 from evalcube.stages.process.assertions.model import UnmeasuredError
@@ -40,12 +40,7 @@ class Search:
             if text is not None:
                 need_text(parameter, text)
         for name in within:
-            if need_text("within", name) not in TEXTS:
-                near = close_name(name, list(TEXTS))
-                raise SweepError(
-                    f"`within`: there is no text '{name}'",
-                    f"Did you mean '{near}'?" if near else f"Give some of: {', '.join(TEXTS)}",
-                )
+            checked_option("within", name, TEXTS)
         if not within:
             raise SweepError("`within`: nothing is named", f"Give some of: {', '.join(TEXTS)}")
         if regex is not None:

@@ -176,15 +176,15 @@ class Verdict:
         return {**plain, "exit_code": self.exit_code}
 
 
-def exit_code(verdict: Level, *, gate_passed: bool, report_only: bool = False) -> int:
-    """Exit code of a verdict: 0 for PROGRESS, for SOLO with its gate passed, or if only a report was asked for.
+def exit_code(verdict: Level, *, gate_passed: bool) -> int:
+    """Exit code of a verdict: 0 for PROGRESS, for SOLO with its gate passed, else 1.
 
     Examples
     --------
     >>> exit_code("PROGRESS", gate_passed=True), exit_code("SOLO", gate_passed=False)
     (0, 1)
     """
-    return 0 if report_only or verdict == "PROGRESS" or (verdict == "SOLO" and gate_passed) else 1
+    return 0 if verdict == "PROGRESS" or (verdict == "SOLO" and gate_passed) else 1
 
 
 def _plain(value: object) -> object:

@@ -13,8 +13,7 @@ def cube():
 
 
 MISTAKES = {
-    "two models": (lambda cube: ec.compare(cube, "A", "B"), 'Write models=["A", "B"]'),
-    "one model": (lambda cube: ec.compare(cube, "constructor"), 'Write models=["constructor", "..."]'),
+    "models": (lambda cube: ec.compare(cube, "A", "B"), 'Write models=["A"]'),
     "a model for a part": (lambda cube: ec.leaderboard(cube, "constructor"), "`part`: str is no part"),
     "ranked": (lambda cube: ec.rank(cube, ["constructor"]), "`part`: list is no part"),
     "where": (lambda cube: ec.leaderboard(cube, ec.Part(where="task=sort")), 'Write where=["task=sort"]'),

@@ -8,7 +8,6 @@ import pytest
 import evalcube as ec
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.report import report
-from evalcube.flows.cubes.sides import evaluation_place
 from evalcube.flows.cubes.statistics import leaderboard
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import SweepError
@@ -127,10 +126,3 @@ def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
         SweepError, match=r"several evaluations are called 'a'.* 0 = a · greedy, 1 = a · warm"
     ):
         Reader.evaluation_index(SimpleNamespace(plan=plan), "a")
-
-
-@pytest.mark.parametrize("name", FORMS)
-def test_evaluation_place__takes_a_label_as_any_output_writes_it(name):
-    full = ["a / plain / greedy", "a / plain / warm"]
-
-    assert evaluation_place(name, ["a · greedy", "a · warm"], ["a", "a"], full) == 1

@@ -111,13 +111,6 @@ def test_cube_verdict__weights_and_control_of_the_config_hold_unless_others_are_
     assert found.verdict != cube_verdict(written, "before", ["after"], weights={"judge": 1.0}).verdict
 
 
-def test_cube_verdict__a_cube_as_second_word_points_to_what_compares_two(written):
-    with pytest.raises(SweepError, match="is a cube, and a verdict compares evaluations of one") as told:
-        cube_verdict(written, "before", [written])
-
-    assert f"evalcube leaderboard {written} {written} --sort composite" in told.value.remedy
-
-
 def test_leaderboard__composites_go_with_the_cubes(written):
     board = leaderboard(written, sort="composite")
 

@@ -258,7 +258,7 @@ def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
         ((None, []), {}, "`control` is missing"),
         (("", ["after"]), {}, "`control`: no evaluation is called ''"),
         (("before", ["after"]), {"tasks": ["x"]}, "`tasks`: 'x' is not in this cube.*dataset"),
-        (("before", ["after"]), {"method": "x"}, "`method`: 'x' is none"),
+        (("before", ["after"]), {"method": "x"}, "`method`: there is no 'x'"),
         (
             ("before", ["after"]),
             {"weights": {"tone": 1}},

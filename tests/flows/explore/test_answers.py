@@ -5,13 +5,12 @@ import json
 import pytest
 
 from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.statistics import aggregate, leaderboard, rank
+from evalcube.flows.cubes.statistics import leaderboard, rank
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ENDPOINTS, ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
 from evalcube.flows.trials.read import trials
-from evalcube.stages.analyze.labelled.aggregate import aggregate as groups
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 
@@ -76,16 +75,6 @@ def test_ranking__front_has_nobody_who_is_beaten_in_score_and_cost(explored):
             for one in rows
         )
         assert ("cost_per_1000" in row["front"]) is not beaten
-
-
-def test_by_task__is_what_aggregate_says(explored, explored_cube):
-    found = ask(explored, "by_task", Query())
-
-    opened, _ = aggregate(explored_cube)
-    expected = groups(opened.dataset, by=("model", "task")).compute()
-    for place, row in enumerate(found["rows"]):
-        assert [one["value"] for one in row["rates"]] == expected["point"].values[place].tolist()
-        assert [one["upper"] for one in row["rates"]] == expected["upper"].values[place].tolist()
 
 
 @pytest.mark.parametrize(

@@ -172,5 +172,5 @@ def test_forms__exclude_each_other_and_flags_are_named(attacked):
     )
     refused(
         evalcube("trials", "cube.zarr", "--in", "promt", "--grep", "x", cwd=attacked),
-        "--in: there is no text",
+        "--in: there is no 'promt'",
     )

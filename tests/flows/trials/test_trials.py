@@ -347,14 +347,14 @@ def test_regex__that_runs_out_of_time_is_no_match_and_given_up_if_it_goes_on(swe
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"columns": ["tokns"]}, "`columns`: there is no column 'tokns'. Did you mean 'tokens'"),
+        ({"columns": ["tokns"]}, "`columns`: there is no 'tokns'. Did you mean 'tokens'"),
         ({"columns": ["length", "param_length"]}, "named twice"),
         ({"status": ["wrong"]}, "`status`: there is no 'wrong'"),
         ({"sort": "messages"}, "`sort`: messages holds a list"),
         ({"sort": "response"}, "Give a `limit`"),
-        ({"sort": "latncy"}, "`sort`: there is no column 'latncy'. Did you mean 'latency'"),
+        ({"sort": "latncy"}, "`sort`: there is no 'latncy'. Did you mean 'latency'"),
         ({"regex": "("}, "`regex`: '\\(' is no regular expression"),
-        ({"grep": "x", "within": ["promt"]}, "`within`: there is no text 'promt'. Did you mean 'prompt'"),
+        ({"grep": "x", "within": ["promt"]}, "`within`: there is no 'promt'. Did you mean 'prompt'"),
         ({"limit": -1}, "`limit`: -1 is less than 0"),
         ({"where": ["tokens=1", "tokens=2"]}, "`where`: 'tokens' is given twice"),
         ({"where": ["tokens=many"]}, "tokens is a number, but 'many' is none"),

@@ -340,9 +340,9 @@
       const others = rows.filter(row => row.rank === null);
       let lines;
       if (line === "task") {
-        const rates = await page.ask("by_task", { ...page.part(), mode: page.get("mode") });
-        const byLabel = new Map(rates.rows.map(row => [row.label, row.rates]));
-        lines = rates.tasks.map((task, place) => [task, ordered(ranked.map(row => ({ x: row.facets[field], label: row.label, estimate: byLabel.get(row.label)[place] })))]);
+        const rates = await explorer.groups(page, ["model", "task"]);
+        const rate = (label, place) => { const { point, ...ends } = rates.at(rates.levels("model").indexOf(label), place); return { value: point, ...ends }; };
+        lines = rates.levels("task").map((task, place) => [task, ordered(ranked.map(row => ({ x: row.facets[field], label: row.label, estimate: rate(row.label, place) })))]);
       } else lines = [...series(ranked, line)].map(([name, mine]) => [name, ordered(mine.map(row => ({ x: row.facets[field], label: row.label, estimate: estimate(row) })))]);
       const byTask = line === "task";
       const shares = byTask || share;

@@ -76,4 +76,3 @@ def test_exit_code__as_the_command_line_was_seen_to_answer():
         assert exit_code(level, gate_passed=True) == rows[level]
     assert exit_code("SOLO", gate_passed=True) == rows["SOLO, gate passed"]
     assert exit_code("SOLO", gate_passed=False) == rows["SOLO, gate failed"]
-    assert exit_code("REGRESS", gate_passed=True, report_only=True) == rows["REGRESS with --report-only"]
