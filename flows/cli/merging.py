@@ -22,7 +22,7 @@ _LAST_DAY = 253_370_764_800  # the year 9999
 
 def merge(
     output: Annotated[
-        str, typer.Argument(metavar="OUT", help="Address of the new cube; nothing may be there.")
+        str, typer.Argument(metavar="OUT", help="Address of the merged cube; nothing may be there.")
     ],
     cubes: CubesArgument,
     prefer: Annotated[

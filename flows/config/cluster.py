@@ -114,7 +114,7 @@ class SlurmSection(Section):
         description="NAMES of further variables that jobs get from here; key_env of the models go by themselves.",
     )
     options: tuple[Line, ...] = Field(
-        (), description="Further options of sbatch, as they are, such as ['-C cpu', '--qos=low']."
+        (), description="Further options of sbatch, as they are, such as ['-C cpu', '-q low']."
     )
     logs: Line | None = Field(
         None,

@@ -52,6 +52,7 @@ def serve(
     for name, query in _FIRST:
         ask(explored, name, query)
     token = secrets.token_urlsafe(24) if with_token or host not in LOOPBACK else ""
+    app = application(explored, token)
     try:
         bound = socket.create_server((host, port), family=socket.AF_INET6 if ":" in host else socket.AF_INET)
     except (OSError, UnicodeError) as error:
@@ -61,4 +62,4 @@ def serve(
         ) from error
     named = f"[{host}]" if ":" in host else host
     ready(f"http://{named}:{bound.getsockname()[1]}/" + (f"?token={token}" if token else ""))
-    web.run_app(application(explored, token), sock=bound, print=None, access_log=None)
+    web.run_app(app, sock=bound, print=None, access_log=None)

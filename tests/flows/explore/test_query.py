@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.explore.endpoint import jsonable
 from evalcube.flows.explore.query import LONGEST, MOST_ITEMS, Query
+from evalcube.flows.trials.harmless import jsonable
 
 
 def test_key__does_not_depend_on_order_and_escapes_as_a_browser_does():
