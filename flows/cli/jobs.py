@@ -30,22 +30,25 @@ def submit(
 
     On Slurm each model has a job with its own driver and workers, resumed until it is complete.
     """
+    from evalcube.deploy.clusters import ExistingScheduler
     from evalcube.flows.config.load import as_config
     from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.errors import SweepError
     from evalcube.flows.submit import prepare
+    from evalcube.flows.submit.to_dask import submit_to
 
     settings = as_config(load_sweep(config), cube=cube, cache=cache)
-    dask = prepare.dask_cluster(settings, scheduler, cluster, only_slurm=dry_run)
-    if dask is not None:
-        from evalcube.flows.submit.to_dask import submit_to
-
-        begun = submit_to(dask, settings, lambda text: show(safe(text)))
+    place = prepare.place_of(settings, scheduler, cluster)
+    if isinstance(place, ExistingScheduler):
+        if dry_run:
+            raise SweepError("`dry_run` is for Slurm, and the sweep goes to a Dask cluster", "Leave it out")
+        begun = submit_to(place, settings, lambda text: show(safe(text)))
         show(safe(f"{settings.cube}: {begun}"))
         if begun == "complete":
             return
         made_of = settings.cube
     else:
-        prepared = prepare.prepare(settings, cluster)
+        prepared = prepare.prepare(settings, place)
         if dry_run:
             show(safe(str(prepared)))
             return

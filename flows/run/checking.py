@@ -18,7 +18,6 @@ from evalcube.flows.run.servers import SIMULATED, is_managed, keyed
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import RunContext
 from evalcube.flows.run.workers import present
-from evalcube.stages.named_code import may_run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.space import Space
@@ -75,19 +74,8 @@ def check_workers(
         with guarded(cube, "write beside the sweep's cube"):
             space_of(cube).assemble(_begin)
         tokens = leave_tokens(run, cube, cache)
-        context = RunContext(
-            run=run,
-            spec=plan.spec(),
-            trials=plan.trials,
-            repeats=plan.repeats,
-            prices=plan.prices,
-            cube=cube,
-            cache=cache,
-            routes={},
-            lease="",
-            code=tuple(filter(may_run, plan.code)),
-            proof=Proof(tokens, endpoints, endpoints),
-        )
+        proof = Proof(tokens, endpoints, endpoints)
+        context = RunContext.of(run, plan, (cube, cache), {}, "", proof)
         admission = Admission(connection.code, plugin_name(run), tokens, note)
         stack.callback(admission.close)
         stack.callback(connection.code.remove, plugin_name(run))

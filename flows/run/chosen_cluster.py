@@ -124,12 +124,13 @@ def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
 
 
 def _variables(settings: SweepConfig, further: Sequence[str]) -> tuple[str, ...]:
-    """Names of the variables that jobs need: with keys of models, for stores, and further ones."""
+    """Names of the variables that jobs need: with keys of models, for stores and servers, and further ones."""
     keys = [model.key_env for model in settings.models if model.key_env is not None]
     stores: list[str] = []
     if not (is_directory(settings.cube) and is_directory(settings.cache)):
         stores = sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
-    return tuple(dict.fromkeys((*keys, *stores, *further)))
+    served = [name for model in settings.models if model.serve for name in model.serve.env_from.values()]
+    return tuple(dict.fromkeys((*keys, *stores, *further, *served)))
 
 
 def _logs(section: SlurmSection, settings: SweepConfig) -> Path:

@@ -55,7 +55,6 @@ from evalcube.flows.run.worker import Route, RunContext
 from evalcube.flows.run.workers import present
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engines import EngineInfo
-from evalcube.stages.named_code import may_run
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
@@ -300,32 +299,19 @@ class Session:
         return driver
 
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
-        plan = self._store.plan
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
-        return RunContext(
-            run=self._id,
-            spec=plan.spec(),
-            trials=plan.trials,
-            repeats=plan.repeats,
-            prices=plan.prices,
-            cube=cube,
-            cache=cache,
-            routes=routes,
-            lease=self._lease.holder.token,
-            code=tuple(filter(may_run, plan.code)),
-            proof=Proof(
-                # Whoever was started here has the same disks and variables: nothing can differ.
-                leave_tokens(self._id, cube, cache) if connection.code.elsewhere else (),
-                tuple(route.endpoint for route in routes.values()) if unset_keys else (),
-                self._reached(routes) if connection.code.elsewhere else (),
-            ),
+        elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)
+        # A server of this run may not have begun yet.
+        reached = self._endpoints.keys() - {model.name for model in managed}
+        proof = Proof(
+            # Whoever was started here has the same disks and variables: nothing can differ.
+            leave_tokens(self._id, cube, cache) if elsewhere else (),
+            tuple(self._endpoints.values()) if unset_keys else (),
+            tuple(self._endpoints[name] for name in self._endpoints if name in reached) if elsewhere else (),
         )
-
-    def _reached(self, routes: Mapping[str, Route]) -> tuple[Endpoint, ...]:
-        """Endpoints that workers connect to before they take part; a server of this run may not have begun yet."""
-        managed = {model.name for model in self._settings.models if is_managed(model)}
-        return tuple(route.endpoint for name, route in routes.items() if name not in managed)
+        token = self._lease.holder.token
+        return RunContext.of(self._id, self._store.plan, (cube, cache), routes, token, proof)
 
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""

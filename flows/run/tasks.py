@@ -94,7 +94,7 @@ def generate(run: str, block: Block) -> Order:
     work = workspace(run)
     if block.recorded:
         return Order(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
-    cached = work.cached([item.request.digest for item in work.opened(block).trials])
+    cached = work.cached([item.request.digest for item in work.opened(block)])
     asked = [i for i, known in enumerate(cached) if not known]
     looked_up = LookedUp(block.origin, block.size - len(asked))
     get_worker().log_event(topic(run), as_message(looked_up))
@@ -106,7 +106,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     if not len(order.missing):
         return Delivery()
     work = workspace(run)
-    trials = work.opened(block).trials
+    trials = work.opened(block)
     evaluation = work.plan.evaluations[block.window.region.model]
     indices, worker = order.missing.tolist(), get_worker()
     if work.interrupted or order.worker != worker.id:
@@ -136,7 +136,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
 def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     """Read a block's replies from the cache and grade them."""
     work = workspace(run)
-    trials = work.opened(block).trials
+    trials = work.opened(block)
     causes = Counter(delivery.failed.values())
     skipped, failed = Outcome(Status.MISSING), Outcome(Status.TRANSPORT)
     outcomes = [skipped if i in delivery.skipped else failed for i in range(len(trials))]
@@ -172,17 +172,11 @@ def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
 def graded_replies(
     work: Workspace, block: Block, delivery: Delivery
 ) -> Iterator[tuple[int, Reading | None, Outcome | None]]:
-    """Indices of the trials that were answered, with what each reply says and its outcome; None for a lost reply.
-
-    What `judge` has graded on this worker is not fetched, decoded and parsed again.
-    """
-    opened = work.opened(block)
-    trials, known = opened.trials, opened.graded
+    """Indices of the trials that were answered, with what each reply says and its outcome; None for a lost reply."""
+    trials = work.opened(block)
     answered = [i for i in range(len(trials)) if i not in delivery.failed and i not in delivery.skipped]
-    yield from ((i, *known[i]) for i in answered if i in known)
-    left = [i for i in answered if i not in known]
-    replies = work.fetch([trials[i].request.digest for i in left])
-    for i, data in zip(left, replies, strict=True):
+    replies = work.fetch([trials[i].request.digest for i in answered])
+    for i, data in zip(answered, replies, strict=True):
         reading = read_stored(data)
         outcome = None if reading is None else grade_reading(reading, trials[i].cell, trials[i].trial)
         yield i, reading, outcome

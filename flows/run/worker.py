@@ -10,7 +10,7 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -29,9 +29,7 @@ from evalcube.flows.run.simulated import truth_of_trial
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Slowdown
-from evalcube.stages.named_code import allow_code
-from evalcube.stages.process.grading import Outcome
-from evalcube.stages.process.reading import Reading
+from evalcube.stages.named_code import allow_code, may_run
 from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.cube import Cube
@@ -42,8 +40,6 @@ _FETCHED = 64
 """Replies that a task has in memory at once: they may be megabytes each."""
 _KEPT_TRIALS = 20_000
 """Trials of blocks under way that a worker has in memory; those of further blocks are made again when needed."""
-_KEPT_CHARACTERS = 16_000_000
-"""Of answers that are graded and wait for their judges."""
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
 
@@ -80,16 +76,26 @@ class RunContext:
     proof: Proof = field(default_factory=Proof)
     """What a worker proves before it takes part, where that is not certain."""
 
+    @classmethod
+    def of(
+        cls,
+        run: str,
+        plan: Plan,
+        places: tuple[str, str],
+        routes: Mapping[str, Route],
+        lease: str,
+        proof: Proof,
+    ) -> RunContext:
+        """What workers are told of a run.
 
-@dataclass(eq=False)
-class OpenBlock:
-    """A block under way on this worker."""
-
-    trials: list[Prepared]
-    graded: dict[int, tuple[Reading, Outcome]] = field(default_factory=dict)
-    """By index within the block, what was read and graded for judges and will be needed again."""
-    characters: int = 0
-    """Of the answers in `graded`."""
+        Parameters
+        ----------
+        places
+            Addresses of cube and cache.
+        """
+        code = tuple(filter(may_run, plan.code))
+        spec, prices = plan.spec(), plan.prices
+        return cls(run, spec, plan.trials, plan.repeats, prices, *places, routes, lease, code, proof)
 
 
 class Meter:
@@ -132,7 +138,7 @@ class Workspace:
         # Task threads, the worker's event loop (plugin calls) and the engine's thread all come here. Nothing that
         # waits for the disk or the network is done under the lock: a heartbeat that waits looks like a death.
         self._lock = threading.Lock()
-        self._open: OrderedDict[tuple[int, ...], OpenBlock] = OrderedDict()
+        self._open: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
         self._engine: Engine | None = None
         self._closed = False
         self._began = 0.0
@@ -329,7 +335,7 @@ class Workspace:
             if self._engine is not None:
                 self._engine.drain()
 
-    def opened(self, block: Block) -> OpenBlock:
+    def opened(self, block: Block) -> list[Prepared]:
         """A block's trials with their requests, made anew unless they were made here a moment ago."""
         with self._lock:
             found = self._open.get(block.key)
@@ -337,28 +343,18 @@ class Workspace:
                 self._open.move_to_end(block.key)
                 return found
         # Outside of the lock: it takes milliseconds. Two tasks that make the same block make equal ones.
-        made = OpenBlock(prepare_trials(self.plan, block))
+        made = prepare_trials(self.plan, block)
         with self._lock:
             self._open[block.key] = made
             # The oldest go first: in a batch they wait for hours, and are made again when their answers come.
-            while (
-                sum(len(each.trials) for each in self._open.values()) > _KEPT_TRIALS and len(self._open) > 1
-            ):
+            while sum(map(len, self._open.values())) > _KEPT_TRIALS and len(self._open) > 1:
                 self._open.popitem(last=False)
         return made
-
-    def keep_graded(self, opened: OpenBlock, index: int, reading: Reading, outcome: Outcome) -> None:
-        """Keep a graded reply until its block is processed, as long as there is room; of its text, the answer."""
-        with self._lock:
-            kept = sum(each.characters for each in self._open.values())
-            if kept + len(reading.answer) <= _KEPT_CHARACTERS:
-                opened.characters += len(reading.answer)
-                opened.graded[index] = replace(reading, reasoning=""), outcome
 
     def _size(self) -> int:
         """Bytes of the requests of the blocks under way, about: each block is as large as its first requests say."""
         with self._lock:
-            blocks = [each.trials for each in self._open.values()]
+            blocks = list(self._open.values())
         return sum(
             len(trials) * max(len(item.request.body) for item in trials[:4]) for trials in blocks if trials
         )

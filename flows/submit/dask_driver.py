@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import subprocess
 import sys
 import threading
 import time
@@ -14,6 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import dask
+from distributed import get_worker, secede
 
 from evalcube import EvalcubeError
 from evalcube.deploy.clusters import ExistingScheduler
@@ -28,6 +30,7 @@ from evalcube.storage.errors import StorageError
 Tell = Callable[[Mapping[str, Any]], None]
 _LINES, _LONGEST = 200, 2000
 """Of the log that is kept beside the cube, and characters of each."""
+_TLS = {"ca": "ca_file", "cert": "worker_cert", "key": "worker_key"}
 _WAIT_SECONDS = 3600.0
 """So long a driver that was begun anew waits for the one before, which may be out of the scheduler's sight only."""
 
@@ -144,6 +147,52 @@ def drive(order: DriverOrder, tell: Tell = lambda _: None) -> dict[str, str]:
         book.say(f"failed: {error}")
         return {"failed": str(error)}
     return {"done": summary.reason}
+
+
+def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
+    """Runs on a worker: keep a sweep's driver in a process of its own; what came of it.
+
+    Parameters
+    ----------
+    order
+        The fields of an `DriverOrder`.
+
+    Raises
+    ------
+    RuntimeError
+        The process ended without a word, so that the scheduler is to try again.
+    """
+    worker = get_worker()
+    # It waits for days and computes nothing: the thread is the cluster's.
+    secede()
+    tls = {name: getattr(worker.security, f"tls_{place}", None) for name, place in _TLS.items()}
+    there = {
+        "address": worker.scheduler.address,
+        "worker": worker.address,
+        "tls": tls if all(tls.values()) else None,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "evalcube.flows.submit.dask_driver"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - they are pipes
+    answer: dict[str, Any] = {}
+    # Its input stays open: where it ends, this process has, and the driver with it.
+    with process, process.stdin:
+        process.stdin.write(json.dumps({**order, **there}) + "\n")
+        process.stdin.flush()
+        for line in process.stdout:
+            message = json.loads(line)
+            answer = message if {"done", "failed"} & message.keys() else answer
+            with suppress(Exception):  # whoever submitted it may listen no more
+                worker.log_event(order["name"], message)
+    if not answer:
+        raise RuntimeError(
+            f"the driver ended with code {process.returncode}; its own words are in the worker's log"
+        )
+    return answer
 
 
 def _said_before(order: DriverOrder) -> list[str] | None:

@@ -7,7 +7,7 @@ import json
 import secrets
 import shlex
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 from evalcube.deploy.clusters import ExistingScheduler
@@ -62,29 +62,22 @@ class Prepared:
         return "\n".join(lines)
 
 
-def prepare(
-    settings: SweepConfig,
-    cluster: str | None = None,
-) -> Prepared:
+def prepare(settings: SweepConfig, section: SlurmSection) -> Prepared:
     """Make ready what `submit` hands to Slurm; nothing is written.
 
     Parameters
     ----------
     settings
         The sweep's config.
-    cluster
-        A cluster of Slurm; default: the config's.
+    section
+        What its jobs are.
 
     Raises
     ------
     SweepError
         If the sweep cannot be submitted so.
-    ConfigError
-        With all problems of the cluster's description.
     """
-    section = _section(settings, cluster)
     job = job_settings(section, settings)
-    job = replace(job, environment=tuple(dict.fromkeys((*job.environment, *_variables(settings)))))
     build_plan(settings)  # what is wrong with it is said now, and not by a job in the night
     parts = cut(settings)
     cube = absolute(settings.cube)
@@ -173,10 +166,10 @@ def _refuse_second(prepared: Prepared) -> None:
                 )
 
 
-def dask_cluster(
-    settings: SweepConfig, scheduler: str | None, cluster: str | None, *, only_slurm: bool
-) -> ExistingScheduler | None:
-    """The Dask cluster to which a sweep is submitted; None if it is Slurm.
+def place_of(
+    settings: SweepConfig, scheduler: str | None = None, cluster: str | None = None
+) -> ExistingScheduler | SlurmSection:
+    """Where a sweep is submitted.
 
     Parameters
     ----------
@@ -186,34 +179,18 @@ def dask_cluster(
         Address of a scheduler.
     cluster
         What a config's `cluster` may be, or a file with it.
-    only_slurm
-        Whether it has to be Slurm.
 
     Raises
     ------
     SweepError
-        If it is neither.
+        If nowhere is named.
     ConfigError
         With all problems of the cluster's description.
     """
-    if scheduler is not None and only_slurm:
-        raise SweepError("`scheduler` excludes `dry_run`, which is for Slurm", "Give one of them")
-    if scheduler is None and (only_slurm or isinstance(cluster_section(settings, cluster), SlurmSection)):
-        return None
+    section = cluster_section(settings, cluster) if scheduler is None else None
+    if isinstance(section, SlurmSection):
+        return section
     found = chosen_cluster(settings, cluster=cluster, scheduler=scheduler)
     if not isinstance(found, ExistingScheduler):
         raise SweepError(*_NOWHERE)
     return found
-
-
-def _section(settings: SweepConfig, cluster: str | None) -> SlurmSection:
-    section = cluster_section(settings, cluster)
-    if not isinstance(section, SlurmSection):
-        raise SweepError(*_NOWHERE)
-    return section
-
-
-def _variables(settings: SweepConfig) -> list[str]:
-    """Names of the variables that model servers are given, where the driver is."""
-    served = [model.serve for model in settings.models if model.serve is not None]
-    return [source for serve in served for source in serve.env_from.values()]

@@ -21,8 +21,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.store import existing_store
 from evalcube.flows.run.workers import present
-from evalcube.flows.submit.dask_driver import DriverOrder
-from evalcube.flows.submit.dask_task import drive
+from evalcube.flows.submit.dask_driver import DriverOrder, keep_driver
 from evalcube.storage.urls import absolute
 
 _FIRST_SECONDS = 120.0
@@ -73,7 +72,7 @@ def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> s
         stack.callback(client.unsubscribe_topic, order.name)
         # Under a key of its own: the same config may be submitted again, to go on with what is left.
         future = client.submit(
-            drive,
+            keep_driver,
             asdict(order),
             key=order.name,
             pure=False,

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.plan import grading
 from evalcube.flows.plan.blocks import Block, Window
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run import judging, tasks, worker
@@ -52,7 +51,7 @@ def block(tmp_path, monkeypatch):
             "",
         )
     work = Workspace(context)
-    counts = {"prepared": 0, "decoded": 0}
+    counts = {"prepared": 0}
 
     def ask(work, model, jobs, task):  # noqa: ARG001 - the signature of `evalcube.flows.run.dedup.ask`
         for job in jobs:
@@ -77,7 +76,6 @@ def block(tmp_path, monkeypatch):
         monkeypatch.setattr(module, "secede", lambda: None)
         monkeypatch.setattr(module, "ask", ask)
     monkeypatch.setattr(worker, "prepare_trials", counted("prepared", worker.prepare_trials))
-    monkeypatch.setattr(tasks, "read_stored", counted("decoded", grading.read_stored))
     window = Window(Region(0, 0, 0), (1, 1, TRIALS, 1), 0, 0)
     yield SimpleNamespace(
         block=Block(window, 0, 0, np.arange(TRIALS)), work=work, counts=counts, monkeypatch=monkeypatch
@@ -91,20 +89,10 @@ def run_chain(block):
     return tasks.process("run", block.block, delivery)
 
 
-def test_chain__makes_trials_once_and_reads_each_reply_once(block):
+def test_chain__makes_trials_once(block):
     result = run_chain(block)
 
-    assert block.counts == {"prepared": 1, "decoded": TRIALS}
+    assert block.counts == {"prepared": 1}
     assert set(result.arrays["status"]) == {Status.CORRECT, Status.INCORRECT}
     assert result.arrays["judge"] == pytest.approx(np.full(TRIALS, 4.0))
     assert not result.causes
-
-
-def test_chain__comes_to_the_same_without_room_for_graded_replies(block):
-    roomy = run_chain(block)
-    block.monkeypatch.setattr(worker, "_KEPT_CHARACTERS", 0)
-    tight = run_chain(block)
-
-    assert block.counts["decoded"] == TRIALS + 2 * TRIALS
-    for name, column in roomy.arrays.items():
-        np.testing.assert_array_equal(column, tight.arrays[name])

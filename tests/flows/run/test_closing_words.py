@@ -4,6 +4,8 @@ import json
 
 import pytest
 
+from evalcube.flows.run.sweep import run
+from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, set_faults, sweep_config, write_config
 
 TOO_LONG = json.dumps({"error": {"code": "context_length_exceeded", "message": "m"}})
@@ -52,3 +54,21 @@ def test_run__says_whether_it_is_enough_to_run_again(closing_words, status, word
 
     assert code == 1
     assert words in errors
+
+
+def test_run__says_what_the_cache_saved(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=2, cells=2)
+    config["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
+    first = run(config, cluster=SHARED)
+
+    second = run({**config, "cube": str(tmp_path / "second.zarr")}, cluster=SHARED)
+
+    assert first.saved is None
+    assert second.sent == 0
+    assert (second.saved.prompt_tokens, second.saved.completion_tokens) == (
+        first.prompt_tokens,
+        first.completion_tokens,
+    )
+    assert second.saved.usd == pytest.approx(first.usd)
+    assert f"saved by the cache: {first.prompt_tokens} prompt tokens" in str(second)
+    assert second.to_dict()["saved"]["completion_tokens"] == first.completion_tokens

@@ -8,7 +8,7 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.submit.chain import MOST_RETRIES, Chain
-from evalcube.flows.submit.prepare import prepare
+from evalcube.flows.submit.prepare import place_of, prepare
 
 pytestmark = pytest.mark.cluster
 
@@ -32,7 +32,8 @@ def job(tmp_path):
             "tasks": {"boolean": {"params": {"length": 4}}},
             "cluster": {"slurm": {"prologue": prologue, "python": python}},
         }
-        prepared = prepare(from_mapping(config))
+        settings = from_mapping(config)
+        prepared = prepare(settings, place_of(settings))
         place = prepared.folder / "a"
         place.mkdir(parents=True)
         (chain or Chain(3600)).write(place / "chain.json")

@@ -14,9 +14,13 @@ from evalcube.deploy.clusters.slurm import queue
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.submit import prepare as module
-from evalcube.flows.submit.prepare import prepare, submit
+from evalcube.flows.submit.prepare import place_of, prepare, submit
 
 ROOT = str(Path(__file__).parents[3])
+
+
+def made_ready(settings):
+    return prepare(settings, place_of(settings))
 
 
 def sweep(folder, *models, **cluster):
@@ -36,7 +40,7 @@ def test_script__starts_our_code_whatever_lies_in_the_users_directory(tmp_path):
     (tmp_path / "flows").mkdir()
     for name in ("queue.py", "flows/__init__.py", "flows/__main__.py"):
         (tmp_path / name).write_text("raise SystemExit('the code of others ran')")
-    [script] = prepare(sweep(tmp_path)).scripts
+    [script] = made_ready(sweep(tmp_path)).scripts
     environment = {key: value for key, value in os.environ.items() if key != "SLURM_JOB_ID"}
 
     done = subprocess.run(
@@ -69,10 +73,10 @@ def queued(tmp_path, monkeypatch):
 
 
 def test_submit__refuses_a_cube_on_which_a_chain_works(tmp_path, queued):
-    first = submit(prepare(sweep(tmp_path, "a", "b")))
+    first = submit(made_ready(sweep(tmp_path, "a", "b")))
 
     with pytest.raises(SweepError) as found:
-        submit(prepare(sweep(tmp_path)))
+        submit(made_ready(sweep(tmp_path)))
 
     assert len(queued) == 2
     assert re.fullmatch(
@@ -81,7 +85,7 @@ def test_submit__refuses_a_cube_on_which_a_chain_works(tmp_path, queued):
         str(found.value),
     )
     queued.clear()
-    assert submit(prepare(sweep(tmp_path))).parts[0].job == 1
+    assert submit(made_ready(sweep(tmp_path))).parts[0].job == 1
 
 
 def test_submit__of_two_in_the_same_instant_one_is_refused_with_the_others_job(tmp_path, queued, monkeypatch):
@@ -93,7 +97,7 @@ def test_submit__of_two_in_the_same_instant_one_is_refused_with_the_others_job(t
             both.wait(0.5)
 
     monkeypatch.setattr(module, "_refuse_second", look_together)
-    prepared = [prepare(sweep(tmp_path)) for _ in range(2)]
+    prepared = [made_ready(sweep(tmp_path)) for _ in range(2)]
     with ThreadPoolExecutor(2) as threads:
         waiting = [threads.submit(submit, one) for one in prepared]
         errors = [one.exception() for one in waiting]
@@ -108,6 +112,6 @@ def test_submit__says_that_another_one_takes_too_long(tmp_path, queued, monkeypa
     monkeypatch.setattr("evalcube.flows.submit.records._LOCK_SECONDS", 0.05)
 
     with module.alone(), pytest.raises(SweepError, match="another `evalcube submit` of yours is at work"):
-        submit(prepare(sweep(tmp_path)))
+        submit(made_ready(sweep(tmp_path)))
 
     assert queued == {}

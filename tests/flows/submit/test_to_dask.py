@@ -129,7 +129,7 @@ def test_submit__says_what_it_can_do(tmp_path, simulator, monkeypatch):
     both = evalcube("submit", path, "--scheduler", "tcp://h:1", "--dry-run", cwd=tmp_path)
 
     refused(nowhere, "to a running Dask cluster or to Slurm", "--scheduler", "evalcube run")
-    refused(both, "--scheduler excludes")
+    refused(both, "--dry-run is for Slurm")
 
 
 def test_with_paths__moves_files_and_nothing_else():
