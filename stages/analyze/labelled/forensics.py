@@ -187,10 +187,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     fronts = [pareto_front(score, tokens), pareto_front(score, cost), pareto_front(score, tokens, cost)]
     return tuple(
         FrontRow(
-            model_name=row.model_name,
-            template=row.template,
-            sampler=row.sampler,
-            eval_id=row.eval_id,
+            **{name: getattr(row, name) for name in _NAMES},
             score=row.score.value,
             tokens=row.tokens_per_trial,
             cost=row.cost_per_1000,

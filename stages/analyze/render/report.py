@@ -169,7 +169,6 @@ def render_report(
         facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
         headline=headline(board, labels, pair),
         gaps=_gaps(board, labels),
-        marks=_marks(board),
         labels=labels,
         ranking=figures.tracks(board),
         initials=figures.initials(board.tiers),
@@ -274,22 +273,6 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
 def _so_far(row: Row) -> str:
     """How much of a row is measured, to stand behind its name; nothing if that is all."""
     return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
-
-
-def _marks(board: Leaderboard) -> list[str]:
-    """What the star behind a name says on this board, a sentence for each reason that occurs."""
-    found = []
-    if board.incomplete:
-        found.append(
-            "Without a rank: tasks or points have no trial yet: it rests on other questions than others."
-        )
-    if any(row.others for row in board.rows):
-        found.append("Without a rank: it was asked other questions than most.")
-    if any(row.behind and not row.incomplete for row in board.rows):
-        found.append("Without a rank: it has far fewer of its planned trials than the others.")
-    if any(row.rank is not None and row.partial for row in board.rows):
-        found.append("With a rank: planned trials are missing, and its place may change.")
-    return found
 
 
 def _gaps(board: Leaderboard, labels: Sequence[str]) -> list[str]:

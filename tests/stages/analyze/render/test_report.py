@@ -299,11 +299,8 @@ def test_headline__says_of_whom_only_a_part_is_measured():
     assert f"a (so far {whole.trials:,}" not in told
 
 
-def test_render_report__a_star_means_on_each_board_what_its_footnote_says(gaps):
-    unranked, ranked = (
-        "Without a rank: tasks or points have no trial",
-        "With a rank: planned trials are missing",
-    )
+def test_render_report__says_on_each_board_what_a_star_means(gaps):
+    unranked, ranked = "Incomplete evaluations (*)", "Partly measured (*)"
     ds = dataset(PROFILES[:2], tasks=2)
     board = leaderboard(ds, draws=5)
     half = replace(board, rows=(board.rows[0], replace(board.rows[1], missing=board.rows[1].trials)))
