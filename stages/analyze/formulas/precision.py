@@ -67,7 +67,6 @@ def next_trials(
     precision: Precision,
     *,
     repeats: npt.ArrayLike = 1,
-    labels: Sequence[str] = COUNTERS,
 ) -> npt.NDArray[np.int64]:
     """How many trials each cell needs next. A function of counters: who resumes or repeats decides the same.
 
@@ -91,8 +90,8 @@ def next_trials(
         Trials of the cell, never fewer than planned.
     """
     now = np.asarray(planned, dtype=np.int64)
-    finished = column(counters, "trials", labels) == now * np.asarray(repeats)
-    width = half_width(counters, labels=labels, effect=np.maximum(repeats, 1))
+    finished = column(counters, "trials") == now * np.asarray(repeats)
+    width = half_width(counters, effect=np.maximum(repeats, 1))
     wide = finished & (width > precision.target) & (now < precision.maximum)
     more = np.minimum(now + precision.base, precision.maximum)
     return np.where(now == 0, precision.base, np.where(wide, more, now))

@@ -66,7 +66,6 @@ def compare_evaluations(
     *,
     truncated: str = "wrong",
     method: str = "midp",
-    confidence: float | None = None,
 ) -> tuple[Pair, ...]:
     """Every pair of some evaluations, compared on the trials that both finished.
 
@@ -83,8 +82,6 @@ def compare_evaluations(
         "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
     method
         Of McNemar's test, see `evalcube.stages.analyze.formulas.compare.paired.mcnemar`.
-    confidence
-        Level of the intervals in (0, 1); None is 95 %.
 
     Raises
     ------
@@ -98,7 +95,6 @@ def compare_evaluations(
         raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
     weights = _weights(ds)
-    level = 0.95 if confidence is None else confidence
     found = []
     for place, first in enumerate(models[:-1]):
         codes = _codes(ds, first)
@@ -111,10 +107,9 @@ def compare_evaluations(
                     "further or select what both have"
                 )
             single = tuple(
-                _difference(cells[task], weights[task], name, method, level)
-                for task, name in enumerate(tasks)
+                _difference(cells[task], weights[task], name, method) for task, name in enumerate(tasks)
             )
-            overall = _difference(cells, weights, "", method, level)
+            overall = _difference(cells, weights, "", method)
             cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
             found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1])))
     return _adjusted(found)
@@ -178,13 +173,13 @@ def _p_value(cells: Floats, method: str) -> float:
     return sign_flip(cells[..., 1] - cells[..., 2], method=method) if cells[..., 0].any() else np.nan
 
 
-def _difference(cells: Floats, weights: Floats, task: str, method: str, confidence: float) -> Difference:
+def _difference(cells: Floats, weights: Floats, task: str, method: str) -> Difference:
     """Of trials (..., question, 4) of points with weights (...); `p_holm` is left to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
     trials, first, second, both = np.moveaxis(by_point, -1, 0)
     effect = design_effect(first, second, trials, share)
     right, wrong, size = (part.sum(axis=-1) / effect for part in (first, second, trials))
-    bounds = paired_difference(right, wrong, size, share, confidence=confidence)
+    bounds = paired_difference(right, wrong, size, share)
     p = float(difference_p(right, wrong, size, share))
     first_rate, second_rate = (
         float(paired_difference(alone + both.sum(axis=-1) / effect, 0, size, share)[0])

@@ -83,7 +83,7 @@ class Ranking:
         }
 
 
-def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, strict: bool = False) -> Ranking:
+def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ranking:
     """The rows of a leaderboard, compared with each other.
 
     Wins are chances that one evaluation's success rate in a task is above another's, a truncated trial being a
@@ -97,8 +97,6 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
         From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
     prior
         See `evalcube.stages.analyze.formulas.compare.ratings.bradley_terry`.
-    strict
-        Whether intervals that touch in one point are told apart.
 
     Raises
     ------
@@ -110,7 +108,7 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR, stric
     ranked = np.array([row.rank is not None for row in board.rows], dtype=bool)
     ends = np.array([[lead.lower, lead.upper] for lead in map(board.leading, board.rows)]).reshape(-1, 2)
     ends[~ranked] = np.nan
-    clusters = tuple(reversed(overlap_clusters(ends[:, 0], ends[:, 1], strict=strict)))
+    clusters = tuple(reversed(overlap_clusters(ends[:, 0], ends[:, 1])))
     rates = win_rates(*_successes(ds, order)).rates
     rates[~ranked], rates[:, ~ranked] = np.nan, np.nan
     wins, ratings = expected_wins(rates), _ratings(rates, prior)

@@ -19,6 +19,7 @@ from evalcube.stages.analyze.render.table import Column, TableSpec
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
 
 INCOMPLETE = "*"
+_LEVEL = 0.05
 
 _WIDE = 4
 """Metrics that stand side by side; more, or ones with intervals, stand below each other."""
@@ -112,16 +113,16 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     return TableSpec(tuple(columns), pairs, notes, explains={_ONLY: "first only", _ALONE: "95 %"})
 
 
-def pair_conclusion(pair: Pair, *, level: float = 0.05) -> str:
+def pair_conclusion(pair: Pair) -> str:
     """What the comparison says, in a sentence or two, and in which tasks."""
-    return f"{pair_in_words(pair, level=level)} {_tasks_in_words(pair, level)}"
+    return f"{pair_in_words(pair)} {_tasks_in_words(pair)}"
 
 
-def pair_in_words(pair: Pair, *, level: float = 0.05) -> str:
+def pair_in_words(pair: Pair) -> str:
     """What the comparison says of all tasks together, in a sentence or two."""
     overall, gap = pair.overall, 100 * pair.overall.difference.value
     low, high = 100 * overall.difference.lower, 100 * overall.difference.upper
-    if overall.p_holm < level:
+    if overall.p_holm < _LEVEL:
         better, worse = (pair.first, pair.second) if gap > 0 else (pair.second, pair.first)
         ends = sorted((abs(low), abs(high)))
         head = (
@@ -133,17 +134,19 @@ def pair_in_words(pair: Pair, *, level: float = 0.05) -> str:
             f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
             f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)})."
         )
-        if overall.p < level:
+        if overall.p < _LEVEL:
             head += (
                 " The interval leaves 0 out, as it is of this pair alone: p is adjusted for all pairs (Holm)."
             )
     return head
 
 
-def _tasks_in_words(pair: Pair, level: float) -> str:
+def _tasks_in_words(pair: Pair) -> str:
     parts = []
     for name, sign in ((pair.first, 1), (pair.second, -1)):
-        ahead = [item.task for item in pair.tasks if item.p_holm < level and sign * item.difference.value > 0]
+        ahead = [
+            item.task for item in pair.tasks if item.p_holm < _LEVEL and sign * item.difference.value > 0
+        ]
         if ahead:
             parts.append(f"{name} is ahead in {', '.join(ahead)}")
     if not parts:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -56,7 +55,7 @@ def judge_agreement(readings: ArrayLike) -> Agreement | None:
     )
 
 
-def gwet_ac2(ratings: ArrayLike, categories: Sequence[int] = (1, 2, 3, 4, 5)) -> float:
+def gwet_ac2(ratings: ArrayLike) -> float:
     """Gwet's AC2 with linear weights: agreement beyond chance that stays high where all ratings are close.
 
     A correlation says how alike coders *order* units, and is near 0 where all units deserve about the same rating,
@@ -67,8 +66,6 @@ def gwet_ac2(ratings: ArrayLike, categories: Sequence[int] = (1, 2, 3, 4, 5)) ->
     ratings
         Array (unit, coder), NaN where a coder has not rated. A rating between two categories, such as the mean of
         repeats, counts for both in proportion.
-    categories
-        All ratings that could be given: neighbours on a scale with steps of 1.
 
     Returns
     -------
@@ -91,7 +88,7 @@ def gwet_ac2(ratings: ArrayLike, categories: Sequence[int] = (1, 2, 3, 4, 5)) ->
     several = coders >= 2
     if not several.any():
         return math.nan
-    scale = np.asarray(categories, dtype=float)
+    scale = np.arange(1.0, 6.0)  # all ratings that could be given
     width = scale.max() - scale.min()
     apart = np.abs(values[:, :, np.newaxis] - values[:, np.newaxis, :])
     pairs = (coders * (coders - 1))[several]
@@ -189,7 +186,6 @@ def gold_agreement(
     judge: ArrayLike,
     *,
     scale: tuple[float, float] = (1.0, 5.0),
-    level_alpha: float = 0.05,
     draws: int = 2000,
     seed: int = 0,
 ) -> GoldAgreement:
@@ -201,8 +197,6 @@ def gold_agreement(
         Ratings (unit,); units without both are left out.
     scale
         Lowest and highest rating.
-    level_alpha
-        1 − level of the interval.
     draws, seed
         Resampling; see `evalcube.stages.analyze.verdict.resampling`.
     """
@@ -216,8 +210,7 @@ def gold_agreement(
 
     drawn = in_blocks(drawn_alphas, draws)
     drawn = drawn[~np.isnan(drawn)]
-    tails = (level_alpha / 2, 1 - level_alpha / 2)
-    low, high = np.quantile(drawn, tails) if len(drawn) else (math.nan, math.nan)
+    low, high = np.quantile(drawn, (0.025, 0.975)) if len(drawn) else (math.nan, math.nan)
     return GoldAgreement(
         krippendorff_alpha(both),
         float(low),

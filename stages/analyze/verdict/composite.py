@@ -149,7 +149,7 @@ def mean_present(values: Floats, axis: int) -> Floats:
     return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
 
 
-def describe(score: float, bits: ArrayLike, names: Sequence[str] = LAYERS) -> str:
+def describe(score: float, bits: ArrayLike) -> str:
     """A composite with the layers behind it.
 
     Parameters
@@ -158,8 +158,6 @@ def describe(score: float, bits: ArrayLike, names: Sequence[str] = LAYERS) -> st
         The composite; NaN means that nothing was measured.
     bits
         Bitmasks of the units it was averaged over (or of one).
-    names
-        Layers in bit order.
 
     Examples
     --------
@@ -172,9 +170,9 @@ def describe(score: float, bits: ArrayLike, names: Sequence[str] = LAYERS) -> st
     union = 0
     for mask in masks:
         union |= mask
-    present = [name for place, name in enumerate(names) if union >> place & 1]
-    if len(present) == len(names):
-        text = f"{len(names)}/{len(names)}"
+    present = [name for place, name in enumerate(LAYERS) if union >> place & 1]
+    if len(present) == len(LAYERS):
+        text = f"{len(LAYERS)}/{len(LAYERS)}"
     else:
         text = f"{present[0]} only" if len(present) == 1 else " + ".join(present)
     return f"{fixed(score)} ({text}{', not on every unit' if len(masks) > 1 else ''})"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,19 +34,17 @@ class Gate:
         return bool(self.means) and not self.failed
 
 
-def layer_means(layers: ArrayLike, names: Sequence[str] = LAYERS) -> dict[str, float]:
+def layer_means(layers: ArrayLike) -> dict[str, float]:
     """Mean of each layer over the units that have it; layers without a unit are left out.
 
     Parameters
     ----------
     layers
         Scores (unit, layer), NaN where absent.
-    names
-        Names of the layers.
     """
     values = np.asarray(layers, dtype=float)
     means = {}
-    for place, name in enumerate(names):
+    for place, name in enumerate(LAYERS):
         present = values[~np.isnan(values[:, place]), place]
         if present.size:
             means[name] = math.fsum(present) / present.size

@@ -51,47 +51,36 @@ class Saturation:
     """(samples, change) per checkpoint; the change is infinite where a window is not yet full."""
 
 
-def saturation(
-    checkpoints: Sequence[Checkpoint],
-    *,
-    threshold: float = THRESHOLD,
-    window: int = WINDOW,
-) -> Saturation:
+def saturation(checkpoints: Sequence[Checkpoint]) -> Saturation:
     """Saturation of a sequence of checkpoints, by the relative change of the interval's width.
 
     Parameters
     ----------
     checkpoints
-        In order of growing samples; with no more than `window` of them nothing is said.
-    threshold
-        Largest change that counts as none.
-    window
-        Changes in a row that must be small, >= 1.
+        In order of growing samples; with no more than `WINDOW` of them nothing is said.
     """
     last = checkpoints[-1].samples if checkpoints else 0
     confidence: Confidence = "high" if last >= 50 else "medium" if last >= 20 else "low"
-    if len(checkpoints) < window + 1:
-        return Saturation(False, None, confidence, METHOD, threshold, ())
+    if len(checkpoints) < WINDOW + 1:
+        return Saturation(False, None, confidence, METHOD, THRESHOLD, ())
     trace = [
         (now.samples, abs(before.width - now.width) / before.width if before.width > 0 else 0.0)
         for before, now in pairwise(checkpoints)
     ]
-    small = [change <= threshold for _, change in trace]
-    ends = (place for place in range(window - 1, len(trace)) if all(small[place - window + 1 : place + 1]))
+    small = [change <= THRESHOLD for _, change in trace]
+    ends = (place for place in range(WINDOW - 1, len(trace)) if all(small[place - WINDOW + 1 : place + 1]))
     first = next(ends, None)
     at = None if first is None else trace[first][0]
-    return Saturation(at is not None, at, confidence, METHOD, threshold, tuple(trace))
+    return Saturation(at is not None, at, confidence, METHOD, THRESHOLD, tuple(trace))
 
 
-def cumulative(runs: Sequence[ArrayLike], *, alpha: float = 0.05) -> list[Checkpoint]:
+def cumulative(runs: Sequence[ArrayLike]) -> list[Checkpoint]:
     """Checkpoints after each run, with the width of Student's t interval of the mean.
 
     Parameters
     ----------
     runs
         Scores of each run; NaN is left out, and runs before the first score give no checkpoint.
-    alpha
-        1 − level of the interval.
     """
     points, seen = [], np.empty(0)
     for run in runs:
@@ -99,6 +88,6 @@ def cumulative(runs: Sequence[ArrayLike], *, alpha: float = 0.05) -> list[Checkp
         seen = np.concatenate([seen, scores[~np.isnan(scores)]])
         if len(seen):
             spread = float(seen.std(ddof=1)) / math.sqrt(len(seen)) if len(seen) > 1 else 0.0
-            width = 2 * float(stdtrit(len(seen) - 1, 1 - alpha / 2)) * spread if spread > 0 else 0.0
+            width = 2 * float(stdtrit(len(seen) - 1, 0.975)) * spread if spread > 0 else 0.0
             points.append(Checkpoint(len(seen), float(seen.mean()), width))
     return points

@@ -46,7 +46,6 @@ def parse_assertions(
     declarations: object,
     *,
     hooks: Hooks | None = None,
-    where: str = "assertions",
 ) -> tuple[Assertion, ...]:
     """The assertions that a list declares.
 
@@ -56,8 +55,6 @@ def parse_assertions(
         List of mappings, each with a ``type``, the fields of that type, and optionally ``weight`` and ``not``.
     hooks
         Functions that `custom` and scored assertions may name.
-    where
-        Name of the list in errors.
 
     Raises
     ------
@@ -66,7 +63,8 @@ def parse_assertions(
     """
     reader = _Reader(hooks or Hooks())
     return tuple(
-        reader.assertion(row, place, 0) for row, place in _rows(declarations, where, "a list of assertions")
+        reader.assertion(row, place, 0)
+        for row, place in _rows(declarations, "assertions", "a list of assertions")
     )
 
 

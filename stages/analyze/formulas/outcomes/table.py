@@ -77,7 +77,6 @@ def metric_table(
     k: int | Sequence[int] = 1,
     *,
     w: object = None,
-    R0: object = None,
     options: Options | None = None,
 ) -> dict[str, Any]:
     """Values of several metrics for several k, with one pass over R.
@@ -90,8 +89,8 @@ def metric_table(
         Names; None means all that `w` and `options` allow.
     k
         One number of draws or several.
-    w, R0
-        Weights and prior outcomes of the categorical metrics (bayes, avg, max_at_k).
+    w
+        Weights of the categorical metrics (bayes, avg, max_at_k).
     options
         Further arguments by metric, such as ``{"g_pass_at_k_tau": {"tau": 0.5}}``.
 
@@ -111,7 +110,7 @@ def metric_table(
     ([0.7, 0.95], 0.7)
     """
     names = selected(metrics, w, options)
-    prepared = _reduced(R, names, w, R0)
+    prepared = _reduced(R, names, w)
     return {name: _values(name, prepared, k, w, options) for name in names}
 
 
@@ -158,7 +157,7 @@ def evaluate(
     )
 
 
-def _reduced(R: object, names: Sequence[str], w: object, R0: object) -> dict[str, Successes | Categories]:
+def _reduced(R: object, names: Sequence[str], w: object) -> dict[str, Successes | Categories]:
     """The outcomes that each metric is to get, each kind reduced once."""
     chosen = [METRICS[name] for name in names]
     top = top_category(w)
@@ -168,16 +167,12 @@ def _reduced(R: object, names: Sequence[str], w: object, R0: object) -> dict[str
     table = binary_categories(plain) if top == 1 and isinstance(plain, Successes) else None
     if table is None and any(metric.categorical for metric in chosen):
         table = categories(R, top)
-    prior = categories(R, top, R0) if R0 is not None else table
     result: dict[str, Successes | Categories] = {}
     for name, metric in zip(names, chosen, strict=True):
-        source = plain if not metric.categorical else prior if name in _WITH_PRIOR else table
+        source = plain if not metric.categorical else table
         if source is not None:
             result[name] = source
     return result
-
-
-_WITH_PRIOR = ("bayes", "bayes_ci", "max_at_k_ci")
 
 
 def _values(

@@ -115,12 +115,12 @@ def test_metric_table__equals_the_single_calls():
 def test_metric_table__categorical_weights_leave_out_the_binary_metrics():
     w = [0.0, 0.2, 0.5, 1.0]
 
-    table = metric_table(C, k=2, w=w, R0=C)
+    table = metric_table(C, k=2, w=w)
 
     assert set(table) == {"bayes", "bayes_ci", "avg", "avg_ci", "max_at_k", "max_at_k_ci"}
-    assert table["bayes"] == outcomes.bayes(C, w, C)
+    assert table["bayes"] == outcomes.bayes(C, w)
     assert table["avg"] == outcomes.avg(C, w)
-    assert table["max_at_k_ci"][2] == outcomes.max_at_k_ci(C, 2, w, C)
+    assert table["max_at_k_ci"][2] == outcomes.max_at_k_ci(C, 2, w)
 
 
 def test_metric_table__names_what_is_unknown_or_lacking():
