@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import threading
-from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -34,8 +32,7 @@ class CriteriaBook:
 
     def __init__(self, tasks: Sequence[TaskPlan]) -> None:
         self._tasks = tasks
-        self._parsed: OrderedDict[str, tuple[Assertion, ...]] = OrderedDict()
-        self._lock = threading.Lock()
+        self._parsed: dict[str, tuple[Assertion, ...]] = {}
 
     def of(self, task: int, trial: Trial) -> Criteria:
         """The criteria of a trial: the assertions of its task and its own; its own rubric before its task's.
@@ -54,17 +51,13 @@ class CriteriaBook:
         if not declared:
             return ()
         key = json.dumps(declared, sort_keys=True, default=str)
-        with self._lock:
-            found = self._parsed.get(key)
-            if found is not None:
-                self._parsed.move_to_end(key)
-                return found
-        made = parse_assertions(declared, hooks=known_hooks())
-        with self._lock:
-            self._parsed[key] = made
-            while len(self._parsed) > _KEPT:
-                self._parsed.popitem(last=False)
-        return made
+        found = self._parsed.get(key)
+        if found is None:
+            found = parse_assertions(declared, hooks=known_hooks())
+            if len(self._parsed) >= _KEPT:
+                self._parsed.clear()
+            self._parsed[key] = found
+        return found
 
 
 def check_criteria(plan: Plan) -> bool:

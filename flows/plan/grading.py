@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +15,7 @@ from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import Prepared
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.infer.request import Request
-from evalcube.stages.process.assertions import Context, Hooks, ToolCall, evaluate, layered_scores
+from evalcube.stages.process.assertions import Context, ToolCall, evaluate, layered_scores
 from evalcube.stages.process.assertions.evaluate import Graded
 from evalcube.stages.process.grading import Outcome, grade_trial, imported_outcome
 from evalcube.stages.process.judging import combine_judges
@@ -58,11 +57,6 @@ class LayerGrader:
         self._judges = plan.judges
         self._book = CriteriaBook(plan.tasks)
 
-    @cached_property
-    def _hooks(self) -> Hooks:
-        """The functions of installed packages that assertions may name."""
-        return known_hooks()
-
     def is_judged(self, item: Prepared) -> bool:
         """Whether judges rate a trial's output."""
         return bool(self._judges and self._book.of(item.task, item.trial).rubric)
@@ -87,7 +81,7 @@ class LayerGrader:
             turns=1,
             tool_calls=tuple(ToolCall.from_arguments(tool, said) for tool, said in reading.tool_calls),
         )
-        return evaluate(assertions, context, hooks=self._hooks)
+        return evaluate(assertions, context, hooks=known_hooks())
 
     def with_layers(
         self,

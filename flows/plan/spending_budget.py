@@ -13,7 +13,7 @@ import numpy.typing as npt
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.sampling import Counters, Sampling, Selection
-from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 from evalcube.stages.analyze.formulas.columns import column
 
 if TYPE_CHECKING:
@@ -23,7 +23,6 @@ Unit = Literal["tokens", "usd"]
 
 _SHARE = 0.3
 _LEAST_SHARE = 0.05
-_MOST_TRIALS = 10**7
 _MOST: dict[Unit, float] = {"tokens": 1e15, "usd": 1e9}
 """As `spend` in a config."""
 _SUFFIXES = {"": 1.0, "k": 1e3, "m": 1e6, "b": 1e9}
@@ -94,7 +93,7 @@ class Budget(Sampling):
             raise SweepError(*_nothing_to_go_by(self.amount.unit, bool(chosen.any())))
         used = spent(counters, self.amount.unit).sum() - self.before
         left = self.amount.value - used
-        most = np.minimum(plan.sources, _MOST_TRIALS) * paid
+        most = np.minimum(plan.sources, MOST_TRIALS) * paid
         from evalcube.stages.analyze.formulas.allocation import allocate  # with `scipy`, which takes a while
 
         more = allocate(
