@@ -75,9 +75,6 @@ def compression(
 def hazard(
     cube: CubeArgument,
     width: Annotated[int, typer.Option(min=1, help="Tokens in a line of the table.")] = 256,
-    cause: Annotated[
-        str, typer.Option(help="Whose hazard the drawing shows: right or wrong answers'.")
-    ] = "right",
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,
@@ -93,7 +90,7 @@ def hazard(
         "hazard",
         plot,
         as_json,
-        lambda: measure(cube, part, width=width, cause=cause, by_task=by_task, plot=plot),
+        lambda: measure(cube, part, width=width, by_task=by_task, plot=plot),
     )
 
 
@@ -133,12 +130,6 @@ def clip(
 @analyze.command(cls=Command)
 def cost(
     cube: CubeArgument,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            help="What the drawing sets the score against: tokens, or cost where all prices are known."
-        ),
-    ] = None,
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
     where: WhereOption = None,
@@ -154,7 +145,7 @@ def cost(
         "cost",
         plot,
         as_json,
-        lambda: measure(cube, part, against=against, by_task=by_task, plot=plot),
+        lambda: measure(cube, part, by_task=by_task, plot=plot),
     )
 
 

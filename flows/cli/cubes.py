@@ -29,7 +29,7 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.output import complain, safe, show, show_json
 from evalcube.flows.cli.selecting import part_of, several
-from evalcube.flows.cli.tables import noted, one_form, print_table, show_below, show_csv, show_table, warn
+from evalcube.flows.cli.tables import noted, one_form, print_table, show_below, show_csv, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.reader import Reader, TrialView
@@ -49,10 +49,15 @@ def status(
         from evalcube.flows.errors import SweepError
 
         raise SweepError("--watch follows one cube", "Give one cube")
-    if len(cubes) > 1:
-        _several_statuses(cubes, as_json=as_json)
-    else:
-        _one_status(cubes[0], watch=watch, as_json=as_json)
+    if as_json and len(cubes) > 1:
+        from evalcube.flows.cubes.status import cube_status
+
+        show_json({"cubes": {one: cube_status(one) for one in cubes}})
+        return
+    for one in cubes:
+        if len(cubes) > 1:
+            show(safe(one))
+        _one_status(one, watch=watch, as_json=as_json)
 
 
 def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
@@ -77,17 +82,6 @@ def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
         show_json(document)
     else:
         watching.print_status(document)
-
-
-def _several_statuses(cubes: Sequence[str], *, as_json: bool) -> None:
-    from evalcube.flows.cli import watching
-    from evalcube.flows.cubes.status import cube_status
-
-    documents = {address: cube_status(address) for address in cubes}
-    if as_json:
-        show_json({"cubes": documents})
-    else:
-        show_table(watching.several(documents))
 
 
 def leaderboard(

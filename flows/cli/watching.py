@@ -19,8 +19,6 @@ from evalcube.flows.trials.harmless import jsonable
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-    from evalcube.stages.analyze.render.table import TableSpec
-
 _LOOK_SECONDS = 1.0
 _RATE_SECONDS = 30.0
 _SHOWN_CAUSES = 5
@@ -143,32 +141,6 @@ def _live_parts(live: dict[str, Any]) -> list[str]:
     if live["waiting"]:
         parts.append(safe(waits(live["waiting"])))
     return parts
-
-
-def several(documents: Mapping[str, dict[str, Any]]) -> TableSpec:
-    """How far each of several cubes is, by address, and all together."""
-    from evalcube.stages.analyze.render.table import Column, TableSpec
-
-    def state(row: Mapping[str, Any]) -> str:
-        damaged = f"{row['damaged']} regions damaged; " if row["damaged"] else ""
-        return damaged + safe(row["running"] or ("complete" if row["complete"] else "nobody works on it now"))
-
-    rows = []
-    for address, document in documents.items():
-        done, trials = _graded(document)
-        failed = sum(model["transport"] for model in document["models"])
-        kept = {name: document[name] for name in ("damaged", "complete", "running")}
-        rows.append({"cube": safe(address), "done": done, "trials": trials, "failed": failed, **kept})
-    columns = (
-        Column("cube", lambda row: row["cube"], right=False, name=True),
-        Column("done", lambda row: f"{row['done']:,}"),
-        Column("trials", lambda row: f"{row['trials']:,}"),
-        Column("%", lambda row: str(100 * row["done"] // row["trials"]) if row["trials"] else "–"),
-        Column("transport errors", lambda row: f"{row['failed']:,}", 1),
-        Column("state", state, right=False),
-    )
-    done, trials = (sum(row[name] for row in rows) for name in ("done", "trials"))
-    return TableSpec(columns, rows, (f"{done:,} of {trials:,} trials done in all.",))
 
 
 def _driver_lines(driver: Mapping[str, Any] | None) -> list[str]:

@@ -11,12 +11,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
-from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.outputs import check_picture, write_picture
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.errors import SweepError, refused
-from evalcube.stages.analyze.formulas.forensics.hazard import CAUSES
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.forensics import (
     compression_table,
@@ -100,7 +98,6 @@ def hazard(
     part: Part | None = None,
     *,
     width: int = 256,
-    cause: str = "right",
     by_task: bool = False,
     plot: Path | None = None,
 ) -> Found:
@@ -114,8 +111,6 @@ def hazard(
         Which part of it; default: all of it.
     width
         Tokens in a line of the table.
-    cause
-        What the drawing shows, "right" or "wrong" answers.
     by_task
         Tell tasks apart.
     plot
@@ -132,7 +127,6 @@ def hazard(
         As `evalcube.flows.cubes.selection.open_part`; also if no trial is finished, or the picture cannot be made.
     """
     check_picture(plot)
-    checked_option("cause", cause, CAUSES)
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
@@ -145,7 +139,7 @@ def hazard(
             "Run the sweep first, with an endpoint that counts them",
         )
     if plot is not None:
-        write_picture(plot, figures.hazard_figure(whole, labels, cause=cause))
+        write_picture(plot, figures.hazard_figure(whole, labels))
     return opened, table_specs.hazard_spec(rows, _groups(by_task=by_task), _notes(opened)), rows
 
 
@@ -210,7 +204,6 @@ def cost(
     cube: str | Path,
     part: Part | None = None,
     *,
-    against: str | None = None,
     by_task: bool = False,
     plot: Path | None = None,
 ) -> Found:
@@ -222,8 +215,6 @@ def cost(
         The cube's address.
     part
         Which part of it; default: all of it.
-    against
-        What the drawing sets the score against, "tokens" or "cost"; default: cost where all prices are known.
     by_task
         Tell tasks apart.
     plot
@@ -240,8 +231,6 @@ def cost(
         As `evalcube.flows.cubes.selection.open_part`; also if the picture cannot be made.
     """
     check_picture(plot)
-    if against is not None:
-        checked_option("against", against, ("tokens", "cost"))
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     board = leaderboard_of(opened)
@@ -256,8 +245,7 @@ def cost(
             "No price is known: give `prices` in the config and run it again; nothing is asked twice.",
         )
     if plot is not None:
-        if against is None:
-            against = "tokens" if any(math.isnan(row.cost) for row in front) else "cost"
+        against = "tokens" if any(math.isnan(row.cost) for row in front) else "cost"
         named = [replace(row, model_name=label) for row, label in zip(front, label_rows(board), strict=True)]
         write_picture(plot, figures.pareto_figure(named, against=against))
     return opened, table_specs.cost_spec(rows, _groups(by_task=by_task), notes), rows

@@ -149,8 +149,8 @@ def draw(
     return figure
 
 
-def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "right") -> Figure:
-    """Hazards over tokens: of the trials still at work, how many end in each bin; a line with its band each.
+def hazard_figure(table: xr.Dataset, names: Sequence[str]) -> Figure:
+    """Hazards of right answers over tokens: of the trials still at work, how many end so in each bin, with a band.
 
     A value stands in the middle of its bin; where no trial is at risk any more, the line ends.
 
@@ -160,17 +160,15 @@ def hazard_figure(table: xr.Dataset, names: Sequence[str], *, cause: str = "righ
         From `evalcube.stages.analyze.labelled.forensics.hazard_table`, without tasks.
     names
         A name for each evaluation.
-    cause
-        "right" or "wrong".
     """
     ends = table["tokens"].values
     middles = (np.concatenate([[0.0], ends[:-1]]) + ends) / 2
-    hazards = table["hazard"].sel(cause=cause)
+    hazards = table["hazard"].sel(cause="right")
     series = [
         Series(name, middles.tolist(), *hazards.isel(model=index).transpose("bound", "bin").values.tolist())
         for index, name in enumerate(names)
     ]
-    label = f"hazard of {cause} answers per {int(ends[0]) if ends.size else 0:,} tokens"
+    label = f"hazard of right answers per {int(ends[0]) if ends.size else 0:,} tokens"
     return draw(series, x_label="tokens", y_label=label, y_from=0.0)
 
 

@@ -264,8 +264,8 @@ def test_status__of_several_cubes(finished):
     text = evalcube("status", "cube.zarr", "copy.zarr", cwd=finished)[1]
     document = json.loads(evalcube("status", "cube.zarr", "copy.zarr", "--json", cwd=finished)[1])
 
-    assert "160 of 160 trials done in all." in text
-    assert text.count("complete") == 2
+    assert text.count("80 of 80 trials done") == 2
+    assert "copy.zarr" in text
     assert [one["done"] for one in document["cubes"].values()] == [80, 80]
     refused(evalcube("status", "cube.zarr", "copy.zarr", "--watch", cwd=finished), "--watch follows one cube")
 
