@@ -54,14 +54,6 @@ MODES_IN_WORDS = {
     "C_O": "with the share won by guessing taken out, truncated trials counting as right",
 }
 
-_BOX = {
-    "width": figures.WIDTH,
-    "height": figures.HEIGHT,
-    "left": figures.LEFT,
-    "right": figures.WIDTH - figures.RIGHT,
-    "bottom": figures.HEIGHT - figures.BOTTOM,
-}
-
 
 @dataclass(frozen=True)
 class SampleTrial:
@@ -187,7 +179,7 @@ def render_report(
         charts=[_chart(view, labels[:shown]) for view in drawn],
         single=[plain(view.task) for view in curves if len(view.difficulty) == 1],
         legend=[(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(labels[:shown])],
-        box=_BOX,
+        figures=figures,
         outcomes=report_data.outcome_shares(loaded, order),
         outcome_names=report_data.OUTCOMES,
         failures=[

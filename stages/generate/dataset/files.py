@@ -13,10 +13,9 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from io import BufferedReader
 from pathlib import Path
-from typing import Protocol
 
 from evalcube.stages.generate.dataset.kept import copied_blocks
-from evalcube.stages.generate.dataset.tables import ParquetTable, Row, index_csv, index_jsonl
+from evalcube.stages.generate.dataset.tables import LineTable, ParquetTable, index_csv, index_jsonl
 from evalcube.stages.generate.errors import TaskError
 
 ENDINGS = {
@@ -35,25 +34,8 @@ _MOST_UNPACKED = 16 << 30
 """Bytes that a .gz file may unpack to."""
 
 
-class Table(Protocol):
-    """Rows of one file."""
-
-    texts_only: bool
-    """Whether the format knows no values but texts."""
-
-    def __len__(self) -> int: ...
-
-    def row(self, index: int) -> Row:
-        """Row `index` from 0; `ValueError` if it cannot be read."""
-        ...
-
-    def line(self, index: int) -> int | None:
-        """The file's line, from 1, that a row begins on; None for a format without lines."""
-        ...
-
-    def unchanged(self) -> bool:
-        """Whether the file is still as it was when it was opened."""
-        ...
+Table = LineTable | ParquetTable
+"""Rows of a file, read one by one."""
 
 
 def format_of(path: str, declared: str) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from evalcube.stages.process.assertions import patterns, similarity
 from evalcube.stages.process.assertions.documents import DocumentError, parse_document
@@ -18,22 +18,13 @@ def _contains(assertion: Assertion, context: Context) -> bool:
     return assertion.text.lower() in context.output.lower()
 
 
-def _contains_all(assertion: Assertion, context: Context) -> bool:
+def _within(context: Context, texts: Sequence[str]) -> Iterator[bool]:
     output = context.output.lower()
-    return all(text.lower() in output for text in assertion.values)
-
-
-def _contains_any(assertion: Assertion, context: Context) -> bool:
-    output = context.output.lower()
-    return any(text.lower() in output for text in assertion.values)
+    return (text.lower() in output for text in texts)
 
 
 def _equals(assertion: Assertion, context: Context) -> bool:
     return trimmed(context.output) == trimmed(assertion.text)
-
-
-def _regex(assertion: Assertion, context: Context) -> bool:
-    return patterns.search(assertion.pattern, assertion.flags, context.output, seconds=patterns.SECONDS)
 
 
 def _json_valid(_assertion: Assertion, context: Context) -> bool:
@@ -71,14 +62,6 @@ def _tool_input(assertion: Assertion, context: Context) -> bool:
     )
 
 
-def _rouge(assertion: Assertion, context: Context) -> bool:
-    return similarity.rouge_n(context.output, assertion.reference, assertion.n) >= assertion.threshold
-
-
-def _bleu(assertion: Assertion, context: Context) -> bool:
-    return similarity.bleu(context.output, assertion.reference, assertion.n) >= assertion.threshold
-
-
 def _levenshtein(assertion: Assertion, context: Context) -> bool:
     # The distance is at least the difference in length: an endless output costs nothing.
     if abs(len(context.output) - len(assertion.reference)) > assertion.limit:
@@ -93,18 +76,24 @@ def _not(check: Check) -> Check:
 FACTS: Mapping[str, Check] = {
     "contains": _contains,
     "not_contains": _not(_contains),
-    "contains_all": _contains_all,
-    "contains_any": _contains_any,
+    "contains_all": lambda said, context: all(_within(context, said.values)),
+    "contains_any": lambda said, context: any(_within(context, said.values)),
     "equals": _equals,
     "not_equals": _not(_equals),
-    "regex": _regex,
+    "regex": lambda said, context: patterns.search(
+        said.pattern, said.flags, context.output, seconds=patterns.SECONDS
+    ),
     "json_valid": _json_valid,
     "json_schema": _json_schema,
     "tool_output_contains": _tool_output,
     "tool_input_contains": _tool_input,
     "tool_input_not_contains": _not(_tool_input),
-    "rouge_n_min": _rouge,
-    "bleu_min": _bleu,
+    "rouge_n_min": lambda said, context: (
+        similarity.rouge_n(context.output, said.reference, said.n) >= said.threshold
+    ),
+    "bleu_min": lambda said, context: (
+        similarity.bleu(context.output, said.reference, said.n) >= said.threshold
+    ),
     "levenshtein_max": _levenshtein,
 }
 """Fact types but the scored ones, which need a function of the user."""

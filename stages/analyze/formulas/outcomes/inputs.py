@@ -127,7 +127,6 @@ def rewards(w: object) -> Floats:
         raise ValueError(
             f"`w` must be one-dimensional with a weight per category, got an array of shape {array.shape}"
         )
-    _require_numeric(array, "`w`")
     return _finite(array, "`w`")
 
 
@@ -138,7 +137,6 @@ def spectrum_weights(weights: object, k: int) -> Floats:
         raise ValueError(
             f"`weights` must hold one weight for each of the {k} thresholds, got an array of shape {array.shape}"
         )
-    _require_numeric(array, "`weights`")
     checked = _finite(array, "`weights`")
     if (checked < 0).any():
         raise ValueError(f"`weights` must not be negative, got {_first(checked, checked < 0)}")
@@ -199,6 +197,7 @@ def _require_numeric(array: NDArray[Any], what: str) -> None:
 
 
 def _finite(array: NDArray[Any], what: str) -> Floats:
+    _require_numeric(array, what)
     floats = array.astype(np.float64)
     if not np.isfinite(floats).all():
         raise ValueError(f"{what} must hold finite numbers, got {_first(floats, ~np.isfinite(floats))}")
