@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -42,7 +43,7 @@ suppress_warnings = ["ref.python"]
 
 REPOSITORY = "https://github.com/evalcube/evalcube/blob/main/"
 
-_ENTRY = re.compile(r"^\| `(\w+)` \|", re.MULTILINE)
+_ENTRY = re.compile(r"^\| `([\w.]+)` \|", re.MULTILINE)
 
 
 def _complete(_app: Sphinx, page: str, source: list[str]) -> None:
@@ -80,7 +81,7 @@ def _documented(name: str) -> str:
     """Return the directive that shows a public name, with its own members if it is a class."""
     import evalcube
 
-    item = getattr(evalcube, name)
+    item = attrgetter(name)(evalcube)
     if not isinstance(item, type):
         return f".. {'autofunction' if callable(item) else 'py:data'}:: evalcube.{name}"
     members = "" if issubclass(item, Exception) else "\n   :members:\n   :undoc-members:"

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping
+from operator import attrgetter
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, get_args, get_origin
@@ -272,12 +273,8 @@ def suite_sizes() -> str:
 
 def described(table: str) -> str:
     """The table of public names that a page lists, each with the first sentence of its docstring."""
-    rows = []
-    for row, name in re.findall(r"^(\| `(\w+)` \|.*)$", table, re.MULTILINE):
-        item = getattr(evalcube, name)
-        rows.append(
-            f"| `{name}` | {_first(item).replace('``', '`')} |" if callable(item) else row
-        )  # data have no docstring
+    names = re.findall(r"^\| `([\w.]+)` \|", table, re.MULTILINE)
+    rows = [f"| `{name}` | {_first(attrgetter(name)(evalcube)).replace('``', '`')} |" for name in names]
     return "\n".join(["| name | what it is |", "|---|---|", *rows])
 
 

@@ -41,7 +41,7 @@ class EvalcubeError(Exception):
 
 @cache
 def _homes() -> dict[str, tuple[str, str]]:
-    """Public name -> its module and its name there, as the stub imports them."""
+    """Public name -> its module and its name there, as the stub imports them; modules of ours have no name there."""
     import ast
 
     # The loader, not the file system, has the stub where evalcube came as an archive.
@@ -50,28 +50,34 @@ def _homes() -> dict[str, tuple[str, str]]:
     homes: dict[str, tuple[str, str]] = {}
     for node in tree.body:
         if isinstance(node, ast.ImportFrom):
-            homes |= {one.asname: (node.module, one.name) for one in node.names if one.asname}
-            modules |= {one.name: f"{node.module}.{one.name}" for one in node.names if not one.asname}
+            for one in node.names:
+                if one.asname != one.name:
+                    modules[one.asname] = f"{node.module}.{one.name}"
+                elif node.module == __name__:
+                    homes[one.name] = (f"{__name__}.{one.name}", "")
+                else:
+                    homes[one.name] = (node.module, one.name)
         elif isinstance(node, ast.Assign):
             homes[node.targets[0].id] = (modules[node.value.value.id], node.value.attr)
     return homes
 
 
 def _names() -> list[str]:
-    """All public names: constants, then classes, then functions."""
-    return sorted(
-        (*_homes(), "EvalcubeError"), key=lambda name: (not name.isupper(), name[0].islower(), name)
-    )
+    """All public names: classes, then functions and modules."""
+    return sorted((*_homes(), "EvalcubeError"))
 
 
 def __getattr__(name: str) -> object:
     if name == "__all__":
         return _names()
     # Python itself looks for names such as `__wrapped__`, which must stay cheap.
-    if name.startswith("__") or name not in _homes():
-        raise AttributeError(f"module 'evalcube' has no attribute {name!r}")
-    module, original = _homes()[name]
-    return getattr(import_module(module), original)
+    if not name.startswith("__") and name in _homes():
+        home, original = _homes()[name]
+        module = import_module(home)
+        return getattr(module, original) if original else module
+    if not name.startswith("_") and name in (formulas := import_module("evalcube.stats")).__all__:
+        return getattr(formulas, name)  # as papers and notebooks write them; not listed here
+    raise AttributeError(f"module 'evalcube' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:

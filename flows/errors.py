@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from pathlib import Path
 from typing import SupportsFloat, SupportsIndex
 
 from evalcube import EvalcubeError
+from evalcube.storage.urls import plain_address
 
 _SHOWN = 50
 _MOST_TOLD = 60
@@ -187,11 +189,11 @@ def need_addresses(cube: object) -> list[str | Path]:
     SweepError
         If there is none, or it is something else.
     """
-    if isinstance(cube, str | Path):
-        return [cube]
+    if isinstance(cube, str | os.PathLike):
+        return [plain_address(cube)]
     if isinstance(cube, bytes) or not isinstance(cube, Iterable):
         raise SweepError(f"`cube`: {told(cube)} is no address of a cube", "Give a text or a path, or several")
-    found = list(cube)
+    found = list(map(plain_address, cube))
     if not found:
         raise SweepError("`cube`: no cube is named", "Give the address of one or more")
     return found

@@ -5,6 +5,7 @@ Addresses hold no credentials: they are written into cubes, logs and messages.
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +29,23 @@ REMEDY = (
     "on web servers (https://)."
 )
 _SECRETS = "Remove it from the address, and set the environment variables of the store where workers run."
+
+Address = str | os.PathLike[str]
+"""What a user gives to say where a cube is: its address, or what a function has returned that made or filled it."""
+
+
+class MadeCube:
+    """What has made or filled a cube: stands for its address wherever one is taken."""
+
+    cube: str
+
+    def __fspath__(self) -> str:
+        return self.cube
+
+
+def plain_address(given: Address) -> str | Path:
+    """The address that is meant; of another type, as it was given, for whoever refuses it."""
+    return os.fspath(given) if isinstance(given, os.PathLike) and not isinstance(given, Path) else given
 
 
 def scheme_of(url: str | Path) -> str:

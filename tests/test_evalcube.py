@@ -8,6 +8,7 @@ import sys
 import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import evalcube as ec
@@ -44,18 +45,23 @@ def project(tmp_path):
 def test_names__all_are_there_and_in_order():
     names = ec.__all__
 
-    assert len(names) == len(set(names)) > 100
+    assert len(names) == len(set(names)) <= 40
     assert [name for name in names if getattr(ec, name, None) is None] == []
-    assert names == [
-        *sorted(name for name in names if name.isupper()),
-        *sorted(name for name in names if name[0].isupper() and not name.isupper()),
-        *sorted(name for name in names if name[0].islower()),
-    ]
-    assert dir(ec) == sorted(names)
-    assert (ec.estimate_success.__name__, ec.reason_score_v1.__module__.rpartition(".")[2]) == (
-        "estimate",
-        "reasonscore",
-    )
+    assert names == dir(ec) == sorted(names)
+    assert (ec.merge.__name__, ec.stats.pass_at_k(np.eye(2), 1)) == ("merge_cubes", 0.5)
+
+
+@pytest.mark.parametrize("module", [ec.stats, ec.results, ec.plugins])
+def test_modules__have_what_they_list(module):
+    listed = module.__all__
+
+    assert listed == sorted(listed)
+    assert [name for name in listed if not hasattr(module, name)] == []
+
+
+def test_formulas__answer_at_the_top_too_where_they_are_not_listed():
+    assert ec.pass_at_k is ec.stats.pass_at_k
+    assert "pass_at_k" not in dir(ec)
 
 
 @pytest.mark.cluster

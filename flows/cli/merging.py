@@ -58,9 +58,6 @@ def merge(
         else:
             _print_conflicts(error.conflicts)
         raise
-    from evalcube.flows.cubes.cache_at_hand import remember_merged
-
-    remember_merged(done.cube, cubes, newer=prefer == "newer")
     if as_json:
         show_json(_document(done.to_dict(), done.conflicts))
     else:

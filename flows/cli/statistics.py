@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -26,6 +25,9 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.selecting import cubes_and_models, names_of, part_of, several
 from evalcube.flows.cli.tables import emit, noted, one_form, show_below, warn
+
+if TYPE_CHECKING:
+    from evalcube.flows.cubes.results import MetricsResult, RankingResult, TableResult
 
 GroupsOption = Annotated[
     str,
@@ -57,38 +59,12 @@ def table(
     as_csv: CsvOption = False,
 ) -> None:
     """Success rates with intervals, of any groups."""
-    from evalcube.flows.cubes.statistics import aggregate
-    from evalcube.stages.analyze.labelled import axes
-    from evalcube.stages.analyze.render.rows import group_rows
-    from evalcube.stages.analyze.render.table_specs import group_spec
+    from evalcube.flows.cubes.statistics import table as estimate_groups
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
-    opened, found = aggregate(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
-    warn(opened.warnings)
-    dims = [str(name) for name in found["point"].dims]
-    rows = group_rows(found, axes.evaluation_labels(opened.dataset))
-    how = {
-        "": "every trial weighs the same",
-        "known": "points weigh as in the first plan, however many trials were added",
-    }[found.attrs["base_design"] if pooling == "pooled" else ""]
-    how = "every point weighs the same" if pooling == "stratified" else how
-    notes = (*([f"Part of the cube ({opened.selection})."] if opened.selection else []), f"{pooling}: {how}.")
-    if axes.most_repeats(opened.dataset) > 1 and joint == "none":
-        notes = (*notes, "Questions were asked several times: intervals go by question.")
-    document = {
-        "schema": "evalcube.table",
-        "schema_version": 2,
-        **several(cube),
-        **found.attrs,
-        "by": dims,
-        "selection": opened.selection,
-        "rows": rows,
-        **noted(opened.warnings),
-    }
-    emit(group_spec(rows, dims, mode, notes), document, as_json=as_json, markdown=markdown, as_csv=as_csv)
-    if markdown:
-        show_below(opened.warnings)
+    found = estimate_groups(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
+    _emit(found, cube, as_json=as_json, markdown=markdown, as_csv=as_csv)
 
 
 def rank(
@@ -109,21 +85,11 @@ def rank(
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
     from evalcube.flows.cubes.statistics import rank as make_ranking
-    from evalcube.stages.analyze.render.board_spec import ranking_spec
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     found = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
-    warn(found.part.warnings)
-    emit(
-        ranking_spec(found.ranking, found.board),
-        {**several(cube), **found.to_dict(), **noted(found.part.warnings)},
-        as_json=as_json,
-        markdown=markdown,
-        as_csv=as_csv,
-    )
-    if markdown:
-        show_below(found.part.warnings)
+    _emit(found, cube, as_json=as_json, markdown=markdown, as_csv=as_csv)
 
 
 def compare(
@@ -244,34 +210,28 @@ def metrics(
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
     from evalcube.flows.cubes.statistics import metrics as evaluate
-    from evalcube.stages.analyze.labelled import axes
-    from evalcube.stages.analyze.labelled.counters import weighing
-    from evalcube.stages.analyze.render.rows import metric_rows
-    from evalcube.stages.analyze.render.table_specs import metric_spec
 
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
-    wanted = names_of(names)
     given = _settings(settings or ())
-    opened, found = evaluate(cube, part, names=wanted, k=_numbers(k), by=names_of(by), settings=given)
-    warn(opened.warnings)
-    dims = [str(dim) for dim in found["questions"].dims]
-    rows = metric_rows(found, wanted, axes.evaluation_labels(opened.dataset))
-    document = {
-        "schema": "evalcube.metrics",
-        "schema_version": 1,
-        **several(cube),
-        "metrics": wanted,
-        "by": dims,
-        "settings": given,
-        "selection": opened.selection,
-        "rows": rows,
-    }
-    sheet = metric_spec(rows, dims, wanted, opened.selection, float(given.get("confidence", 0.95)))  # type: ignore[arg-type]  # no list, which the metrics refuse
-    if weighing(opened.dataset):
-        # A question is what is averaged here, and its point has no weight of its own.
-        told = "Every question weighs the same: points that were asked more often than the first plan says weigh more."
-        sheet = replace(sheet, notes=(*sheet.notes, told))
-    emit(sheet, document, as_json=as_json)
+    found = evaluate(cube, part, names=names_of(names), k=_numbers(k), by=names_of(by), settings=given)
+    _emit(found, cube, as_json=as_json)
+
+
+def _emit(
+    found: TableResult | RankingResult | MetricsResult,
+    cubes: Sequence[str],
+    *,
+    as_json: bool,
+    markdown: bool = False,
+    as_csv: bool = False,
+) -> None:
+    """Print a result and what its reader should know."""
+    warnings = found.part.warnings
+    warn(warnings)
+    document = {**several(cubes), **found.to_dict(), **noted(warnings)}
+    emit(found.sheet(), document, as_json=as_json, markdown=markdown, as_csv=as_csv)
+    if markdown:
+        show_below(warnings)
 
 
 def _numbers(text: str) -> list[int]:

@@ -8,9 +8,9 @@ from typing import Any
 
 from evalcube.flows.merge.provenance import Source, sources_of
 from evalcube.flows.plan.spec import parse_spec
-from evalcube.storage.cube.address import Address
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of, newest_of
+from evalcube.storage.urls import Address
 
 _PAUSE = 3600
 """Seconds without a receipt after which what follows is taken for another run."""

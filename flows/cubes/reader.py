@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evalcube.flows.cubes.cache_at_hand import replies_at_hand
+from evalcube.flows.plan.cache_at_hand import replies_at_hand
 from evalcube.flows.cubes.exchange import read_answer, row_of, status_name
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.criteria import CriteriaBook
@@ -27,6 +27,7 @@ from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
+from evalcube.storage.urls import Address
 
 SCORES = ("fact", "behavior", "judge")
 
@@ -75,7 +76,7 @@ class TrialView:
 class Reader:
     """A cube with its plan and, where it can be found, its cache."""
 
-    def __init__(self, cube: str | Path, cache: str | Path | Sequence[str | Path] | None = None) -> None:
+    def __init__(self, cube: Address, cache: str | Path | Sequence[str | Path] | None = None) -> None:
         self.cube = Cube.open(cube)
         self.notes = read_notes(self.cube.records)
         self.plan = cube_plan(self.cube, self.notes)

@@ -37,6 +37,7 @@ from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, StorageError
+from evalcube.storage.urls import Address
 
 _MOST_ANSWERED = 20
 _MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
@@ -48,7 +49,7 @@ SAMPLED: Mapping[str, tuple[Status, ...]] = {
 """Which outcomes sample trials have, by the word for it."""
 
 
-def open_cube(url: str | Path) -> xr.Dataset:
+def open_cube(url: Address) -> xr.Dataset:
     """A cube as a lazy, labelled dataset.
 
     Parameters
@@ -71,7 +72,7 @@ def open_cube(url: str | Path) -> xr.Dataset:
 
 
 def report(
-    cube: str | Path | Sequence[str | Path],
+    cube: Address | Sequence[Address],
     output: str | Path,
     *,
     samples: int = 1,

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from evalcube.flows.cubes.selection import OpenPart
+from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.ranking import Ranking
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.analyze.render.shown import Shown
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.axes import Axes
 
     from evalcube.stages.analyze.render.table import TableSpec
@@ -161,3 +163,92 @@ class ComparisonResult(Shown, _Compared):
         from evalcube.stages.analyze.render.plots import plot_differences
 
         return plot_differences(self.pairs, ax)
+
+
+class _Grouped(NamedTuple):
+    part: OpenPart
+    estimates: xr.Dataset
+
+
+_WEIGHING = {
+    "": "every trial weighs the same",
+    "known": "points weigh as in the first plan, however many trials were added",
+    "stratified": "every point weighs the same",
+}
+
+
+class TableResult(Shown, _Grouped):
+    """Success rates of groups: `part` that was read, and `estimates` (a dataset whose dimensions are the groups)."""
+
+    __slots__ = ()
+
+    @property
+    def by(self) -> list[str]:
+        """What was grouped by."""
+        return [str(name) for name in self.estimates["point"].dims]
+
+    def _table(self) -> TableSpec:
+        from evalcube.stages.analyze.render.table_specs import group_spec
+
+        found = self.estimates.attrs
+        how = _WEIGHING[found["base_design"] if found["pooling"] == "pooled" else "stratified"]
+        notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
+        notes.append(f"{found['pooling']}: {how}.")
+        if axes.most_repeats(self.part.dataset) > 1 and found["joint"] == "none":
+            notes.append("Questions were asked several times: intervals go by question.")
+        return group_spec(self.records(), self.by, found["mode"], tuple(notes))
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each group that has planned points."""
+        from evalcube.stages.analyze.render.rows import group_rows
+
+        return group_rows(self.estimates, axes.evaluation_labels(self.part.dataset))
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, as ``evalcube table --json`` prints them."""
+        head = {"schema": "evalcube.table", "schema_version": 2, **self.estimates.attrs, "by": self.by}
+        return {**head, "selection": self.part.selection, "rows": self.records()}
+
+
+class MetricsResult(Shown, _Grouped):
+    """Metrics of repeated answers: `part` that was read, and `estimates`, with what was asked for in its ``attrs``."""
+
+    __slots__ = ()
+
+    @property
+    def by(self) -> list[str]:
+        """What was grouped by."""
+        return [str(name) for name in self.estimates["questions"].dims]
+
+    def _table(self) -> TableSpec:
+        from evalcube.stages.analyze.labelled.counters import weighing
+        from evalcube.stages.analyze.render.table_specs import metric_spec
+
+        level: Any = self.estimates.attrs["settings"].get("confidence", 0.95)
+        sheet = metric_spec(
+            self.records(), self.by, self.estimates.attrs["metrics"], self.part.selection, float(level)
+        )
+        if weighing(self.part.dataset):
+            # A question is what is averaged here, and its point has no weight of its own.
+            told = "points that were asked more often than the first plan says weigh more"
+            return replace(sheet, notes=(*sheet.notes, f"Every question weighs the same: {told}."))
+        return sheet
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each group and k."""
+        from evalcube.stages.analyze.render.rows import metric_rows
+
+        return metric_rows(
+            self.estimates, self.estimates.attrs["metrics"], axes.evaluation_labels(self.part.dataset)
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, as ``evalcube metrics --json`` prints them."""
+        return {
+            "schema": "evalcube.metrics",
+            "schema_version": 1,
+            **self.estimates.attrs,
+            "by": self.by,
+            "selection": self.part.selection,
+            "rows": self.records(),
+        }

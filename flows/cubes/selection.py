@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,6 +26,7 @@ from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
+from evalcube.storage.urls import Address
 
 if TYPE_CHECKING:
     from evalcube.flows.config.views import View
@@ -67,7 +68,7 @@ class OpenPart:
     """Of the layers of outputs, as the config of the cube has them; None where all are the same."""
 
 
-CubeLike = str | Path | xr.Dataset | Sequence[str | Path]
+CubeLike = Address | xr.Dataset | Sequence[Address]
 """A cube's address, a dataset of `flows.cubes.report.open_cube`, or the addresses of several cubes, read as one."""
 
 
@@ -111,7 +112,7 @@ def open_part(
         )
     part = part or Part()
     no_bare_text(where=part.where)
-    if isinstance(cube, Iterable) and not isinstance(cube, str | bytes | Path | xr.Dataset):
+    if isinstance(cube, Iterable) and not isinstance(cube, str | bytes | os.PathLike | xr.Dataset):
         several = need_addresses(cube)
         cube = several[0] if len(set(map(str, several))) == 1 else [str(one) for one in several]
     if isinstance(cube, list):
@@ -222,7 +223,7 @@ _FEW = 20
 """Replies of a model of which too many without an answer are no chance."""
 
 
-def _opened(cube: str | Path) -> Cube:
+def _opened(cube: Address) -> Cube:
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
     return opened

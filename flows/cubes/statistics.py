@@ -9,10 +9,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import get_args
 
-import xarray as xr
-
 from evalcube.flows.config.near_names import checked_option
-from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, RankingResult
+from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, MetricsResult, RankingResult, TableResult
 from evalcube.flows.cubes.selection import CubeLike, OpenPart, Part, open_part
 from evalcube.flows.cubes.sides import full_labels
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
@@ -173,7 +171,7 @@ def boards(
     return opened.warnings, found
 
 
-def aggregate(
+def table(
     cube: CubeLike,
     part: Part | None = None,
     *,
@@ -182,8 +180,8 @@ def aggregate(
     pooling: Pooling = "pooled",
     joint: Joint = "none",
     confidence: float = 0.95,
-) -> tuple[OpenPart, xr.Dataset]:
-    """Estimates with intervals of any groups; see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
+) -> TableResult:
+    """Success rates with intervals, of any groups.
 
     Parameters
     ----------
@@ -205,7 +203,8 @@ def aggregate(
 
     Returns
     -------
-    The part, and the estimates, in memory.
+    TableResult
+        `part` that was read, and `estimates`, in memory; it unpacks into these.
 
     Raises
     ------
@@ -221,7 +220,7 @@ def aggregate(
         found = estimate_groups(
             opened.dataset, by=names, mode=mode, pooling=pooling, joint=joint, confidence=confidence
         ).compute()
-    return opened, found
+    return TableResult(opened, found)
 
 
 def rank(
@@ -325,7 +324,7 @@ def metrics(
     k: Sequence[int] = (),
     by: Sequence[str] = ("model",),
     settings: Mapping[str, object] | None = None,
-) -> tuple[OpenPart, xr.Dataset]:
+) -> MetricsResult:
     """Metrics of repeated answers, the repeats of a question being its samples.
 
     Parameters
@@ -346,8 +345,8 @@ def metrics(
 
     Returns
     -------
-    tuple
-        The part, and its metrics, in memory.
+    MetricsResult
+        `part` that was read, and `estimates`, in memory; it unpacks into these.
 
     Raises
     ------
@@ -374,7 +373,7 @@ def metrics(
         )
     with refused():
         found = cube_outcome_metrics(opened.dataset, list(names), draws, by=groups, options=options)
-    return opened, found
+    return MetricsResult(opened, found.assign_attrs(metrics=list(names), settings=dict(settings or {})))
 
 
 def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:

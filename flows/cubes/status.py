@@ -13,10 +13,10 @@ from evalcube.flows.plan.shared_arrays import refuse_unrecorded
 from evalcube.flows.plan.store import cube_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.plan.unnamed import KEY, noted_unnamed
-from evalcube.storage.cube.address import Address
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, graders_of
+from evalcube.storage.urls import Address, plain_address
 
 
 def cube_status(url: Address) -> dict[str, Any]:
@@ -96,7 +96,7 @@ def cube_status(url: Address) -> dict[str, Any]:
     kept = noted_unnamed(notes)
     spent = read_spent(cube.records)
     return {
-        "cube": str(url),
+        "cube": str(plain_address(url)),
         "sizes": cube.sizes,
         "trials": total,
         "done": done,

@@ -9,11 +9,11 @@ from contextlib import suppress
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.stopping import ask_to_stop, who_stops
-from evalcube.storage.cube.address import Address
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder, read_holder
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import Address
 
 PATIENCE_SECONDS = 30.0
 _POLL_SECONDS = 0.5

@@ -25,6 +25,7 @@ from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.paired import Method
 from evalcube.stages.analyze.verdict.rules import Limits
 from evalcube.stages.reply.status import FINISHED
+from evalcube.storage.urls import Address, plain_address
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
@@ -66,7 +67,7 @@ class CubeVerdict:
 
 
 def cube_verdict(
-    cube: str | Path,
+    cube: Address,
     control: str | None = None,
     treatments: Sequence[str] = (),
     *,
@@ -168,7 +169,7 @@ def cube_verdict(
     asked, given = data.counted_readings()
     return CubeVerdict(
         replace(found, notes=(*found.notes, *data.notes(asked - given, asked))),
-        str(cube),
+        str(plain_address(cube)),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
         asked,

@@ -183,9 +183,9 @@ class Source:
     def intervals(self) -> Mapping[tuple[int, int], Interval]:
         """Success rates by evaluation and task; none of tasks without right answers."""
         from evalcube.flows.cubes.selection import Part
-        from evalcube.flows.cubes.statistics import aggregate
+        from evalcube.flows.cubes.statistics import table
 
-        _, found = aggregate(
+        _, found = table(
             self.address, Part(self.where), by=("eval_id", "task"), mode="E_P", confidence=CONFIDENCE
         )
         ids, tasks = ([str(name) for name in found[dim].values] for dim in ("eval_id", "task"))

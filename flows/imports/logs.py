@@ -21,14 +21,14 @@ from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import CubeExistsError
-from evalcube.storage.urls import OBJECT_SCHEMES, absolute, directory_of, scheme_of
+from evalcube.storage.urls import OBJECT_SCHEMES, MadeCube, absolute, directory_of, scheme_of
 
 DEFAULT_CACHE = "results/cache"
 _SHOWN = 6
 
 
 @dataclass(frozen=True)
-class ImportSummary:
+class ImportSummary(MadeCube):
     """What was imported."""
 
     cube: str

@@ -18,6 +18,7 @@ from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.spec import Spec
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.urls import Address, plain_address
 
 _MOST_SAID = 100
 _STATUSES = 256
@@ -74,7 +75,7 @@ class Difference:
         return {"equal": self.equal, **asdict(self)}
 
 
-def diff_cubes(first: str, second: str) -> Difference:
+def diff_cubes(first: Address, second: Address) -> Difference:
     """Compare two cubes by the identity of evaluations, points, trials and repeats; the order of axes is no difference.
 
     Latencies, prices and facets are no difference either. Holds some regions in memory at a time.
@@ -84,6 +85,11 @@ def diff_cubes(first: str, second: str) -> Difference:
     first, second
         Addresses of cubes.
 
+    Returns
+    -------
+    Difference
+        What is equal, what differs, and what only one has.
+
     Raises
     ------
     StorageError
@@ -91,7 +97,7 @@ def diff_cubes(first: str, second: str) -> Difference:
     SweepError
         If one is not a sweep's.
     """
-    return _Comparison(Input(first), Input(second)).run()
+    return _Comparison(Input(str(plain_address(first))), Input(str(plain_address(second)))).run()
 
 
 class _Comparison:

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from evalcube.flows.errors import SweepError
@@ -17,6 +18,7 @@ from evalcube.flows.merge.overlay import Array
 from evalcube.flows.merge.provenance import provenance, write_ledger_digest
 from evalcube.flows.merge.regions import ModelMerge
 from evalcube.flows.merge.union import read_renames
+from evalcube.flows.plan.cache_at_hand import remember_merged
 from evalcube.flows.plan.engines import joined_engines, read_engines, write_engines
 from evalcube.flows.plan.forgotten import write_forgotten
 from evalcube.flows.plan.questions import copy_questions
@@ -28,6 +30,7 @@ from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.errors import CubeExistsError
+from evalcube.storage.urls import Address, MadeCube, plain_address
 
 PREFERENCES = ("fail", "newer", "first")
 _KEPT = ("name", "cache", IMPORTED)
@@ -46,7 +49,7 @@ class ConflictError(SweepError):
 
 
 @dataclass(frozen=True)
-class Merged:
+class Merged(MadeCube):
     """What was merged."""
 
     cube: str
@@ -76,8 +79,8 @@ class Merged:
 
 
 def merge_cubes(
-    output: str,
-    cubes: Sequence[str],
+    output: str | Path,
+    cubes: Sequence[Address],
     *,
     prefer: str = "fail",
     rename: Sequence[str] = (),
@@ -114,18 +117,21 @@ def merge_cubes(
     """
     if prefer not in PREFERENCES:
         raise SweepError(f"`prefer`: there is no '{prefer}'", f"Give one of: {', '.join(PREFERENCES)}")
+    output, addresses = str(output), [str(plain_address(cube)) for cube in cubes]
     if not cubes:
         raise SweepError("`cubes`: nothing is named", "Give the addresses of the cubes to merge")
     if Cube.exists(output):
         raise CubeExistsError(
             "cannot merge into it: something is already there", output, "Choose another address."
         )
-    renames = read_renames(rename, cubes)
-    inputs = [Input(url, renames) for url in cubes]
+    renames = read_renames(rename, addresses)
+    inputs = [Input(url, renames) for url in addresses]
     for one in inputs:
         refuse_unrecorded(one.cube, one.receipts)
     joined = Joined(inputs)
-    return _Writer(joined, prefer).into(output)
+    done = _Writer(joined, prefer).into(output)
+    remember_merged(output, addresses, newer=prefer == "newer")
+    return done
 
 
 @dataclass(frozen=True, eq=False)

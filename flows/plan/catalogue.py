@@ -24,6 +24,17 @@ class ParamInfo:
     """Unit, and what it makes harder."""
 
 
+def tasks() -> dict[str, Task]:
+    """The tasks that configs can name, bundled and of installed plugins.
+
+    Returns
+    -------
+    dict
+        Name -> task.
+    """
+    return {task.name: task for task in all_tasks().sound()[0]}
+
+
 def find_task(name: str) -> Task:
     """The task of that name, bundled or from a plugin.
 

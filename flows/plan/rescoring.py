@@ -24,6 +24,7 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.integrity import stored_problems
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import MadeCube
 
 GRADED = (Status.CORRECT, Status.INCORRECT, Status.INVALID)
 """What a grader decides between; the rest an endpoint has decided."""
@@ -51,7 +52,7 @@ class Recount:
 
 
 @dataclass(frozen=True)
-class Rescoring:
+class Rescoring(MadeCube):
     """What was graded again."""
 
     cube: str

@@ -7,17 +7,17 @@ import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import PurePath
+from pathlib import Path, PurePath
 from typing import Any
 
 from evalcube import __version__
-from evalcube.flows.cubes.cache_at_hand import addresses_at_hand
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
 from evalcube.flows.merge.inputs import ledger_digest
 from evalcube.flows.merge.provenance import sources_of, write_ledger_digest
 from evalcube.flows.merge.write import Written, write_joined
+from evalcube.flows.plan.cache_at_hand import addresses_at_hand
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.engines import read_engines, write_engines
 from evalcube.flows.plan.plan import Plan
@@ -40,13 +40,13 @@ from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError
-from evalcube.storage.urls import redacted, scheme_of
+from evalcube.storage.urls import Address, MadeCube, plain_address, redacted, scheme_of
 
 _LONGEST = 200
 
 
 @dataclass(frozen=True)
-class Published:
+class Published(MadeCube):
     """What was published."""
 
     cube: str
@@ -72,8 +72,8 @@ class Published:
 
 
 def publish_cube(
-    source: str,
-    url: str,
+    source: Address,
+    url: str | Path,
     *,
     tag: str = "",
     where: Sequence[str] = (),
@@ -121,6 +121,7 @@ def publish_cube(
     StorageError
         If the source cannot be read, something is at `url` already, or it cannot be written.
     """
+    source, url = str(plain_address(source)), str(url)
     record.checked_tag(tag)
     for name, text in (("licence", licence), ("by", by)):
         if len(text) > _LONGEST or not text.isprintable():

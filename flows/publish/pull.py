@@ -8,11 +8,12 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, TypeVar
 
-from evalcube.flows.cubes.cache_at_hand import replies_name
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.cache_at_hand import replies_name
 from evalcube.flows.plan.records import NOTES
 from evalcube.flows.publish import record
 from evalcube.flows.publish.origin import ORIGIN
@@ -26,7 +27,7 @@ from evalcube.storage.cube.ledger import NAME as LEDGER
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
-from evalcube.storage.urls import directory_of, redacted, scheme_of
+from evalcube.storage.urls import Address, MadeCube, directory_of, plain_address, redacted, scheme_of
 
 T = TypeVar("T")
 
@@ -38,7 +39,7 @@ _FOLDER = f"{SIDE}/zarr.json"
 
 
 @dataclass(frozen=True)
-class Pulled:
+class Pulled(MadeCube):
     """What was pulled."""
 
     cube: str
@@ -68,8 +69,8 @@ class Pulled:
 
 
 def pull_cube(
-    url: str,
-    target: str,
+    url: Address,
+    target: str | Path,
     *,
     tag: str = "",
     cache: str | None = None,
@@ -94,6 +95,11 @@ def pull_cube(
     tick
         Called with what is counted and how much of it there is so far.
 
+    Returns
+    -------
+    Pulled
+        The copy, and where its replies are.
+
     Raises
     ------
     StorageError
@@ -101,6 +107,7 @@ def pull_cube(
     SweepError
         If a tag is unknown, or the publication is too large.
     """
+    url, target = str(plain_address(url)), str(target)
     source = record.below(url, record.checked_tag(tag))
     space = space_of(source)
     publication, digest = _opened(url, source, space, tag)

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.cubes.cache_at_hand import cache_at_hand
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.blocks import Window, window_of
+from evalcube.flows.plan.cache_at_hand import cache_at_hand
 from evalcube.flows.plan.forgotten import forgotten_cells, write_forgotten
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import forget_questions

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from evalcube.flows.cubes.cache_at_hand import replies_at_hand
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.cache_at_hand import replies_at_hand
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.rescoring import Rescoring, regrade_recorded
 from evalcube.flows.plan.store import cube_plan
@@ -17,6 +17,7 @@ from evalcube.storage.cube.holder import NAME as LEASE_NAME
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.errors import guarded
+from evalcube.storage.urls import plain_address
 
 
 def rescore_cube(
@@ -66,7 +67,7 @@ def rescore_cube(
         )
     if PUBLISHED in source.attrs:
         Cube.open(url, writable=True)  # refuses, before a copy is made in which nothing can be written either
-    target = str(url) if output is None else _copied(url, output)
+    target = str(plain_address(url)) if output is None else _copied(url, output)
     cube = Cube.open(target, writable=True)
     with Lease.acquire(cube.records, notify=notify):
         return regrade_recorded(cube, cube_plan(cube, notes), found, older_only=False)

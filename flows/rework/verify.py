@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.kept_questions import key_of
-from evalcube.flows.cubes.cache_at_hand import replies_at_hand
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.cache_at_hand import replies_at_hand
 from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan

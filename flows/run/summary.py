@@ -19,6 +19,7 @@ from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.spending import Spending
 from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.storage.urls import MadeCube
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.render.table import TableSpec
@@ -55,7 +56,7 @@ class Saved:
 
 
 @dataclass(frozen=True)
-class RunSummary(Shown):
+class RunSummary(Shown, MadeCube):
     """What a run did, and what is left; printed, it says so in words."""
 
     reason: str

@@ -25,6 +25,7 @@ from evalcube.flows.trials.sorting import Order
 from evalcube.flows.trials.texts import AT_ONCE, Texts
 from evalcube.flows.trials.values import Plain, Values
 from evalcube.stages.analyze.render.shown import Shown
+from evalcube.storage.urls import Address
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -39,7 +40,7 @@ Block = dict[str, Values]
 
 
 def trials(
-    cube: str | Path | Sequence[str | Path],
+    cube: Address | Sequence[Address],
     *,
     where: Mapping[str, object] | Sequence[str] = (),
     status: Sequence[str] = (),

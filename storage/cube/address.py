@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import UnsupportedUrlError, need_package
 from evalcube.storage.urls import (
     HTTP_SCHEMES,
     OBJECT_SCHEMES,
+    Address,
     directory_of,
     http_address,
     object_prefix,
+    plain_address,
     redacted,
     scheme_of,
 )
 
 ZIP = ".zip"
 """What the names of zip files end in."""
-
-Address = str | Path
-"""What a user gives to say where a cube is."""
 
 
 def space_of(url: Address) -> Space:
@@ -34,6 +31,7 @@ def space_of(url: Address) -> Space:
     StorageError
         The package that it needs is not installed.
     """
+    url = plain_address(url)
     scheme = scheme_of(url)
     if scheme in (*OBJECT_SCHEMES, *HTTP_SCHEMES) and str(url).endswith(ZIP):
         remedy = "Copy it to this machine and give its path, or publish the cube there without .zip."

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube.storage.cube.address import Address, space_of
+from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.group import UNREADABLE, undecodable
 from evalcube.storage.cube.growing import GrowingCube
 from evalcube.storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
@@ -21,6 +21,7 @@ from evalcube.storage.cube.regions import Region, RegionShape, region_digest
 from evalcube.storage.cube.schema import REGION_DIMS, SHARED, Variable
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, NotWritableError, guarded
+from evalcube.storage.urls import Address, plain_address
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -117,6 +118,7 @@ class Cube(GrowingCube):
         NotWritableError
             `writable` is asked for and the cube is published, or its place is read-only.
         """
+        url = plain_address(url)
         space = space_of(url)
         if writable and isinstance(space, ReadOnly) and space.is_there():
             raise space.refusal()

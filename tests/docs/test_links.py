@@ -64,10 +64,12 @@ def test_index__leads_to_every_page():
 
 def test_api__lists_every_public_name_once():
     listed = re.findall(
-        r"^\| `(\w+)` \|", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
+        r"^\| `([\w.]+)` \|", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
     )
+    modules = ("stats", "results", "plugins")
+    below = [f"{name}.{one}" for name in modules for one in getattr(evalcube, name).__all__]
 
-    assert Counter(listed) == Counter(evalcube.__all__)
+    assert Counter(listed) == Counter([*set(evalcube.__all__).difference(modules), *below])
 
 
 def test_install__lists_every_extra():

@@ -21,8 +21,11 @@ class Shown:
     __slots__ = ()
 
     def _table(self) -> TableSpec:
-        """What is shown for people."""
         raise NotImplementedError
+
+    def sheet(self) -> TableSpec:
+        """What is shown for people: columns, rows and notes."""
+        return self._table()
 
     def records(self) -> Sequence[Mapping[str, Any]]:
         """Plain values, a mapping for each row."""
@@ -41,10 +44,10 @@ class Shown:
         return data_frame(self.records())
 
     def __str__(self) -> str:
-        return text_table(self._table())
+        return text_table(self.sheet())
 
     def _repr_html_(self) -> str:
-        return html_table(self._table())
+        return html_table(self.sheet())
 
 
 def text_table(table: TableSpec, width: int = WIDTH) -> str:

@@ -199,8 +199,12 @@ def test_open_cube__analyses_compute_nothing_when_called(cube):
     ds = ec.open_cube(cube)
 
     with Callback(start=started.append):
-        lazy = [ec.aggregate(ds, by="task", pooling="stratified"), ec.points(ds), *ec.cube_outcomes(ds)]
-        lazy += [ec.restrict(ds, {"task": "sort"}), ec.recount(ds, clip_tokens=100)]
+        lazy = [
+            ec.stats.aggregate(ds, by="task", pooling="stratified"),
+            ec.stats.points(ds),
+            *ec.stats.cube_outcomes(ds),
+        ]
+        lazy += [ec.stats.restrict(ds, {"task": "sort"}), ec.stats.recount(ds, clip_tokens=100)]
 
     assert not started
     assert all(map(dask.is_dask_collection, lazy))
@@ -208,7 +212,7 @@ def test_open_cube__analyses_compute_nothing_when_called(cube):
 
 def test_aggregate__an_address_is_no_dataset(cube):
     with pytest.raises(TypeError, match="open_cube"):
-        ec.aggregate(cube, by="model")
+        ec.stats.aggregate(cube, by="model")
 
 
 COMMANDS = {

@@ -72,7 +72,7 @@ def test_results__in_python_are_tables_html_data_frames_and_json(cube):
     assert list(found["leaderboard"].to_dataframe()["model_name"]) == [
         row.model_name for row in found["leaderboard"].rows
     ]
-    assert isinstance(found["leaderboard"], ec.Leaderboard)
+    assert isinstance(found["leaderboard"], ec.results.LeaderboardResult)
     assert found["compare"].to_dict()["pairs"][0]["first"] == "strong"
     assert set(found["compare"].to_dataframe()["task"]) == {"arithmetic", "sort", ""}
     assert len(found["trials"].to_dataframe()) == 30

@@ -3,7 +3,7 @@
 import pytest
 
 import evalcube as ec
-from evalcube.flows.cubes.statistics import aggregate, metrics
+from evalcube.flows.cubes.statistics import metrics, table
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
 
@@ -17,12 +17,12 @@ MISTAKES = {
     "a model for a part": (lambda cube: ec.leaderboard(cube, "constructor"), "`part`: str is no part"),
     "ranked": (lambda cube: ec.rank(cube, ["constructor"]), "`part`: list is no part"),
     "where": (lambda cube: ec.leaderboard(cube, ec.Part(where="task=sort")), 'Write where=["task=sort"]'),
-    "by": (lambda cube: aggregate(cube, by="model"), 'Write by=["model"]'),
+    "by": (lambda cube: table(cube, by="model"), 'Write by=["model"]'),
     "names": (lambda cube: metrics(cube, names="pass_at_k"), 'Write names=["pass_at_k"]'),
     "status": (lambda _: ec.trials("a.zarr", status="correct"), 'Write status=["correct"]'),
     "where of trials": (lambda _: ec.trials("a.zarr", where="task=sort"), 'Write where=["task=sort"]'),
     "columns": (lambda _: ec.trials("a.zarr", columns="model"), 'Write columns=["model"]'),
-    "treatments": (lambda _: ec.cube_verdict("a.zarr", None, "new"), 'Write treatments=["new"]'),
+    "treatments": (lambda _: ec.verdict("a.zarr", None, "new"), 'Write treatments=["new"]'),
 }
 
 

@@ -5,7 +5,8 @@ import shutil
 import numpy as np
 import pytest
 
-from evalcube.flows.cubes.statistics import aggregate, leaderboard
+from evalcube.flows.cubes.statistics import leaderboard
+from evalcube.flows.cubes.statistics import table as estimate_groups
 from evalcube.flows.merge.write import merge_cubes
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.flows.run.sweep import run
@@ -67,14 +68,17 @@ def test_merge__counts_whole_questions(swept, tmp_path):
 
 def test_leaderboard__reads_no_outcomes_of_repeated_questions(swept, tmp_path):
     shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
-    whole, table = leaderboard(swept / "cube.zarr"), aggregate(swept / "cube.zarr", by=["model", "task"])[1]
+    whole, table = (
+        leaderboard(swept / "cube.zarr"),
+        estimate_groups(swept / "cube.zarr", by=["model", "task"])[1],
+    )
     for chunk in (tmp_path / "cube.zarr" / "status" / "c").rglob("*"):
         if chunk.is_file():
             chunk.write_bytes(b"not a chunk")
 
     again, same = (
         leaderboard(tmp_path / "cube.zarr"),
-        aggregate(tmp_path / "cube.zarr", by=["model", "task"])[1],
+        estimate_groups(tmp_path / "cube.zarr", by=["model", "task"])[1],
     )
 
     assert repr(again) == repr(whole)

@@ -22,13 +22,13 @@ WRONG = {
     "no seed": (lambda cube: ec.rank(cube, seed=None), "`seed`: None is no whole number"),
     "draws": (lambda cube: ec.leaderboard(cube, draws=2e3), "`draws`: 2000.0 is no whole number"),
     "a condition": (lambda cube: ec.trials(cube, where=[3]), "`where`: 3 is no text"),
-    "a part's condition": (lambda cube: ec.open_part(cube, ec.Part(3)), "`where`: 3 is no list"),
+    "a part's condition": (lambda cube: ec.table(cube, ec.Part(3)), "`where`: 3 is no list"),
     "an order": (lambda cube: ec.trials(cube, sort=["tokens"]), "`sort`: ['tokens'] is no text"),
     "a limit": (lambda cube: ec.trials(cube, limit="5"), "`limit`: '5' is no whole number"),
     "an outcome": (lambda cube: ec.trials(cube, status=[1]), "`status`: 1 is no text"),
     "a pattern": (lambda cube: ec.trials(cube, regex=5), "`regex`: 5 is no text"),
     "a date": (lambda cube: ec.report(cube, "r.html", date="today"), "`date`: 'today' is no date"),
-    "a threshold": (lambda cube: ec.cube_verdict(cube, threshold="3"), "`threshold`: '3' is no number"),
+    "a threshold": (lambda cube: ec.verdict(cube, threshold="3"), "`threshold`: '3' is no number"),
     "a suite": (lambda _: ec.load_suite(None, []), "`name`: None is no text"),
     "a suite's models": (lambda _: ec.load_suite("quick", "sim:"), "`models`: 'sim:' is a text"),
 }
@@ -56,7 +56,7 @@ def test_compare__takes_places_and_what_several_iterables_have(cube):
     assert len(ec.compare((one for one in [cube]), None).pairs) == 3
 
 
-@pytest.mark.parametrize("function", [ec.restrict, ec.points, ec.aggregate])
+@pytest.mark.parametrize("function", [ec.stats.restrict, ec.stats.points, ec.stats.aggregate])
 def test_labelled__conditions_are_a_mapping(function, cube):
     with pytest.raises(ValueError, match="no mapping of names to conditions"):
         function(ec.open_cube(cube), where=["task=sort"])
@@ -64,6 +64,6 @@ def test_labelled__conditions_are_a_mapping(function, cube):
 
 def test_labelled__what_is_no_dataset_or_leaderboard_is_told(cube):
     with pytest.raises(TypeError, match="`dataset` is a str"):
-        ec.recount(cube)
+        ec.stats.recount(cube)
     with pytest.raises(TypeError, match="`board` is a str"):
-        ec.pareto_rows(cube)
+        ec.stats.pareto_rows(cube)

@@ -10,7 +10,7 @@ import pytest
 from evalcube import EvalcubeError
 from evalcube.flows.cubes.forensics import compression, hazard
 from evalcube.flows.cubes.selection import Part, open_part
-from evalcube.flows.cubes.statistics import aggregate
+from evalcube.flows.cubes.statistics import table as estimate_groups
 from evalcube.flows.explore.answers import ENDPOINTS, ask
 from evalcube.flows.explore.endings import with_trials
 from evalcube.flows.explore.explored import Explored
@@ -44,7 +44,7 @@ def explored(cube):
 def test_groups__are_what_the_command_says(explored, cube, by):
     answer = ask(explored, "groups", Query.make(by=by, mode="E_P"))
 
-    _, found = aggregate(cube, by=by.split(","), mode="E_P")
+    _, found = estimate_groups(cube, by=by.split(","), mode="E_P")
     for name in ("point", "lower", "upper"):
         expected = [
             None if np.isnan(one) else pytest.approx(one, abs=1e-4) for one in found[name].values.ravel()
@@ -62,7 +62,7 @@ def test_groups__of_some_models_and_a_part(explored, cube):
 
     answer = ask(explored, "groups", query)
 
-    _, found = aggregate(cube, Part(("tier=hard", "param_length=5..")), by=["model", "task"])
+    _, found = estimate_groups(cube, Part(("tier=hard", "param_length=5..")), by=["model", "task"])
     assert answer["levels"] == [["weak", "strong"], found["task"].values.tolist()]
     np.testing.assert_allclose(answer["point"], found["point"].values[[2, 0]].ravel(), atol=1e-4)
 

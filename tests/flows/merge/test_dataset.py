@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from evalcube.flows.cubes.selection import Part, open_part
-from evalcube.flows.cubes.statistics import aggregate, compare, leaderboard, metrics
+from evalcube.flows.cubes.statistics import compare, leaderboard, metrics
+from evalcube.flows.cubes.statistics import table as estimate_groups
 from evalcube.flows.errors import SweepError
 from evalcube.flows.merge.dataset import open_joined
 from evalcube.flows.merge.write import merge_cubes
@@ -67,7 +68,9 @@ def test_boards__are_those_of_the_merged_cube(cubes: tuple[list[str], str]) -> N
                 row.pop("missing"), row.pop("cost"), row.pop("cost_per_1000")
         assert json.dumps(one) == json.dumps(other)
         assert compare(urls, (), trimmed)[1] == compare(merged, (), trimmed)[1]
-    assert aggregate(urls, by=("model", "task"))[1].equals(aggregate(merged, by=("model", "task"))[1])
+    assert estimate_groups(urls, by=("model", "task"))[1].equals(
+        estimate_groups(merged, by=("model", "task"))[1]
+    )
     assert metrics(urls)[1].equals(metrics(merged)[1])
 
 

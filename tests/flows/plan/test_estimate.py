@@ -108,11 +108,11 @@ def test_estimate__takes_config_mapping_and_path(tmp_path):
     mapping = sweep_config(tmp_path, "http://127.0.0.1:9/v1")
     path = write_config(tmp_path, mapping)
 
-    results = [ec.estimate(form) for form in (mapping, from_mapping(mapping), path, str(path))]
+    results = [ec.plan(form) for form in (mapping, from_mapping(mapping), path, str(path))]
 
     assert all(result == results[0] for result in results)
     assert results[0].requests == 40
-    assert ec.estimate(mapping, cube=tmp_path / "other.zarr").cube == str(tmp_path / "other.zarr")
+    assert ec.plan(mapping, cube=tmp_path / "other.zarr").cube == str(tmp_path / "other.zarr")
 
 
 def test_as_config__addresses_replace_those_of_the_config(tmp_path):

@@ -367,6 +367,6 @@ def test_mistakes__are_one_clear_message(options, message, swept):
 
 
 def test_public_name__is_this(swept):
-    assert isinstance(ec.trials(swept / "cube.zarr"), ec.Trials)
+    assert isinstance(ec.trials(swept / "cube.zarr"), ec.results.Trials)
     with pytest.raises(SweepError, match="no cube is named"):
         ec.trials([])

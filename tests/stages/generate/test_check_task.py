@@ -10,11 +10,11 @@ from evalcube.stages.generate import TASKS
 from evalcube.stages.generate.contract import check_task
 
 
-class Params(ec.TaskParams):
+class Params(ec.plugins.TaskParams):
     size: int = Field(4, ge=1, le=9, description="Digits; more digits, more to keep.")
 
 
-class Digits(ec.Task):
+class Digits(ec.plugins.Task):
     name = "digits"
     version = 1
     summary = "the digits again"
@@ -23,7 +23,7 @@ class Digits(ec.Task):
 
     def generate(self, params, stream):
         digits = "".join(stream.choice("0123456789") for _ in range(params.size))
-        return ec.Trial(f"Repeat {digits}.", digits)
+        return ec.plugins.Trial(f"Repeat {digits}.", digits)
 
     def parse(self, text):
         return text.rpartition("Answer: ")[2][:20] or None if "Answer: " in text else None
@@ -48,7 +48,7 @@ def wrong(**members):
 
 def counted(self, *_):
     self.count = getattr(self, "count", 0) + 1
-    return ec.Trial(f"Repeat {self.count}.", str(self.count))
+    return ec.plugins.Trial(f"Repeat {self.count}.", str(self.count))
 
 
 def falls_over(self, text):
@@ -57,7 +57,7 @@ def falls_over(self, text):
     return Digits.parse(self, text)
 
 
-class Undescribed(ec.TaskParams):
+class Undescribed(ec.plugins.TaskParams):
     size: int = 4
 
 
@@ -67,14 +67,14 @@ class Undescribed(ec.TaskParams):
         (wrong(summary=""), "does not declare summary"),
         (wrong(Params=Undescribed), "param size has no description"),
         (wrong(generate=counted), "keep no state"),
-        (wrong(generate=lambda *_: ec.Trial("Say 1.", "1")), "ask the same question"),
-        (wrong(generate=lambda *_: ec.Trial(" ", "1")), "the prompt is empty"),
+        (wrong(generate=lambda *_: ec.plugins.Trial("Say 1.", "1")), "ask the same question"),
+        (wrong(generate=lambda *_: ec.plugins.Trial(" ", "1")), "the prompt is empty"),
         (
-            wrong(generate=lambda *of: ec.Trial(str(of[2].below(99)), "1", 2.0)),
+            wrong(generate=lambda *of: ec.plugins.Trial(str(of[2].below(99)), "1", 2.0)),
             "guess chance is 2.0",
         ),
         (
-            wrong(generate=lambda *of: ec.Trial(str(of[2].below(99)), "1", 0.5, ("2", "3"))),
+            wrong(generate=lambda *of: ec.plugins.Trial(str(of[2].below(99)), "1", 0.5, ("2", "3"))),
             "none of the options",
         ),
         (wrong(difficulty=lambda *_: 0), "above 0"),

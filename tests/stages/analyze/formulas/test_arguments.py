@@ -113,8 +113,8 @@ def test_formulas__name_value_and_remedy(name, wrong, said):
 
 
 def test_formulas__read_what_pandas_and_lists_hold():
-    plain = ec.paired_difference([1, 2], [0, 1], [4, 4])
+    plain = ec.stats.paired_difference([1, 2], [0, 1], [4, 4])
 
     for kind in (np.int8, object, np.float32):
         given = (np.array(part, dtype=kind) for part in ([1, 2], [0, 1], [4, 4]))
-        np.testing.assert_array_equal(ec.paired_difference(*given), plain)
+        np.testing.assert_array_equal(ec.stats.paired_difference(*given), plain)

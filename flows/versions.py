@@ -1,0 +1,31 @@
+"""What is installed, for reports of defects."""
+
+from __future__ import annotations
+
+import platform
+import re
+from importlib import metadata
+
+
+def show_versions() -> None:
+    """Print the versions of evalcube, of Python and of what evalcube builds on; paste them into a report of a defect.
+
+    Returns
+    -------
+    None
+        It is printed.
+    """
+    lines = {
+        "evalcube": metadata.version("evalcube"),
+        "python": platform.python_version(),
+        "system": platform.platform(),
+    }
+    for requirement in metadata.requires("evalcube") or ():
+        if (name := re.match(r"[\w.-]+", requirement)) and name[0] not in lines:
+            try:
+                lines[name[0]] = metadata.version(name[0])
+            except metadata.PackageNotFoundError:
+                continue  # an extra that is not installed
+    width = max(map(len, lines))
+    for what, version in lines.items():
+        print(f"{what:{width}}  {version}")  # noqa: T201
