@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from evalcube.flows.plan.cache_at_hand import replies_at_hand
 from evalcube.flows.cubes.exchange import read_answer, row_of, status_name
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.cache_at_hand import replies_at_hand
 from evalcube.flows.plan.criteria import CriteriaBook
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.judges import Opinion, opinions

@@ -10,7 +10,13 @@ from pathlib import Path
 from typing import get_args
 
 from evalcube.flows.config.near_names import checked_option
-from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, MetricsResult, RankingResult, TableResult
+from evalcube.flows.cubes.results import (
+    ComparisonResult,
+    LeaderboardResult,
+    MetricsResult,
+    RankingResult,
+    TableResult,
+)
 from evalcube.flows.cubes.selection import CubeLike, OpenPart, Part, open_part
 from evalcube.flows.cubes.sides import full_labels
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
