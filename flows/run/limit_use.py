@@ -91,25 +91,17 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
         requests = sum(each["requests"] for each in counts)
         tokens = sum(sum(traffic.usage.get(name, ())) for name in names)
         connected = sum(each["seconds"] for each in counts)
-        by_minute = seconds / 60
-        # Of each limit: its value, what was used of it, and what it let through.
+        minutes = seconds / 60
+        # Of each limit: what was used of it, for how long, and what it lets through at once.
         limits = {
-            "connections": (quota.connections, connected, quota.connections * seconds),
-            "requests_per_minute": (
-                quota.requests_per_minute,
-                requests,
-                (quota.requests_per_minute or 0) * by_minute + 1,
-            ),
-            "tokens_per_minute": (
-                quota.tokens_per_minute,
-                tokens,
-                (quota.tokens_per_minute or 0) * by_minute + tokens / requests,
-            ),
+            "connections": (connected, seconds, 0.0),
+            "requests_per_minute": (requests, minutes, 1.0),
+            "tokens_per_minute": (tokens, minutes, tokens / requests),
         }
-        uses = (
-            LimitUse(tuple(names), limit, float(value), used / let_through, seconds)
-            for limit, (value, used, let_through) in limits.items()
-            if value is not None
-        )
+        uses = [
+            LimitUse(tuple(names), limit, float(value), used / (value * time + at_once), seconds)
+            for limit, (used, time, at_once) in limits.items()
+            if (value := getattr(quota, limit)) is not None
+        ]
         found.append(max(uses, key=lambda use: use.used))
     return tuple(found)

@@ -8,7 +8,7 @@ import queue
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import Question, ask_each
@@ -17,6 +17,7 @@ from evalcube.deploy.clusters.code import View
 from evalcube.flows.run.doubts import Doubts
 from evalcube.flows.run.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
 from evalcube.flows.run.health import Health
+from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.plugin import plugin_name, plugin_on
 from evalcube.flows.run.preflight import Admission
 from evalcube.flows.run.queueing import Queueing
@@ -45,17 +46,6 @@ class Share(NamedTuple):
     """The worker's place among them."""
     runs: Mapping[str, tuple[int, int]]
     """By label of a model whose endpoint several runs share: their number, and this one's place among them."""
-
-
-class Shared(Protocol):
-    """Something that depends on the number of workers, and on what they report of a model."""
-
-    model: str
-    workers: int
-    runs: tuple[int, int]
-
-    def grow(self) -> None:
-        """Allow more of its blocks at once."""
 
 
 class Workers:
@@ -89,7 +79,7 @@ class Workers:
         self,
         connection: Connection,
         run: str,
-        shared: Iterable[Shared],
+        shared: Iterable[InFlightLimit],
         emit: Callable[[Event], None],
         *,
         admission: Admission | None = None,
@@ -275,15 +265,12 @@ class Workers:
         """Say when others begin or cease to ask the same endpoints."""
         before, self._runs = self._runs, runs
         for model, (number, _) in runs.items():
-            known = before.get(model, (1, 0))[0]
-            if number > 1 and number != known:
-                self._emit(
-                    Noted(
-                        f"{number} runs on this scheduler ask the endpoint of {model}: each keeps to its part"
-                    )
+            if number != before.get(model, (1, 0))[0]:
+                self._note(
+                    f"{number} runs on this scheduler ask the endpoint of {model}: each keeps to its part"
+                    if number > 1
+                    else f"no other run asks the endpoint of {model} any more"
                 )
-            elif number == 1 < known:
-                self._emit(Noted(f"no other run asks the endpoint of {model} any more"))
 
     def _hear_shares(self) -> None:
         """Note who has taken its share; a worker that did not answer, or is still starting, is told again."""

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -27,7 +27,6 @@ from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
 
-Tell = Callable[[Mapping[str, Any]], None]
 _LINES, _LONGEST = 200, 2000
 """Of the log that is kept beside the cube, and characters of each."""
 _TLS = {"ca": "ca_file", "cert": "worker_cert", "key": "worker_key"}
@@ -40,7 +39,7 @@ class DriverOrder:
     """What a driver needs to know; names of secrets' variables, never secrets."""
 
     name: str
-    """Of the submission, unique; also the topic on which it says how it goes."""
+    """Of the submission, unique."""
     config: Mapping[str, Any]
     """JSON values, with absolute addresses."""
     scheduler: str
@@ -66,38 +65,39 @@ class DriverBook:
         Of the driver.
     lines
         What the drivers before it said.
-    tell
-        Passes a message on to the submitter, who may listen no more.
     """
 
-    def __init__(self, order: DriverOrder, lines: list[str], tell: Tell) -> None:
+    def __init__(self, order: DriverOrder, lines: list[str]) -> None:
         self._order = order
-        self._tell = tell
         self._lines = lines
-        self._asks = False
+        self._state = ""
         self._cube: Cube | None = None
 
     def __call__(self, event: Event) -> None:
         """Take an event in."""
-        if isinstance(event, (Traffic, BlockDone)) and not self._asks:
+        if isinstance(event, (Traffic, BlockDone)) and not self._state:
             # Whatever is checked before the first request was: the submitter need not wait any longer.
-            self._asks = True
-            self._tell({"asks": True})
+            self._state = "asks"
+            self._write()
         elif isinstance(event, Noted):
             self.say(event.message)
-            self._tell({"said": event.message})
         elif isinstance(event, Finished):
             self.say(f"ended: {event.reason}")
 
-    def say(self, text: str) -> None:
+    def say(self, text: str, state: str = "") -> None:
         """Add a line, and keep the last ones."""
+        self._state = state or self._state
         line = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {self._order.worker}: {text}"
         self._lines = [*self._lines, line[:_LONGEST]][-_LINES:]
+        self._write()
+
+    def _write(self) -> None:
         document = {
             "name": self._order.name,
             "scheduler": self._order.scheduler,
             "worker": self._order.worker,
             "lines": self._lines,
+            "state": self._state,
         }
         # Nobody's loss if it cannot be written: the sweep goes on.
         with suppress(OSError, StorageError):
@@ -106,18 +106,16 @@ class DriverBook:
             self._cube.records.put(DRIVER, json.dumps(document).encode(), durable=False)
 
 
-def drive(order: DriverOrder, tell: Tell = lambda _: None) -> dict[str, str]:
+def drive(order: DriverOrder) -> dict[str, str]:
     """Run a sweep to its end; what came of it. Goes on where the same submission's driver was lost with its worker.
 
     Parameters
     ----------
     order
         The sweep, and how the cluster is to be used.
-    tell
-        As of `DriverBook`.
     """
-    before = _said_before(order)
-    book = DriverBook(order, before or [], tell)
+    before = said_by(order)
+    book = DriverBook(order, [] if before is None else before["lines"])
     if order.tls is not None:
         dask.config.set(
             {
@@ -144,7 +142,7 @@ def drive(order: DriverOrder, tell: Tell = lambda _: None) -> dict[str, str]:
             progress=False,
         )
     except EvalcubeError as error:
-        book.say(f"failed: {error}")
+        book.say(f"failed: {error}", "failed")
         return {"failed": str(error)}
     return {"done": summary.reason}
 
@@ -155,7 +153,7 @@ def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
     Parameters
     ----------
     order
-        The fields of an `DriverOrder`.
+        The fields of a `DriverOrder`.
 
     Raises
     ------
@@ -178,30 +176,26 @@ def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
         text=True,
     )
     assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - they are pipes
-    answer: dict[str, Any] = {}
     # Its input stays open: where it ends, this process has, and the driver with it.
     with process, process.stdin:
         process.stdin.write(json.dumps({**order, **there}) + "\n")
         process.stdin.flush()
-        for line in process.stdout:
-            message = json.loads(line)
-            answer = message if {"done", "failed"} & message.keys() else answer
-            with suppress(Exception):  # whoever submitted it may listen no more
-                worker.log_event(order["name"], message)
+        answer = process.stdout.read()
     if not answer:
         raise RuntimeError(
             f"the driver ended with code {process.returncode}; its own words are in the worker's log"
         )
-    return answer
+    found: dict[str, Any] = json.loads(answer)
+    return found
 
 
-def _said_before(order: DriverOrder) -> list[str] | None:
-    """What the same submission's driver said on a worker that was lost; None if this is the first one."""
+def said_by(order: DriverOrder) -> dict[str, Any] | None:
+    """What the drivers of a submission have said beside the cube; None if they have said nothing."""
     cube = str(order.config["cube"])
     if not Cube.exists(cube):
         return None
     found = read_driver(Cube.open(cube).records)
-    return found["lines"] if found is not None and found["name"] == order.name else None
+    return found if found is not None and found["name"] == order.name else None
 
 
 def _end_with_input() -> None:
@@ -211,19 +205,13 @@ def _end_with_input() -> None:
 
 
 def main() -> None:
-    """Read an order from standard input, and run it; standard output has a JSON object on each line."""
+    """Read an order from standard input, run it, and write what came of it, as JSON, to standard output."""
     order = DriverOrder(**json.loads(sys.stdin.readline()))
     threading.Thread(target=_end_with_input, daemon=True).start()
     # Nothing else is written there, whatever a plugin prints.
-    output = os.fdopen(os.dup(1), "w")
-    os.dup2(2, 1)
-
-    def tell(message: Mapping[str, Any]) -> None:
-        with suppress(OSError, ValueError):  # the task may be gone
-            output.write(json.dumps(message) + "\n")
-            output.flush()
-
-    tell(drive(order, tell))
+    with suppress(OSError), os.fdopen(os.dup(1), "w") as output:  # the task may be gone
+        os.dup2(2, 1)
+        json.dump(drive(order), output)
 
 
 if __name__ == "__main__":

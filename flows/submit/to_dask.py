@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import secrets
-import threading
 import time
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from contextlib import suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -21,12 +20,13 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.store import existing_store
 from evalcube.flows.run.workers import present
-from evalcube.flows.submit.dask_driver import DriverOrder, keep_driver
+from evalcube.flows.submit.dask_driver import DriverOrder, keep_driver, said_by
+from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import absolute
 
 _FIRST_SECONDS = 120.0
 """So long the driver's first answer is waited for: workers import evalcube, and prove that they can take part."""
-_LOOK_SECONDS = 0.1
+_LOOK_SECONDS = 0.25
 _RETRIES = 3
 """Of a driver whose process was killed while its worker lives."""
 _Say = Callable[[str], None]
@@ -63,13 +63,9 @@ def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> s
         cluster.patience,
         cluster.choice,
     )
-    with ExitStack() as stack:
-        connection = stack.enter_context(cluster.connect())
+    with cluster.connect() as connection:
         client = connection.client
         _check_workers(connection)
-        heard = _Heard(say)
-        client.subscribe_topic(order.name, heard)
-        stack.callback(client.unsubscribe_topic, order.name)
         # Under a key of its own: the same config may be submitted again, to go on with what is left.
         future = client.submit(
             keep_driver,
@@ -82,34 +78,24 @@ def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> s
         )
         # From now on the scheduler keeps the task though nobody waits for it; it runs again if its worker is lost.
         fire_and_forget(future)
-        return _first_answer(future, heard)
+        return _first_answer(future, order, say)
 
 
-class _Heard:
-    """What the driver said so far."""
-
-    def __init__(self, say: _Say) -> None:
-        self._say = say
-        self.asks = threading.Event()
-
-    def __call__(self, event: tuple[float, Mapping[str, Any]]) -> None:
-        message = event[1]
-        if message.get("asks"):
-            self.asks.set()
-        elif "said" in message:
-            self._say(str(message["said"]))
-
-
-def _first_answer(future: Future[Any], heard: _Heard) -> str:
-    deadline = time.monotonic() + _FIRST_SECONDS
-    while time.monotonic() < deadline and not future.done() and not heard.asks.wait(_LOOK_SECONDS):
-        pass
+def _first_answer(future: Future[Any], order: DriverOrder, say: _Say) -> str:
+    deadline, told = time.monotonic() + _FIRST_SECONDS, 0
+    while time.monotonic() < deadline and not future.done():
+        time.sleep(_LOOK_SECONDS)
+        with suppress(OSError, StorageError):  # a cube that is being made
+            said = said_by(order)
+            if said is None or said.get("state") == "failed":  # which the task's result tells
+                continue
+            for line in said["lines"][told:]:
+                say(line)
+            told = len(said["lines"])
+            if said.get("state") == "asks":
+                return "asking"
     if not future.done():
-        return (
-            "asking"
-            if heard.asks.is_set()
-            else f"not begun after {_FIRST_SECONDS:g} s: the cluster has other work"
-        )
+        return f"not begun after {_FIRST_SECONDS:g} s: the cluster has other work"
     if future.status != "finished":
         raise SweepError(f"the driver ended by a defect: {future.exception()!r}", "Look at the worker's log")
     answer: dict[str, Any] = future.result()
