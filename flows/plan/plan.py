@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 from pydantic import ValidationError
 
 from evalcube.flows.plan.evaluations import Evaluation
@@ -35,6 +36,7 @@ _MANY_REPEATS = 512
 _UNLIMITED = 2**31 - 1
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99} [A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}")
 """A package with its version as a cube's notes may have them: shown, and never installed."""
+_Kind = TypeVar("_Kind", bound=np.generic)
 _DIGITS = 8
 """Of a digest, where names do not tell evaluations apart."""
 
@@ -283,21 +285,14 @@ class Plan:
         return {"trial": trial, "repeat": repeat}
 
     @cached_property
-    def sources(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def sources(self) -> npt.NDArray[np.int64]:
         """How many different trials each cell has, shape (task, params); padding has none."""
-        counts = np.zeros((len(self.tasks), self.slots), dtype=np.int64)
-        for row, task in zip(counts, self.tasks, strict=True):
-            sizes = (planned.cell.size for planned in task.cells)
-            row[: len(task.cells)] = [_UNLIMITED if size is None else size for size in sizes]
-        return counts
+        return self.by_point(lambda one: _UNLIMITED if one.cell.size is None else one.cell.size, np.int64)
 
     @cached_property
-    def base(self) -> np.ndarray[Any, np.dtype[np.int64]]:
+    def base(self) -> npt.NDArray[np.int64]:
         """Answers that the first plan gave each point, shape (task, params); padding has none."""
-        found = np.zeros((len(self.tasks), self.slots), dtype=np.int64)
-        for row, task in zip(found, self.tasks, strict=True):
-            row[: len(task.cells)] = [planned.base for planned in task.cells]
-        return found
+        return self.by_point(lambda one: one.base, np.int64)
 
     def spec(self) -> dict[str, object]:
         """The sweep's identity as JSON, with the points' weights."""
@@ -351,26 +346,30 @@ class Plan:
             parsed.seed, tuple(parsed.evaluations), tasks, trials, repeats, judges=tuple(parsed.judges)
         )
 
-    def valid(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def valid(self) -> npt.NDArray[np.bool_]:
         """Which slots of the params axis exist, shape (task, params)."""
-        mask = np.zeros((len(self.tasks), self.slots), dtype=bool)
-        for row, task in zip(mask, self.tasks, strict=True):
-            row[: len(task.cells)] = True
-        return mask
+        return self.by_point(lambda _: True, np.bool_)
+
+    def by_point(self, of: Callable[[PlannedCell], object], dtype: type[_Kind]) -> npt.NDArray[_Kind]:
+        """Something of each point, shape (task, params); 0 for padding."""
+        found = np.zeros((len(self.tasks), self.slots), dtype)
+        for row, task in zip(found, self.tasks, strict=True):
+            row[: len(task.cells)] = list(map(of, task.cells))
+        return found
 
     @cached_property
-    def named_cells(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def named_cells(self) -> npt.NDArray[np.bool_]:
         """Which cells the config names, shape (model, task, params)."""
         points, named = self.valid(), self.named
         if named is None:
             return np.broadcast_to(points, (len(self.evaluations), *points.shape))
         for row, own in zip(points, named.points, strict=True):
             row[: len(own)] = own
-        cells: np.ndarray[Any, np.dtype[np.bool_]] = np.array(named.evaluations)[:, None, None] & points
+        cells: npt.NDArray[np.bool_] = np.array(named.evaluations)[:, None, None] & points
         return cells
 
     @cached_property
-    def in_tier(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def in_tier(self) -> npt.NDArray[np.bool_]:
         """Membership of the points in the tiers, shape (tier, task, params)."""
         tiers = self.tiers
         member = np.zeros((len(tiers), len(self.tasks), self.slots), dtype=bool)
@@ -380,12 +379,14 @@ class Plan:
         return member
 
     @cached_property
-    def ranked(self) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    def ranked(self) -> npt.NDArray[np.bool_]:
         """Membership in the tiers, shape (tier, task, params), of the points that have right answers."""
-        known = np.zeros((len(self.tasks), self.slots), dtype=bool)
-        for row, task in zip(known, self.tasks, strict=True):
-            row[: len(task.cells)] = [one.cell.task.has_reference(one.cell.params) for one in task.cells]
-        return self.in_tier & known
+        return self.in_tier & self.referenced
+
+    @cached_property
+    def referenced(self) -> npt.NDArray[np.bool_]:
+        """Which points have right answers, shape (task, params)."""
+        return self.by_point(lambda one: one.cell.task.has_reference(one.cell.params), np.bool_)
 
 
 def _task_from_spec(

@@ -82,9 +82,7 @@ def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
     if plan.named is None:
         return None
     # What a data file had in it before it was edited is told apart from what was left out.
-    older = np.zeros_like(plan.named_cells[0])
-    for row, task in zip(older, plan.tasks, strict=True):
-        row[: len(task.cells)] = [planned.older for planned in task.cells]
+    older = plan.by_point(lambda one: one.older, np.bool_)
     points = {
         task.label: sum(not own and not planned.older for own, planned in zip(row, task.cells, strict=True))
         for task, row in zip(plan.tasks, plan.named.points, strict=True)

@@ -60,7 +60,7 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
 
 def _status(opened: OpenCube, rows: Rows) -> Values:
     codes = _CODES[rows["status"]]
-    unreferenced = ~opened.referenced[rows["task"], rows["slot"]] & (rows["status"] == Status.INCORRECT)
+    unreferenced = ~opened.plan.referenced[rows["task"], rows["slot"]] & (rows["status"] == Status.INCORRECT)
     return Labels(_NAMES, np.where(unreferenced, len(Status), codes))
 
 

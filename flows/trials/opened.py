@@ -140,14 +140,6 @@ class OpenCube:
         return found
 
     @cached_property
-    def referenced(self) -> npt.NDArray[np.bool_]:
-        """Which points have right answers, shape (task, params)."""
-        known = np.zeros(self.cells.shape, dtype=bool)
-        for row, task in zip(known, self.plan.tasks, strict=True):
-            row[: len(task.cells)] = [one.cell.task.has_reference(one.cell.params) for one in task.cells]
-        return known
-
-    @cached_property
     def prices(self) -> npt.NDArray[np.float64]:
         """USD per million tokens of prompts and completions, shape (model, 2); NaN where neither is known.
 

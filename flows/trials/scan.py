@@ -140,7 +140,7 @@ def _meant(opened: OpenCube, names: Sequence[str], status: npt.NDArray[np.uint8]
     found = wanted[status] & opened.cells[:, :, None, None]
     if (ANSWERED in names) != ("incorrect" in names):
         # One code stands for both: for a wrong answer, and for one that no reference can be held against.
-        plain = opened.referenced[:, :, None, None]
+        plain = opened.plan.referenced[:, :, None, None]
         incorrect = (status == Status.INCORRECT) & opened.cells[:, :, None, None]
         found = (found & ~incorrect) | (incorrect & (~plain if ANSWERED in names else plain))
     return found
