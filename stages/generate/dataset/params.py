@@ -184,17 +184,13 @@ class DatasetParams(TaskParams):
         return pattern
 
     @model_validator(mode="after")
-    def _match_fits(self) -> DatasetParams:
+    def _parts_go_together(self) -> DatasetParams:
         if self.match not in ("auto", "number") and self.kind != "text":
             raise ValueError(f"match {self.match} is for kind text, and this is kind {self.kind}")
         if self.match == "number" and self.kind != "number":
             raise ValueError(f"match number is for kind number, and this is kind {self.kind}")
         if (self.match == "regex") != bool(self.pattern):
             raise ValueError("match regex needs a pattern, and a pattern needs match regex")
-        return self
-
-    @model_validator(mode="after")
-    def _parts_go_together(self) -> DatasetParams:
         if self.kind == "choice" and not self.options:
             raise ValueError("kind choice needs options: the field, or the list of fields, that hold them")
         if not self.answer and (self.kind == "choice" or not (self.assertions or self.rubric or self.grader)):

@@ -5,19 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from evalcube.stages.process.assertions.model import Assertion
+from evalcube.stages.process.assertions.model import BEHAVIOR_TYPES, FACT_TYPES, Assertion
 
 NEED_TOOLS = frozenset(
-    {
-        "tools_called",
-        "tools_not_called",
-        "tools_count_min",
-        "tools_count_max",
-        "tool_input_contains",
-        "tool_input_not_contains",
-        "turns_min",
-        "turns_max",
-    }
+    kind for kind in (*FACT_TYPES, *BEHAVIOR_TYPES) if kind.startswith(("tools_", "tool_input_", "turns_"))
 )
 """Types about what a model does with tools: without any on offer, each holds always or never."""
 NEVER: Mapping[str, str] = MappingProxyType(
