@@ -10,7 +10,7 @@ import typer
 
 from evalcube.flows.cli.output import outlived, safe, show, show_json
 from evalcube.flows.cli.selecting import cubes_and_models, part_of
-from evalcube.flows.cli.tables import one_form, show_table, warn
+from evalcube.flows.cli.tables import show_table, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.policy import Check, PolicyVerdict
@@ -30,7 +30,7 @@ def decide_by_policy(
     others: Sequence[str],
     *,
     as_json: bool,
-    markdown: bool = False,
+    markdown: bool,
 ) -> None:
     """Print what the policy says, and end with its exit code.
 
@@ -62,7 +62,6 @@ def decide_by_policy(
         raise SweepError(
             f"{', '.join(others)}: not with --policy, whose rules say all", "Leave one of the two out"
         )
-    one_form(as_json=as_json, markdown=markdown)
     policy = load_policy(path)
     cubes, models = cubes_and_models(arguments[0], arguments[1:])
     found = policy_verdict(policy, cubes, [*named, *models], part_of())

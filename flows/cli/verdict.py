@@ -90,13 +90,13 @@ def verdict(
     ] = False,
 ) -> None:
     """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
+    one_form(as_json=as_json, markdown=markdown)
     if policy is not None:
         from evalcube.flows.cli.policy import decide_by_policy
 
         named = [name for name in (control, *(treatments or ())) if name is not None]
         cubes = (cube, *(more or ()))
         decide_by_policy(policy, cubes, named, _of_layers(context), as_json=as_json, markdown=markdown)
-    one_form(as_json=as_json, markdown=markdown)
     if markdown:
         from evalcube.flows.errors import SweepError
 
@@ -151,6 +151,8 @@ def _read_weights(text: str) -> dict[str, float]:
 def _print(found: CubeVerdict) -> None:
     from rich.console import Console
 
+    from evalcube.stages.analyze.render.verdicts import BADGES
+
     result, console = found.verdict, Console()
     pair = (
         ""
@@ -166,15 +168,9 @@ def _print(found: CubeVerdict) -> None:
         show(f"{safe(pair_result.treatment)} - {safe(pair_result.control)}: {pair_result.verdict}")
         _print_intervals(pair_result)
         _print_robustness(pair_result)
-    badges = (
-        ("judges agree", result.badges.judges_agree),
-        ("difference significant", result.badges.significant),
-        ("saturated", result.badges.saturated),
-        ("human-aligned", result.badges.human_aligned),
-    )
     show("badges")
-    for name, value in badges:
-        show(f"  {name:22}  {value}")
+    for field, (name, _) in BADGES.items():
+        show(f"  {name:22}  {getattr(result.badges, field)}")
     if result.gold is not None:
         gold = result.gold
         show(
