@@ -92,7 +92,7 @@ def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path
     in_memory(monkeypatch)
     monkeypatch.setattr(creation_store, "_MOST_BYTES", 1000)  # so that some is put before all is there
     with monkeypatch.context() as late:
-        late.setattr(Bucket, "_listed", lambda *_: iter(()))
+        late.setattr(Bucket, "listed", lambda *_: iter(()))
         done = publish_cube(cube, "s3://bucket/out")
 
     pull_cube("s3://bucket/out", str(tmp_path / "pulled"))
