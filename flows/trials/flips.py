@@ -174,11 +174,16 @@ class Flips:
             change = self._change[tuple(part.T)]
             repeats = (self._differ[tuple(part.T)] == change[:, np.newaxis]).argmax(axis=-1)
             keys = [self.sides.points[task][slot] for task, slot, _ in part.tolist()]
+            named = [(key.task, key.cell_id) for key in keys]
             texts = [
                 reader.read(
-                    [(key.task, key.cell_id) for key in keys], part[:, 2], repeats, question=not number
+                    named,
+                    part[:, 2],
+                    repeats,
+                    codes[(*part.T, repeats)],
+                    question=reader is readers[0],
                 )
-                for number, reader in enumerate(readers)
+                for codes, reader in zip(self.sides.status, readers, strict=True)
             ]
             for number, (task, slot, trial) in enumerate(part.tolist()):
                 yield self._flip(
@@ -225,7 +230,7 @@ class _Replies:
             for number, task in enumerate(plan.tasks)
             for slot, planned in enumerate(task.cells)
         }
-        self._texts, self._side = Texts(self._opened), side
+        self._texts = Texts(self._opened)
 
     @property
     def missing(self) -> int:
@@ -236,6 +241,7 @@ class _Replies:
         keys: Sequence[tuple[str, str]],
         trials: npt.NDArray[Any],
         repeats: npt.NDArray[Any],
+        codes: npt.NDArray[Any],
         *,
         question: bool,
     ) -> list[dict[str, Any]]:
@@ -252,30 +258,15 @@ class _Replies:
         names = (*(_QUESTION if question else ()), *_REPLY)
         columns = self._texts.columns([_COLUMNS[name] for name in names], rows)
         lists = {name: columns[name].to_list() for name in names}
-        status = self._statuses(keys, places, trials, repeats)
+        tasks = self._opened.plan.tasks
+        status = [
+            status_name(Status(code), tasks[task].cells[slot].cell)
+            for code, (task, slot) in zip(codes.tolist(), places, strict=True)
+        ]
         return [
             {name: values[n] for name, values in lists.items()} | {"status": status[n]}
             for n in range(len(keys))
         ]
-
-    def _statuses(
-        self,
-        keys: Sequence[tuple[str, str]],
-        places: Sequence[tuple[int, int]],
-        trials: npt.NDArray[Any],
-        repeats: npt.NDArray[Any],
-    ) -> list[str]:
-        here = np.array([self._side.points[key] for key in keys]).reshape(-1, 2)
-        codes = self._codes[here[:, 0], here[:, 1], trials, repeats]
-        tasks = self._opened.plan.tasks
-        return [
-            status_name(Status(code), tasks[task].cells[slot].cell)
-            for code, (task, slot) in zip(codes.tolist(), places, strict=True)
-        ]
-
-    @cached_property
-    def _codes(self) -> npt.NDArray[Any]:
-        return self._side.array("status")
 
 
 def flips(
