@@ -23,12 +23,14 @@ from evalcube.storage.urls import scheme_of
 if TYPE_CHECKING:
     from obstore import GetResult
 
-RETRIES: Any = {
-    "max_retries": 12,
-    "retry_timeout": timedelta(seconds=60),
+RETRIES: Any = {"max_retries": 8, "retry_timeout": timedelta(seconds=60)}
+"""What obstore repeats by itself: requests that the store refuses for the moment, and those that may be repeated."""
+_PATIENT: Any = {
+    "max_retries": 40,
+    "retry_timeout": timedelta(seconds=120),
     "backoff": {"init_backoff": timedelta(seconds=0.1), "max_backoff": timedelta(seconds=5), "base": 2},
 }
-"""What obstore repeats by itself: requests that the store refuses for the moment, or while it restarts."""
+"""The same for a store that has answered before: it is waited for while it restarts. Whoever mistypes is told soon."""
 
 _PART_BYTES = 2**20
 _VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
@@ -49,12 +51,22 @@ def connected(address: str) -> ObjectStore:
         As `evalcube.storage.urls.object_prefix` gives it.
     """
     environment = tuple(sorted(item for item in os.environ.items() if item[0].startswith(_VARIABLES)))
-    return _connected(address, environment, os.getpid())
+    return _connected(address, address in _ANSWERED, environment, os.getpid())
+
+
+_ANSWERED: set[str] = set()
+
+
+def answered(address: str) -> None:
+    """Take note that the store of an address is there; from now on it is waited for where it is not."""
+    _ANSWERED.add(address)
 
 
 @lru_cache(maxsize=64)
-def _connected(address: str, _environment: tuple[tuple[str, str], ...], _process: int) -> ObjectStore:
-    return from_url(address, retry_config=RETRIES)
+def _connected(
+    address: str, patient: bool, _environment: tuple[tuple[str, str], ...], _process: int
+) -> ObjectStore:
+    return from_url(address, retry_config=_PATIENT if patient else RETRIES)
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from urllib.parse import quote, urlsplit
 from evalcube.storage.errors import NotWritableError, StorageError
 from evalcube.storage.urls import redacted
 
-RETRIES = 12
+RETRIES = 10
 """How often a request is repeated that the server refuses for the moment, or does not take."""
 _SECONDS = 60.0
 """Without a byte."""

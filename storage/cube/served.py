@@ -75,11 +75,9 @@ class ServedFiles(ReadOnly):
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of the files."""
-        from evalcube.storage.cube.read_store import (
-            ReadStore,  # takes a while, and ledgers and leases need none
-        )
+        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
 
-        return ReadStore(self)
+        return SpaceStore(self, read_only=True)
 
     def log(self, key: str) -> FinishedLog:
         """A log that somebody else writes, into one file or into numbered ones."""

@@ -82,9 +82,9 @@ class ZippedFiles(ReadOnly):
 
     def zarr(self, *, read_only: bool = False) -> Store:  # noqa: ARG002 - it is
         """Zarr's store of the members."""
-        from evalcube.storage.cube.read_store import ReadStore  # with zarr, which takes a while
+        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
 
-        return ReadStore(self)
+        return SpaceStore(self, read_only=True)
 
     def log(self, key: str) -> FinishedLog:
         """A log that was copied along."""

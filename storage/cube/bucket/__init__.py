@@ -10,6 +10,5 @@ conditions  puts on a condition, also where the store's answer is lost
 creation    a cube whose metadata come last, so that it appears whole or not at all
 log         numbered objects, each of which must be absent
 lease       an object that is put over the version that was seen
-zarr_store  what zarr reads and writes arrays through
 ==========  ======================================================================
 """

@@ -17,7 +17,7 @@ from evalcube.storage.cube.bucket.conditions import PROBES, put_always, put_if, 
 from evalcube.storage.cube.bucket.lease import BucketLease
 from evalcube.storage.cube.bucket.log import BucketLog
 from evalcube.storage.cube.space import Found, Space, Version, When
-from evalcube.storage.object_stores import connected, first_bytes, has_no_place, translated
+from evalcube.storage.object_stores import answered, connected, first_bytes, has_no_place, translated
 
 if TYPE_CHECKING:
     from obstore import ObjectMeta
@@ -92,6 +92,7 @@ class Bucket:
             except FileNotFoundError as error:
                 if has_no_place(error):
                     raise
+                answered(self.cube)
                 return None
             except exceptions.GenericError:
                 # An empty object has no first byte, which stores say in different ways.
@@ -101,6 +102,7 @@ class Bucket:
             if most is None:
                 refuse_larger(found.meta["size"], MOST_OBJECT, f"{self.cube}/{path}")
             data = first_bytes(found, most)
+            answered(self.cube)
             return Found(data, version_of(self.cube, found.meta), found.meta["size"])
 
     def version(self, key: str) -> Version | None:
@@ -181,21 +183,17 @@ class Bucket:
 
     def fence(self, store: Store, keys: Sequence[str]) -> None:
         """Have zarr put these objects only over the versions that are there now."""
-        from evalcube.storage.cube.bucket.zarr_store import (
-            BucketStore,  # takes a while, and ledgers and leases need none
-        )
+        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
 
-        if isinstance(store, BucketStore):
+        if isinstance(store, SpaceStore):
             with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-fence") as pool:
                 store.expect(dict(zip(keys, pool.map(self.version, keys), strict=True)))
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of a bucket, with errors of storage."""
-        from evalcube.storage.cube.bucket.zarr_store import (
-            BucketStore,  # takes a while, and ledgers and leases need none
-        )
+        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
 
-        return BucketStore(self.address, read_only=read_only)
+        return SpaceStore(self, read_only=read_only)
 
     def assemble(self, fill: Callable[[Space], None]) -> None:
         """Put all that `fill` puts into a space, the metadata last; see `evalcube.storage.cube.bucket.creation`.

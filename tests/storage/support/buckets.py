@@ -31,6 +31,7 @@ def in_memory(monkeypatch):
     stores = MemoryStores()
     monkeypatch.setattr(object_stores, "_connected", lambda address, *_: stores[address])
     monkeypatch.setattr(conditions, "_TRUSTED", set())
+    monkeypatch.setattr(object_stores, "_ANSWERED", set())
     return stores
 
 

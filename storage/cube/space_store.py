@@ -1,10 +1,10 @@
-"""Zarr's store of a space that is only read, a zip file or a web server's files, with its bounds and errors."""
+"""Zarr's store of a space: a bucket, a zip file, or a web server's files, with its bounds and errors."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import TYPE_CHECKING, Self
 
 from zarr.abc.store import (
     ByteRequest,
@@ -14,33 +14,49 @@ from zarr.abc.store import (
 )
 
 from evalcube.storage.cube.bounds import most_of, refuse_bomb, refuse_larger
+from evalcube.storage.cube.space import Space, Version, When
+from evalcube.storage.errors import LeaseLostError
 
 if TYPE_CHECKING:
     from zarr.core.buffer import Buffer, BufferPrototype
 
-    from evalcube.storage.cube.served import ServedFiles
-    from evalcube.storage.cube.zipped import ZippedFiles
 
+class SpaceStore(Store):
+    """The objects of a space, as zarr reads and writes them; it is pickled without any connection.
 
-class ReadStore(Store):
-    """The objects of a space, for reading."""
+    Parameters
+    ----------
+    space
+        The space.
+    read_only
+        Whether zarr may not write.
+    """
 
-    supports_writes = False
-    supports_deletes = False
+    supports_writes = True
+    supports_deletes = True
     supports_listing = True
 
-    def __init__(self, space: ZippedFiles | ServedFiles) -> None:
-        super().__init__(read_only=True)
+    def __init__(self, space: Space, *, read_only: bool = False) -> None:
+        super().__init__(read_only=read_only)
         self._space = space
+        self._expected: dict[str, Version | None] = {}
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, ReadStore) and other._space == self._space
+        return isinstance(other, SpaceStore) and other._space == self._space
 
     def __hash__(self) -> int:
         return hash(self._space)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return ReadStore, (self._space,)
+        return _store, (self._space, self.read_only)
+
+    def with_read_only(self, read_only: bool = False) -> Self:
+        """The same store, to be read only or written, too."""
+        return type(self)(self._space, read_only=read_only)
+
+    def expect(self, versions: Mapping[str, Version | None]) -> None:
+        """Put each of these objects, the next time, only over its version, or where there is none."""
+        self._expected.update(versions)
 
     async def get(
         self, key: str, prototype: BufferPrototype, byte_range: ByteRequest | None = None
@@ -64,13 +80,24 @@ class ReadStore(Store):
         """Whether there is such an object."""
         return await asyncio.to_thread(self._space.version, key) is not None
 
-    async def set(self, key: str, value: Buffer) -> None:  # noqa: ARG002
-        """Refuse."""
-        raise self._space.refusal()
+    async def set(self, key: str, value: Buffer) -> None:
+        """Store an object, unless somebody else has done so since `expect`.
 
-    async def delete(self, key: str) -> None:  # noqa: ARG002
-        """Refuse."""
-        raise self._space.refusal()
+        Raises
+        ------
+        LeaseLostError
+            Somebody has.
+        """
+        self._check_writable()
+        when = (self._expected.pop(key) or When.ABSENT) if key in self._expected else When.ALWAYS
+        if await asyncio.to_thread(self._space.put, key, value.to_bytes(), when=when) is None:
+            what = f"another process has written {key} since the lease was asked for"
+            raise LeaseLostError(what, self._space.address, "Let it finish, then run again.")
+
+    async def delete(self, key: str) -> None:
+        """Delete an object, if it is there."""
+        self._check_writable()
+        await asyncio.to_thread(self._space.delete, key)
 
     async def list(self) -> AsyncIterator[str]:
         """All keys."""
@@ -88,6 +115,10 @@ class ReadStore(Store):
         names = {key.removeprefix(begin).partition("/")[0] for key in self._space.list(begin)}
         for name in sorted(names):
             yield name
+
+
+def _store(space: Space, read_only: bool) -> SpaceStore:
+    return SpaceStore(space, read_only=read_only)
 
 
 def _part(byte_range: ByteRequest | None, size: int) -> slice:
