@@ -31,7 +31,6 @@ TIER = "imported"
 _TEMPLATE = [{"role": "user", "content": "{{ prompt }}"}]
 _SHORT = {"temperature": "T", "top_p": "top_p", "top_k": "top_k", "max_tokens": "max", "seed": "seed"}
 """Settings that stand where evalcube's own samplers have them, if they are numbers; and how names have them."""
-_NAME = 60
 
 
 def data_params(key: TaskKey, file: str, sha256: str, rows: int) -> DatasetParams:
@@ -120,7 +119,7 @@ def _evaluations(collection: Collection) -> list[Evaluation]:
             asked.model,
             asked.model,
             NamedTemplate(
-                name=_template_name(asked, collection.variants.get(place, {}), collection), source=_TEMPLATE
+                name=f"{IMPORTED} {asked.variant + 1}" if asked.variant else IMPORTED, source=_TEMPLATE
             ),
             NamedSampler(name=names[place], params=_sampler(asked, collection.variants.get(place, {}))),
         )
@@ -152,14 +151,3 @@ def _sampler_names(rows: Sequence[Asked], variants: Mapping[int, Mapping[str, st
         digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:6]
         names.append(" ".join([asked.tool, *shown, *([f"[{digest}]"] if rest else [])]))
     return names
-
-
-def _template_name(asked: Asked, setups: Mapping[str, str], collection: Collection) -> str:
-    """That it is imported, and for a further way to ask how that was done."""
-    if not asked.variant:
-        return IMPORTED
-    known = {key.identity: questions.setups for key, questions in collection.tasks.items()}
-    said = dict.fromkeys(known[identity][setup] for identity, setup in setups.items())
-    first = {name for ways in known.values() for name in list(ways.values())[:1]}
-    names = [name for name in said if name and name not in first]
-    return "; ".join(names)[:_NAME] if names else f"{IMPORTED} {asked.variant + 1}"

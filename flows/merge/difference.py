@@ -104,14 +104,15 @@ class _Comparison:
     def __init__(self, first: Input, second: Input) -> None:
         self._inputs = (first, second)
         specs = first.spec, second.spec
-        self._evaluations = _common_evaluations(*specs)
+        theirs = {row.eval_id for row in second.spec.evaluations}
+        self._evaluations = [row for row in first.spec.evaluations if row.eval_id in theirs]
         self._tasks = _common_tasks(*specs)
         self._slots = max([len(cells) for _, cells in self._tasks], default=0)
         self._places = [_place(spec, self._evaluations, self._tasks) for spec in specs]
         shape = (len(self._evaluations), len(self._tasks), self._slots)
         self._shape = shape
         self._planned = [
-            _planned(one, place, shape) for one, place in zip(self._inputs, self._places, strict=True)
+            planned_of(one, place, shape) for one, place in zip(self._inputs, self._places, strict=True)
         ]
         # Of each cell whether it has trials in one cube only, and whether any differ.
         self._only = np.zeros((2, shape[0], shape[1] * shape[2]), dtype=bool)
@@ -129,7 +130,7 @@ class _Comparison:
                 for repeat in range(0, sizes[1], steps[1]):
                     ends = min(trial + steps[0], sizes[0]), min(repeat + steps[1], sizes[1])
                     self._compare(layers, Part(model, (trial, ends[0]), (repeat, ends[1])))
-        labels = [row.label for row, _ in self._evaluations]
+        labels = [row.label for row in self._evaluations]
         tasks = [label for label, _ in self._tasks]
         return Difference(
             self._inputs[0].url,
@@ -284,14 +285,8 @@ def _only(kind: str, first: Mapping[str, str], second: Mapping[str, str]) -> lis
     ]
 
 
-_Pair = tuple[Evaluation, Evaluation]
 _Cells = tuple[str, list[str]]
 """A task's label, and the cell ids of points that both have."""
-
-
-def _common_evaluations(first: Spec, second: Spec) -> list[_Pair]:
-    there = {row.eval_id: row for row in second.evaluations}
-    return [(row, there[row.eval_id]) for row in first.evaluations if row.eval_id in there]
 
 
 def _common_tasks(first: Spec, second: Spec) -> list[_Cells]:
@@ -305,9 +300,9 @@ def _common_tasks(first: Spec, second: Spec) -> list[_Cells]:
     return found
 
 
-def _place(spec: Spec, evaluations: Sequence[_Pair], tasks: Sequence[_Cells]) -> Place:
+def _place(spec: Spec, evaluations: Sequence[Evaluation], tasks: Sequence[_Cells]) -> Place:
     """Where what one cube holds stands among what both have; -1 for what only it has."""
-    rows = {one.eval_id: index for index, (one, _) in enumerate(evaluations)}
+    rows = {one.eval_id: index for index, one in enumerate(evaluations)}
     labels = {label: index for index, (label, _) in enumerate(tasks)}
     slots = []
     for task in spec.tasks:
@@ -320,8 +315,3 @@ def _place(spec: Spec, evaluations: Sequence[_Pair], tasks: Sequence[_Cells]) ->
         tuple(slots),
         tuple(range(len(spec.judges))),
     )
-
-
-def _planned(one: Input, place: Place, shape: tuple[int, int, int]) -> tuple[Array, Array]:
-    """Trials and repeats that a cube plans of what both have, int (model, cell)."""
-    return planned_of(one, place, "trials", shape), planned_of(one, place, "repeats", shape)

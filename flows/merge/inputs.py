@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from evalcube.flows.merge.union import Place, Rename, renamed
 from evalcube.flows.plan.blocks import window_of
+from evalcube.flows.plan.recording import prices_of
 from evalcube.flows.plan.records import read_notes, read_spent
 from evalcube.flows.plan.shared_arrays import planned_of
 from evalcube.flows.plan.spec import REMEDY, Spec, damaged_at, description_problem, parse_spec
@@ -73,9 +74,7 @@ class Input:
     @cached_property
     def prices(self) -> list[tuple[float, float]]:
         """USD per million prompt and completion tokens, by evaluation."""
-        both = [self.cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
-        pairs = [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
-        return [pair if np.isfinite(pair).all() else (0.0, 0.0) for pair in pairs]
+        return [pair if np.isfinite(pair).all() else (0.0, 0.0) for pair in prices_of(self.cube)]
 
     @cached_property
     def facets(self) -> list[dict[str, Any]]:

@@ -187,10 +187,9 @@ class Joined:
     def _all_targets(self) -> SampleTargets:
         """How far each cell is to be measured, as far as any cube plans it."""
         shape = (len(self.plan.evaluations), len(self.plan.tasks), self.plan.slots)
-        pairs = list(zip(self.inputs, self.union.places, strict=True))
-        trials = np.maximum.reduce([planned_of(one, place, "trials", shape) for one, place in pairs])
-        repeats = np.maximum.reduce([planned_of(one, place, "repeats", shape) for one, place in pairs])
-        return SampleTargets(trials.reshape(shape), repeats.reshape(shape))
+        pairs = zip(self.inputs, self.union.places, strict=True)
+        planned = np.maximum.reduce([planned_of(one, place, shape) for one, place in pairs])
+        return SampleTargets(*planned.reshape(2, *shape))
 
     def layers(self, only: str | None = None) -> Layers:
         """What each of the cubes knows, for one thread.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +15,8 @@ from evalcube.storage.cube.schema import DUPLICATE
 _UNKNOWN = int(DUPLICATE.fill)
 
 
-def planned_of(
-    one: Input, place: Place, dim: Literal["trials", "repeats"], shape: tuple[int, int, int]
-) -> Array:
-    """How far a cube is to be measured, int32 (model, cell) of the union.
+def planned_of(one: Input, place: Place, shape: tuple[int, int, int]) -> Array:
+    """How many trials and repeats a cube plans, int32 (2, model, cell) of the union.
 
     Parameters
     ----------
@@ -27,18 +24,15 @@ def planned_of(
         The cube.
     place
         Where it stands in the union.
-    dim
-        Along which dim.
     shape
         Models, tasks and slots of the union.
     """
     mine, theirs = one.cells(place, shape[2])
-    found = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.int32)
-    values: Array = getattr(one.planned, dim)
+    found = np.zeros((2, shape[0], shape[1] * shape[2]), dtype=np.int32)
     for row, target in enumerate(place.models):
-        if target < 0:
-            continue
-        found[target, theirs] = values[row].reshape(-1)[mine]
+        if target >= 0:
+            found[0, target, theirs] = one.planned.trials[row].reshape(-1)[mine]
+            found[1, target, theirs] = one.planned.repeats[row].reshape(-1)[mine]
     return found
 
 

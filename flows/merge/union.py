@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from evalcube.flows.errors import SweepError
@@ -47,15 +47,6 @@ class Rename:
     cube: str
     label: str
     new: str
-
-
-@dataclass
-class _Notes:
-    texts: list[str] = field(default_factory=list)
-
-    def add(self, text: str) -> None:
-        if text not in self.texts:
-            self.texts.append(text)
 
 
 def read_renames(texts: Iterable[str], cubes: Sequence[str]) -> list[Rename]:
@@ -147,7 +138,7 @@ def unite(
                 f"cube '{name}' has seed {seed}, and cube '{names[0]}' has {seeds[0]}: they have no question in common",
                 "Merge cubes of one seed",
             )
-    notes = _Notes()
+    notes: dict[str, None] = {}
     evaluations = _evaluations(specs, names, notes)
     tasks = [
         _task(label, specs, names) for label in sorted({task.label for spec in specs for task in spec.tasks})
@@ -162,10 +153,10 @@ def unite(
         **({"judges": [judge.spec() for judge in judges]} if judges else {}),
         **({"asserted_prices": [list(pair) for pair in asserted]} if asserted else {}),
     }
-    return Union(spec, tuple(_place(one, evaluations, tasks, judges) for one in specs), tuple(notes.texts))
+    return Union(spec, tuple(_place(one, evaluations, tasks, judges) for one in specs), tuple(notes))
 
 
-def _evaluations(specs: Sequence[Spec], names: Sequence[str], notes: _Notes) -> list[Evaluation]:
+def _evaluations(specs: Sequence[Spec], names: Sequence[str], notes: dict[str, None]) -> list[Evaluation]:
     found: dict[str, Evaluation] = {}
     where: dict[str, str] = {}
     for spec, name in zip(specs, names, strict=True):
@@ -180,9 +171,9 @@ def _evaluations(specs: Sequence[Spec], names: Sequence[str], notes: _Notes) -> 
                 )
             if known.label != row.label:
                 labels = sorted((known.label, row.label))
-                notes.add(
+                notes[
                     f"'{labels[0]}' and '{labels[1]}' are one evaluation, which is called '{labels[0]}'."
-                )
+                ] = None
                 found[row.eval_id] = min(known, row, key=lambda one: one.label)
     ordered = sorted(found.values(), key=lambda row: (*_label(row), row.eval_id))
     for before, row in itertools.pairwise(ordered):

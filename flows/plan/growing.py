@@ -14,6 +14,7 @@ import numpy.typing as npt
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.growth import Growth, Recorded, grown
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.recording import prices_of
 from evalcube.flows.plan.row_ids import grown_row_ids
 from evalcube.flows.plan.spec import description
 from evalcube.stages.reply.status import COUNTERS
@@ -129,8 +130,7 @@ def _labelled(cube: Cube, plan: Plan) -> Plan:
     prices = [(0.0, 0.0)] * len(plan.evaluations)
     facets: list[Mapping[str, object]] = [{}] * len(plan.evaluations)
     with suppress(CubeDamagedError, CubeMismatchError):
-        both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
-        prices = [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+        prices = prices_of(cube)
     with suppress(CubeDamagedError, CubeMismatchError, ValueError):
         facets = [dict(json.loads(str(text))) for text in cube.read_label("facets")]
     asserted = cube.attrs["spec"].get("asserted_prices", ())

@@ -83,6 +83,12 @@ def receipt_of(
     )
 
 
+def prices_of(cube: Cube) -> list[Prices]:
+    """USD per million prompt and completion tokens as a cube has them, by evaluation."""
+    both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
+    return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+
+
 def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Prices) -> FloatArray:
     """Counters of a region, shape (task, params, counter), from what the cube holds.
 

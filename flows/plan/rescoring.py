@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evalcube.flows.plan.blocks import window_of
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
+from evalcube.flows.plan.recording import count_model, grader_of, prices_of, receipt_of
 from evalcube.flows.plan.records import read_record
 from evalcube.flows.plan.regrade import regrade
 from evalcube.flows.plan.targets import SampleTargets
@@ -134,8 +134,7 @@ class _Rescore:
         self._cube, self._plan, self._cache, self._ledger = cube, plan, cache, ledger
         self._newest = ledger.newest()
         self._planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
-        both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
-        self._prices = [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+        self._prices = prices_of(cube)
 
     def run(self, *, older_only: bool) -> Rescoring:
         before = graders_of(self._newest.values())

@@ -5,14 +5,13 @@ from __future__ import annotations
 import datetime
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from evalcube.flows.cubes.selection import OpenPart
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.merge.joined import Joined
 from evalcube.flows.plan.engines import Engines, origins_of
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.publish.record import is_zip
+from evalcube.flows.publish.record import Publication, is_zip
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.render.table import markdown_text
 from evalcube.stages.analyze.render.text import cell_markdown, code, sentence
@@ -28,60 +27,54 @@ _INTRODUCTION = (
 )
 
 
-@dataclass(frozen=True)
-class Facts:
-    """What a card says beside the numbers."""
-
-    name: str
-    tag: str
-    by: str
-    licence: str
-    time: int
-    """Seconds since the epoch."""
-    evalcube: str
-    address: str
-    replies: int
-    """Replies packed beside the cube."""
-    grown_from: str
-    sources: Sequence[str] = ()
-    """Of a merged cube, a line each."""
-    engines: Engines = field(default_factory=dict)
-    """What served the evaluations, as far as it is known."""
-
-
-def data_card(facts: Facts, part: Joined, receipts: Sequence[Receipt], opened: OpenPart) -> str:
+def data_card(
+    facts: Publication,
+    part: Joined,
+    receipts: Sequence[Receipt],
+    opened: OpenPart,
+    address: str,
+    sources: Sequence[str],
+    engines: Engines,
+) -> str:
     """The card, in Markdown, whose head is that of data cards on model hubs.
 
     Parameters
     ----------
     facts
-        What is known of the publication.
+        What is published.
     part
         What was copied.
     receipts
         Of the copy.
     opened
         The same part of the source, for the results.
+    address
+        Where others find it.
+    sources
+        Of a merged cube, a line each.
+    engines
+        What served the evaluations, as far as it is known.
     """
+    name = facts.name or "evalcube sweep"
     sections = [
-        _head(facts),
-        f"# {sentence(facts.name)}" + (f", {sentence(facts.tag)}" if facts.tag else ""),
+        _head(name, facts.licence),
+        f"# {sentence(name)}" + (f", {sentence(facts.tag)}" if facts.tag else ""),
         _INTRODUCTION,
         "## What was measured\n\n" + _what(part, receipts),
-        "## How it was measured\n\n" + _how(part.plan, receipts, facts.engines),
-        "## By whom\n\n" + _whom(facts),
+        "## How it was measured\n\n" + _how(part.plan, receipts, engines),
+        "## By whom\n\n" + _whom(facts, sources),
         "## Results\n\n" + _results(opened),
-        "## How to open it\n\n" + _opening(facts),
+        "## How to open it\n\n" + _opening(facts, address),
         "## Licence\n\n"
         + (sentence(facts.licence) if facts.licence else "None was given: ask whoever published it."),
     ]
     return "\n\n".join(sections) + "\n"
 
 
-def _head(facts: Facts) -> str:
+def _head(name: str, licence: str) -> str:
     tags = json.dumps(["evaluation", "reasoning", "zarr", "evalcube"])
-    fields = {"pretty_name": facts.name, **({"license": facts.licence} if facts.licence else {})}
-    lines = [f"{name}: {json.dumps(value)}" for name, value in fields.items()]
+    fields = {"pretty_name": name, **({"license": licence} if licence else {})}
+    lines = [f"{key}: {json.dumps(value)}" for key, value in fields.items()]
     return "\n".join(["---", *lines, f"tags: {tags}", "---"])
 
 
@@ -151,7 +144,7 @@ def _how(plan: Plan, receipts: Sequence[Receipt], engines: Engines) -> str:
     return "\n".join(lines)
 
 
-def _whom(facts: Facts) -> str:
+def _whom(facts: Publication, sources: Sequence[str]) -> str:
     lines = [
         f"Published on {_date(facts.time)}"
         + (f" by {sentence(facts.by)}" if facts.by else "")
@@ -159,7 +152,7 @@ def _whom(facts: Facts) -> str:
     ]
     if facts.grown_from:
         lines.append(f"Grown from the publication {code(facts.grown_from, cell=False)}.")
-    lines += [f"- {sentence(source)}" for source in facts.sources]
+    lines += [f"- {sentence(source)}" for source in sources]
     return "\n".join(lines)
 
 
@@ -169,18 +162,17 @@ def _results(opened: OpenPart) -> str:
     return f"{table}{warnings}"
 
 
-def _opening(facts: Facts) -> str:
+def _opening(facts: Publication, address: str) -> str:
+    count = sum(one.entries for one in facts.replies)
     replies = (
-        f" {facts.replies:,} replies of the models are packed beside it; `pull` puts them at hand."
-        if facts.replies
-        else ""
+        f" {count:,} replies of the models are packed beside it; `pull` puts them at hand." if count else ""
     )
-    pulled = facts.address if not facts.tag or is_zip(facts.address) else facts.address.rpartition("/")[0]
-    tag = "" if not facts.tag or is_zip(facts.address) else f" --tag {facts.tag}"
+    pulled = address if not facts.tag or is_zip(address) else address.rpartition("/")[0]
+    tag = "" if not facts.tag or is_zip(address) else f" --tag {facts.tag}"
     return (
-        f"```python\n{_code(facts.address)}\n```\n\n"
+        f"```python\n{_code(address)}\n```\n\n"
         "Or with evalcube, which compares every object with its digest, and makes a copy that can be measured further:"
-        f"\n\n```sh\nevalcube leaderboard {facts.address}\nevalcube pull {pulled} copy.zarr{tag}\n```\n\n"
+        f"\n\n```sh\nevalcube leaderboard {address}\nevalcube pull {pulled} copy.zarr{tag}\n```\n\n"
         f"`_evalcube/published.json` has size and SHA-256 of every object.{replies}"
     )
 

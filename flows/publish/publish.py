@@ -26,7 +26,7 @@ from evalcube.flows.plan.records import NOTES, read_notes
 from evalcube.flows.plan.store import cube_plan
 from evalcube.flows.plan.trust import remembered_config
 from evalcube.flows.publish import record
-from evalcube.flows.publish.card import Facts, data_card
+from evalcube.flows.publish.card import data_card
 from evalcube.flows.publish.check_secrets import SecretFinder, named_by
 from evalcube.flows.publish.chunks import reading_chunks
 from evalcube.flows.publish.notes import shared_notes
@@ -184,10 +184,19 @@ class _Publishing:
             # A merged cube knows by its ledger whether more was measured since: the copy's is another one.
             if sources_of(self._cube)[1] == self._position.sha256 and not self._where:
                 write_ledger_digest(draft, _position_of(receipts).sha256)
-            card = data_card(self._facts(packed), self._part, receipts, self._opened())
+            publication = self._record(draft, receipts, packed)
+            sources = [
+                f"{one.name}: {', '.join(one.models)}, {one.trials:,} trials"
+                for one in sources_of(self._cube)[0]
+            ]
+            address = _shown(self._target, self._tag)
+            card = data_card(
+                publication, self._part, receipts, self._opened(), address, sources, self._engines
+            )
             draft.space.put(record.README, card.encode())
             self._refuse_changed()
-            made.append((self._record(draft, receipts, packed), packed))
+            objects = record.hashed(draft.space, set(draft.space.list()) - {record.KEY})
+            made.append((publication.model_copy(update={"objects": objects}), packed))
             draft.records.put(record.NAME, made[0][0].encode())
 
         self._part.chunks = reading_chunks(self._part.plan, self._cube.chunks)
@@ -264,28 +273,10 @@ class _Publishing:
     def _opened(self) -> OpenPart:
         return open_part(self._cube, Part(where=self._where), notes=self._noted, trials=False)
 
-    def _facts(self, packed: PackedReplies | None) -> Facts:
-        lines = [
-            f"{one.name}: {', '.join(one.models)}, {one.trials:,} trials" for one in sources_of(self._cube)[0]
-        ]
-        return Facts(
-            name=str(self._noted.get("name", "evalcube sweep")),
-            tag=self._tag,
-            by=self._by,
-            licence=self._licence,
-            time=self._time,
-            evalcube=__version__,
-            address=_shown(self._target, self._tag),
-            replies=packed.entries if packed else 0,
-            grown_from=record.pulled_digest(self._origin),
-            sources=lines,
-            engines=self._engines,
-        )
-
     def _record(
         self, draft: Cube, receipts: Sequence[Receipt], packed: PackedReplies | None
     ) -> record.Publication:
-        space = draft.space
+        """What is published, without its objects, of which the card is one."""
         return record.Publication(
             format=record.FORMAT,
             name=str(self._noted.get("name", ""))[:_LONGEST],
@@ -301,7 +292,7 @@ class _Publishing:
             ledger=_position_of(receipts),
             grown_from=record.pulled_digest(self._origin),
             replies=packed.archives if packed else [],
-            objects=record.hashed(space, set(space.list()) - {record.KEY}),
+            objects={},
         )
 
     def _refuse_changed(self) -> None:

@@ -6,6 +6,7 @@ import io
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from itertools import islice
 
 from evalcube.flows.cubes.ticker import Ticker
 from evalcube.flows.plan.criteria import CriteriaBook
@@ -98,7 +99,8 @@ def _contents(
 ) -> Iterator[tuple[str, tuple[bytes, bytes] | None]]:
     """Keys of an evaluation's requests, with the entries' content and value; None where no cache has it."""
     contexts = Contexts()
-    for batch in _batches(_requests(plan, targets, model)):
+    requests = _requests(plan, targets, model)
+    while batch := list(islice(requests, _BATCH)):
         found = _looked_up([key for key, _ in batch], caches, contexts)
         for key, _ in batch:
             yield key, found.get(key)
@@ -144,19 +146,6 @@ def _requests(plan: Plan, targets: SampleTargets, model: int) -> Iterator[tuple[
                         yield key, (rubric, truth.prompt) if rubric else None
 
 
-def _batches(
-    requests: Iterator[tuple[str, tuple[str, str] | None]],
-) -> Iterator[list[tuple[str, tuple[str, str] | None]]]:
-    batch = []
-    for request in requests:
-        batch.append(request)
-        if len(batch) == _BATCH:
-            yield batch
-            batch = []
-    if batch:
-        yield batch
-
-
 def put_replies(archives: Iterator[tuple[str, bytes]], address: str) -> int:
     """Put the entries of archives into a cache, each one verified; returns their number.
 
@@ -175,12 +164,8 @@ def put_replies(archives: Iterator[tuple[str, bytes]], address: str) -> int:
     count = 0
     with closing(open_cache(address)) as cache:
         for name, data in archives:
-            batch: list[tuple[str, bytes]] = []
-            for entry in read_archive(io.BytesIO(data), name):
-                batch.append(entry)
-                if len(batch) == _BATCH:
-                    cache.put_many(batch)
-                    count, batch = count + len(batch), []
-            cache.put_many(batch)
-            count += len(batch)
+            entries = iter(read_archive(io.BytesIO(data), name))
+            while batch := list(islice(entries, _BATCH)):
+                cache.put_many(batch)
+                count += len(batch)
     return count

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from evalcube.flows.plan.cache_at_hand import cache_at_hand
 from evalcube.flows.plan.forgotten import forgotten_cells, write_forgotten
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import forget_questions
-from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
+from evalcube.flows.plan.recording import count_model, grader_of, prices_of, receipt_of
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.shared_arrays import mend_shared, planned_of
 from evalcube.flows.plan.store import cube_plan
@@ -197,7 +198,7 @@ class _Forgetter:
                 judge_request_keys(self._plan, chosen, cache),
                 trial_request_keys(self._plan, chosen),
             ):
-                for batch in _batches(keys):
+                while batch := list(islice(keys, _AT_ONCE)):
                     left += cache.remove(batch)
                     deleted += len(batch)
             cache.close()
@@ -240,7 +241,7 @@ class _Forgetter:
                 receipt = _cleared(self._cube, newest[one.region], one.mask, planned, grader)
                 ledger.append(receipt)
                 newest[receipt.region] = receipt
-            prices = self._prices()
+            prices = [(float(p), float(c)) for p, c in np.nan_to_num(prices_of(self._cube))]
             models = self._behind(newest) | lowered | {one.region.model for one in chosen}
             counted = {
                 model: count_model(
@@ -258,10 +259,6 @@ class _Forgetter:
             recorded[region.model] += receipt.finished
         counted = self._cube.read_counters()[..., COUNTERS.index("trials")].sum(axis=(1, 2))
         return set(np.flatnonzero(recorded != counted).tolist())
-
-    def _prices(self) -> list[tuple[float, float]]:
-        both = (np.nan_to_num(self._cube.read_label(f"price_{kind}")) for kind in ("prompt", "completion"))
-        return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
 
 
 def _cleared(
@@ -299,14 +296,3 @@ def _kept(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]
     found, sizes = np.zeros(window.shape, dtype=bool), cube.shape_of(receipt).sizes
     found[: sizes["task"], : sizes["params"], : receipt.trials, : receipt.repeats] = True
     return found
-
-
-def _batches(keys: Iterator[str]) -> Iterator[list[str]]:
-    batch: list[str] = []
-    for key in keys:
-        batch.append(key)
-        if len(batch) == _AT_ONCE:
-            yield batch
-            batch = []
-    if batch:
-        yield batch

@@ -18,7 +18,7 @@ from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import damaged_questions, keep_copy
-from evalcube.flows.plan.recording import count_model
+from evalcube.flows.plan.recording import count_model, prices_of
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.row_ids import ROW_ID, row_ids
 from evalcube.flows.plan.shared_arrays import (
@@ -367,10 +367,9 @@ class _Check:
     def _prices(self) -> list[Prices]:
         """By model, as the cube has them; where it cannot say, a run counts the cost anew."""
         try:
-            both = [self._cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
+            return prices_of(self._cube)
         except CubeDamagedError:
             return [(0.0, 0.0)] * len(self._plan.labels)
-        return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
 
 
 def _wrong_cell(plan: Plan, spec: Mapping[str, Any]) -> str | None:

@@ -107,7 +107,7 @@ def test_add__splits_a_model_that_was_asked_in_two_ways():
         evaluations = import_plan(found, [cell_params(found, i) for i in range(2)], found.table())[
             0
         ].evaluations
-        assert [one.template.name for one in evaluations] == ["imported", "cot"]
+        assert [one.template.name for one in evaluations] == ["imported", "imported 2"]
         assert evaluations[0].eval_id != evaluations[1].eval_id
     with collected(first, other) as alone:
         again = import_plan(alone, [cell_params(alone, i) for i in range(2)], alone.table())[0].evaluations

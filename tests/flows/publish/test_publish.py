@@ -289,7 +289,7 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
     hostile = "@everyone #1 https://evil.example"
     real = publishing.data_card
 
-    def renamed(facts, part, receipts, opened):
+    def renamed(facts, part, receipts, opened, address, _, engines):
         names = {"model": hostile, "request_model": hostile, "revision": hostile}
         plan = replace(
             part.plan,
@@ -299,10 +299,13 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
         hostile_part = copy(part)
         hostile_part.plan = plan
         return real(
-            replace(facts, name=hostile, by=hostile, licence=hostile, sources=[hostile]),
+            facts.model_copy(update={"name": hostile, "by": hostile, "licence": hostile}),
             hostile_part,
             [replace(one, grader=hostile) for one in receipts],
             replace(opened, warnings=(hostile,)),
+            address,
+            [hostile],
+            engines,
         )
 
     monkeypatch.setattr(publishing, "data_card", renamed)
