@@ -38,7 +38,7 @@ from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import DUPLICATE
 from evalcube.storage.errors import guarded
-from evalcube.storage.files import make_directory, share
+from evalcube.storage.files import make_directory, replaced
 
 _BATCH = 512
 """Replies that are in memory at once."""
@@ -61,11 +61,8 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
         if not path.exists():
             with guarded(path, "write the questions"):
                 make_directory(folder)
-                beside = path.with_suffix(".tmp")
-                with beside.open("wb") as file:
-                    share(beside, file.fileno())
+                with replaced(path) as file:
                     file.writelines(line + b"\n" for line in collection.rows(place))
-                beside.replace(path)
         found.append(data_params(key, str(path), digest.hexdigest(), rows))
     return found
 
