@@ -52,7 +52,7 @@ def status(
     if as_json and len(cubes) > 1:
         from evalcube.flows.cubes.status import cube_status
 
-        show_json({"cubes": {one: cube_status(one) for one in cubes}})
+        show_json({"cubes": {one: cube_status(one) for one in cubes}}, "status")
         return
     for one in cubes:
         if len(cubes) > 1:
@@ -79,7 +79,7 @@ def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
             raise
         return  # its jobs have made none yet, or those of its parts
     if as_json:
-        show_json(document)
+        show_json(document, "status")
     else:
         watching.print_status(document)
 
@@ -241,7 +241,7 @@ def show_trial(
     if view.parsed is None:
         warn(reader.plan.tasks[row].not_run)
     if as_json:
-        show_json(view.to_dict())
+        show_json(view.to_dict(), "trial")
     else:
         _print_trial(view, _why_missing(reader, view))
 

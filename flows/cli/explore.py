@@ -75,7 +75,7 @@ def bundle(
     if as_json:
         from dataclasses import asdict
 
-        show_json({"schema": "evalcube.bundle", "schema_version": 1, **asdict(done)})
+        show_json(asdict(done), "bundle")
     else:
         show(
             safe(

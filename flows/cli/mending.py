@@ -32,7 +32,7 @@ def verify(
 
     found = verify_cube(cube, heal=heal, cache=cache, notify=complain)
     if as_json:
-        show_json(found.to_dict())
+        show_json(found.to_dict(), "verification")
     else:
         show(f"{found.regions} regions compared: {len(found.damages)} damages")
         for damage in found.damages[:_SHOWN]:
@@ -63,7 +63,7 @@ def rescore(
 
     done = rescore_cube(cube, output=output, cache=cache, notify=complain)
     if as_json:
-        show_json(done.to_dict())
+        show_json(done.to_dict(), "rescoring")
     else:
         _print_recounts(done)
     if done.lost:

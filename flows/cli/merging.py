@@ -54,12 +54,12 @@ def merge(
         )
     except ConflictError as error:
         if as_json:
-            show_json(_document({"cube": None, "cubes": cubes, "prefer": prefer}, error.conflicts))
+            show_json(_document({"cube": None, "cubes": cubes, "prefer": prefer}, error.conflicts), "merge")
         else:
             _print_conflicts(error.conflicts)
         raise
     if as_json:
-        show_json(_document(done.to_dict(), done.conflicts))
+        show_json(_document(done.to_dict(), done.conflicts), "merge")
     else:
         _print_merged(done)
     for note in done.notes:
@@ -67,12 +67,7 @@ def merge(
 
 
 def _document(fields: dict[str, Any], conflicts: Sequence[Conflict]) -> dict[str, Any]:
-    return {
-        "schema": "evalcube.merge",
-        "schema_version": 1,
-        **fields,
-        "conflicts": [conflict.to_dict() for conflict in conflicts],
-    }
+    return {**fields, "conflicts": [conflict.to_dict() for conflict in conflicts]}
 
 
 def _print_merged(done: Merged) -> None:
@@ -138,7 +133,7 @@ def diff(
 
     found = diff_cubes(first, second)
     if as_json:
-        show_json({"schema": "evalcube.diff", "schema_version": 1, **found.to_dict()})
+        show_json(found.to_dict(), "diff")
     else:
         _print_difference(found)
     if not found.equal:
@@ -185,7 +180,7 @@ def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
 
     found = cube_history(cube)
     if as_json:
-        show_json({"schema": "evalcube.log", "schema_version": 1, **found.to_dict()})
+        show_json(found.to_dict(), "log")
         return
     _print_history(found)
     if found.damaged_lines:

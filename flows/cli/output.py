@@ -104,8 +104,18 @@ def show(text: str) -> None:
     sys.stdout.write(f"{text}\n")
 
 
-def show_json(document: Any) -> None:  # noqa: ANN401 - any JSON value
-    """Write a JSON document to standard output, in ASCII; NaN becomes null."""
+def show_json(document: Any, schema: str = "") -> None:  # noqa: ANN401 - any JSON value
+    """Write a JSON document to standard output, in ASCII; NaN becomes null.
+
+    Parameters
+    ----------
+    document
+        What to write; an object where it has a schema.
+    schema
+        Name of its form, of which this is the first version; empty where the document says it, or has none.
+    """
+    if schema:
+        document = {"schema": f"evalcube.{schema}", "schema_version": 1, **document}
     show(json.dumps(jsonable(document), indent=2, allow_nan=False))
 
 

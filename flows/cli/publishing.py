@@ -65,10 +65,10 @@ def publish(
             )
     except SecretsError as error:
         if as_json:
-            show_json({**_schema("publish"), "cube": None, "findings": error.to_list()})
+            show_json({"cube": None, "findings": error.to_list()}, "publish")
         raise
     if as_json:
-        show_json({**_schema("publish"), **done.to_dict(), "findings": []})
+        show_json({**done.to_dict(), "findings": []}, "publish")
     else:
         made = done.publication
         replies = "" if done.replies is None else f", {done.replies.entries:,} replies"
@@ -118,7 +118,7 @@ def pull(
             tick=tick,
         )
     if as_json:
-        show_json({**_schema("pull"), **done.to_dict()})
+        show_json(done.to_dict(), "pull")
         return
     replies = f"; {done.replies:,} replies in {done.cache}" if done.replies else ""
     show(safe(f"{done.cube}: {done.trials:,} trials{replies}"))
@@ -137,7 +137,7 @@ def tags(
 
     found = tags_at(space_of(url))
     if as_json:
-        show_json({**_schema("tags"), "url": url, "tags": [one.model_dump() for one in found]})
+        show_json({"url": url, "tags": [one.model_dump() for one in found]}, "tags")
         return
     for one in found:
         show(safe(f"{one.tag}  {_date(one.time)}  {one.trials:,} trials  {one.digest}"))
@@ -147,10 +147,6 @@ def tags(
 
 def _date(seconds: int) -> str:
     return datetime.datetime.fromtimestamp(seconds, tz=datetime.UTC).date().isoformat()
-
-
-def _schema(name: str) -> dict[str, object]:
-    return {"schema": f"evalcube.{name}", "schema_version": 1}
 
 
 COMMANDS = (publish, pull, tags)

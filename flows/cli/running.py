@@ -73,7 +73,7 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
 
     with outlived():
         if as_json:
-            show_json(summary.to_dict())
+            show_json(summary.to_dict(), "run")
         else:
             for line in lines_of(summary):
                 show(safe(line))

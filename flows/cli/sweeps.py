@@ -110,7 +110,7 @@ def plan(
         return
     result = estimate(sweep, cube=cube, cache=cache, only=only or (), trials=trials)
     if as_json:
-        show_json(result.to_dict())
+        show_json(result.to_dict(), "plan")
     else:
         print_estimate(result)
 

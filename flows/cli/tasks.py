@@ -31,7 +31,7 @@ def tasks(
     ]
     warn(problems)
     if as_json:
-        show_json(rows)
+        show_json({"tasks": rows}, "tasks")
         return
     from rich.console import Console
     from rich.markup import escape
@@ -59,7 +59,8 @@ def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are
                 "guess": task.guess_rule,
                 "params": [asdict(param) for param in params],
                 "example": asdict(example),
-            }
+            },
+            "task",
         )
         return
     from rich.console import Console

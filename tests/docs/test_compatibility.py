@@ -51,6 +51,11 @@ def test_json__keeps_its_keys_or_has_a_new_schema_version(offered):
 
 
 @pytest.mark.cluster
+def test_json__of_every_command_names_its_schema_and_version(offered):
+    assert [name for name, keys in offered["json"].items() if "schema" not in keys or not version(keys)] == []
+
+
+@pytest.mark.cluster
 def test_cube__keeps_its_variables_dimensions_and_counters(offered):
     assert gone(RELEASED["cube"], offered["cube"]) == {}
     assert offered["counters"][: len(RELEASED["counters"])] == RELEASED["counters"]

@@ -18,7 +18,7 @@ def output(*arguments):
 
 
 def test_tasks__lists_every_task():
-    rows = json.loads(output("tasks", "--json"))
+    rows = json.loads(output("tasks", "--json"))["tasks"]
     table = output("tasks")
 
     assert [row["name"] for row in rows] == list(TASKS)
