@@ -180,7 +180,10 @@ def estimate(
     targets = whole if part is None else part.targets(plan)
     cache_store = find_cache(config.cache)
     left = _open_trials(plan, store, targets)
-    pending = sum(map(_count, _open_trials(plan, store, whole))) - sum(map(_count, left)) if part else 0
+    pending = 0
+    if part is not None:
+        every = sum(whole.counts) if store is None else sum(map(_count, _open_trials(plan, store, whole)))
+        pending = every - sum(map(_count, left))
     limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
@@ -403,7 +406,9 @@ def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -
     if store is not None:
         store = SweepStore(store.cube, store.plan, targets, store.found)
         return [[(work.window, work.positions) for work in store.unfinished(model)] for model in models]
-    window = Window(Region(0, 0, 0), (len(plan.tasks), plan.slots, plan.trials, plan.repeats), 0, 0)
+    # From the first trial that is meant: a part of a billion trials is no larger than itself.
+    shape = (len(plan.tasks), plan.slots, plan.trials - targets.first, plan.repeats)
+    window = Window(Region(0, 0, 0), shape, targets.first, 0)
     found: list[OpenTrials] = []
     known: dict[bytes, IntArray] = {}
     for model in models:
