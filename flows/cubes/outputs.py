@@ -10,11 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, BinaryIO
 
 from evalcube.flows.errors import SweepError
 from evalcube.storage.errors import guarded
-from evalcube.storage.files import sync_path, sync_tree
+from evalcube.storage.files import replaced, sync_path, sync_tree
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -78,11 +78,11 @@ def write_output(path: Path, data: bytes, doing: str) -> None:
         If it cannot be written.
     """
     with new_file(path, doing) as file:
-        file.write_bytes(data)
+        file.write(data)
 
 
 @contextmanager
-def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[Path]:
+def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[BinaryIO]:
     """A file to write that takes the place of `path`, on disk, once the block has ended well; else nothing changes.
 
     Parameters
@@ -96,8 +96,8 @@ def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[Path
 
     Yields
     ------
-    Path
-        Where to write meanwhile.
+    BinaryIO
+        The new file.
 
     Raises
     ------
@@ -109,14 +109,8 @@ def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[Path
     target = check_output(path, parameter)
     with guarded(path, doing):
         target.parent.mkdir(parents=True, exist_ok=True)
-        temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.partial")
-        try:
-            yield temporary
-            sync_path(temporary)
-            temporary.replace(target)
-            sync_path(target.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
+        with replaced(target) as file:
+            yield file
 
 
 @contextmanager

@@ -102,8 +102,8 @@ def write_parquet(table: Trials, path: Path) -> int:
 
     rows, size, group = 0, 0, list[Any]()
     with (
-        new_file(path, "write the table", "parquet") as temporary,
-        parquet.ParquetWriter(temporary, schema, compression="zstd") as writer,
+        new_file(path, "write the table", "parquet") as file,
+        parquet.ParquetWriter(file, schema, compression="zstd") as writer,
     ):
         for batch in table:
             group.append(batch)
