@@ -16,7 +16,7 @@ from evalcube.deploy.clusters import (
     ThisProcess,
 )
 from evalcube.deploy.clusters.code import Choice
-from evalcube.deploy.clusters.slurm import JobSettings
+from evalcube.deploy.clusters.slurm.script import JobSettings
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.plugins import installed_plugins

@@ -124,7 +124,7 @@ def _logs(submission: Submission, part: SubmittedPart) -> dict[int, Path]:
 
 
 def _last_lines(log: Path) -> tuple[str, ...]:
-    from evalcube.deploy.clusters.slurm.log import last_lines
+    from evalcube.deploy.clusters.slurm.queue import last_lines
 
     try:
         return tuple(last_lines(log, _LOG_LINES))

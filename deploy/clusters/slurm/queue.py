@@ -8,6 +8,7 @@ import re
 import subprocess
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 from evalcube.deploy.clusters.base import ClusterError
 
@@ -28,6 +29,7 @@ _HINDERING = re.compile(
     r"SQUEUE_|SACCT_|SCANCEL_|SLURM_(?!CONF$|CLUSTERS$)|SBATCH_(JOB_NAME|EXPORT|OUTPUT|TIMELIMIT|REQUEUE|NO_REQUEUE)$"
 )
 """Variables that would change what the commands print, override a script, or tell of a job in which this process is."""
+_TAIL_BYTES = 4096
 _LONGEST = 300
 """Characters of a program's own words that are passed on."""
 
@@ -165,3 +167,25 @@ def printable(text: str, longest: int = _LONGEST) -> str:
     line = "; ".join(part.strip() for part in text.splitlines() if part.strip())
     line = "".join(character if character.isprintable() else "?" for character in line)
     return line if len(line) <= longest else f"{line[:longest]}..."
+
+
+def last_lines(log: Path, most: int) -> list[str]:
+    """The last lines of a log that are not empty, safe to be shown.
+
+    Parameters
+    ----------
+    log
+        The file, of which only the end is read.
+    most
+        How many.
+
+    Raises
+    ------
+    OSError
+        It cannot be read.
+    """
+    with log.open("rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _TAIL_BYTES))
+        text = file.read(_TAIL_BYTES).decode(errors="replace")
+    return [printable(line) for line in [line for line in text.splitlines() if line.strip()][-most:]]
