@@ -27,17 +27,12 @@ _BLOCK = 131_072
 """Trials counted at a time: their floats stay in the processor's cache, and threads seldom wait for another."""
 
 # Plain integers: compared with an enumeration's member, an array of bytes becomes one of eight times the size.
-_CORRECT, _TRUNCATED, _INVALID, _REFUSED, _TRANSPORT, _MISSING = (
-    int(code)
-    for code in (
-        Status.CORRECT,
-        Status.TRUNCATED,
-        Status.INVALID,
-        Status.REFUSED,
-        Status.TRANSPORT,
-        Status.MISSING,
-    )
-)
+_CORRECT = int(Status.CORRECT)
+_TRUNCATED = int(Status.TRUNCATED)
+_INVALID = int(Status.INVALID)
+_REFUSED = int(Status.REFUSED)
+_TRANSPORT = int(Status.TRANSPORT)
+_MISSING = int(Status.MISSING)
 
 
 def count_trials(

@@ -40,7 +40,7 @@ def judge_agreement(readings: ArrayLike) -> Agreement | None:
     """
     values = np.asarray(readings, dtype=float)
     valid = values > 0
-    judges = valid.any(axis=0) if len(values) else np.zeros(values.shape[1], dtype=bool)
+    judges = valid.any(axis=0)
     aligned = values[:, judges][valid[:, judges].all(axis=1)]
     if aligned.shape[1] < 2 or len(aligned) < 2:
         return None

@@ -61,11 +61,7 @@ def compare(
     both = ~np.isnan(totals[0]) & ~np.isnan(totals[1])
     spread = [composite(side, options.weights) for side in standardised(*shared)]
     steps = difference(*shared)
-    names = (
-        [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
-        if len(steps)
-        else []
-    )
+    names = [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
     level, seed = options.alpha / treatments, options.seed
     intervals = partial(paired_intervals, alpha=level, draws=options.draws, seed=seed, method=options.method)

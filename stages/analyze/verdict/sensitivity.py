@@ -78,7 +78,7 @@ def sensitivity(
     """
     values = checked(differences, alpha, draws)
     declared = checked_weights(weights, values.shape[1])
-    used = ~np.isnan(values).all(axis=0) if len(values) else np.zeros(values.shape[1], dtype=bool)
+    used = ~np.isnan(values).all(axis=0)
     if not used.any() or declared[used].sum() <= 0:
         return Sensitivity(tuple(declared.tolist()), 0.0, 0.0, 0.0, 0.0, 0)
     points = np.vstack([declared[used] / declared[used].sum(), simplex(int(used.sum()), resolution)])
