@@ -6,7 +6,7 @@ import itertools
 import numpy as np
 import pytest
 
-import evalcube as ec
+from evalcube import EvalcubeError, stats
 from evalcube.stages.reply.status import COUNTERS
 
 COUNTS = {"trials": 32, "completed": 30, "correct": 20, "truncated": 2, "guess_sum": 1.5, "tokens_sum": 3000}
@@ -36,8 +36,8 @@ GOOD = {
 COMMON = {"R": [[1, 0, 1, 1], [0, 0, 1, 0]], "k": 2, "tau": 0.5, "counters": COUNTERS_OF_TASKS}
 FORMULAS = {
     name: value
-    for name in ec.__all__
-    if inspect.isfunction(value := getattr(ec, name))
+    for name in stats.__all__
+    if inspect.isfunction(value := getattr(stats, name))
     and value.__module__.startswith("evalcube.stages.analyze.formulas")
 }
 HOSTILE = (
@@ -80,7 +80,7 @@ def error_of(name, given):
     """What the formula says against arguments; None if it takes them. Other errors than these are defects."""
     try:
         call(name, given)
-    except (ValueError, TypeError, ec.EvalcubeError) as error:
+    except (ValueError, TypeError, EvalcubeError) as error:
         return str(error)
     return None
 
@@ -113,8 +113,8 @@ def test_formulas__name_value_and_remedy(name, wrong, said):
 
 
 def test_formulas__read_what_pandas_and_lists_hold():
-    plain = ec.stats.paired_difference([1, 2], [0, 1], [4, 4])
+    plain = stats.paired_difference([1, 2], [0, 1], [4, 4])
 
     for kind in (np.int8, object, np.float32):
         given = (np.array(part, dtype=kind) for part in ([1, 2], [0, 1], [4, 4]))
-        np.testing.assert_array_equal(ec.stats.paired_difference(*given), plain)
+        np.testing.assert_array_equal(stats.paired_difference(*given), plain)
