@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Sequence
-from typing import Any, Protocol
+from typing import Any
 
 from distributed import Future as DaskFuture
 
@@ -22,13 +22,8 @@ _MOST_MODELS = 25
 _MOST_DEATHS = 3
 
 
-class Submit(Protocol):
-    """Submits a task of a stage."""
-
-    def __call__(self, stage: str, function: Callable[..., Any], *args: Any, priority: int = 0) -> Future:  # noqa: ANN401
-        """The task's future."""
-
-
+Submit = Callable[..., Future]
+"""Submits a task: takes its stage, its function and that one's arguments, and maybe a `priority`."""
 WhenDone = Callable[[Future, Callable[[Future], None]], None]
 """Has a handler called, later and in the driver's thread, when a future is done."""
 

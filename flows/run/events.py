@@ -38,8 +38,6 @@ class Started:
     """Of these, finished by earlier runs."""
     models: tuple[str, ...]
     """Labels of the evaluations, in the cube's order."""
-    dashboard: str | None = None
-    """Address of Dask's dashboard."""
     recorded: tuple[int, ...] = ()
     """Of the trials of each evaluation, those finished by earlier runs."""
     asked: tuple[Asked, ...] = ()

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -132,13 +133,9 @@ def run(
     opened, _ = sweep_cube(plan, settings.cube)
     open_cache(settings.cache)  # fails now, not on a worker later
 
-    def notify(text: str) -> None:
+    def notify(text: str, *, urgent: bool = False) -> None:
         for subscriber in subscribers:
-            subscriber(Noted(text))
-
-    def warn(text: str) -> None:
-        for subscriber in subscribers:
-            subscriber(Noted(text, urgent=True))
+            subscriber(Noted(text, urgent=urgent))
 
     with ExitStack() as stack:
         subscribers = (*subscribers, *_display(stack, progress))
@@ -152,7 +149,7 @@ def run(
         extend(opened, plan)
         if grader == "current":
             regrade_older(opened, plan, settings.cache, notify)
-        keep_questions(opened.records, plan, warn)  # before anything is asked
+        keep_questions(opened.records, plan, partial(notify, urgent=True))  # before anything is asked
         store = SweepStore(opened, plan)
         store.relabel()
         chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))

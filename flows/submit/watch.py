@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -24,14 +23,15 @@ def outlooks(submission: Submission) -> list[Outlook]:
 def lines_about(target: str) -> list[str]:
     """What a user should read about the jobs that work on a cube; nothing where none were submitted."""
     known = submissions_of(target)
-    if not known:
-        return []
-    return [line for one in (*_live(known[:-1]), known[-1]) for line in _lines(one)]
-
-
-def _lines(one: Submission) -> list[str]:
-    line = f"submitted as {one.name}, {one.submitted}; logs in {one.folder}"
-    return [line, *map(str, outlooks(one))]
+    return [
+        line
+        for one in known
+        if one is known[-1] or _may_live(one)
+        for line in (
+            f"submitted as {one.name}, {one.submitted}; logs in {one.folder}",
+            *map(str, outlooks(one)),
+        )
+    ]
 
 
 def live_jobs(submission: Submission) -> set[int]:
@@ -58,19 +58,14 @@ def _live_states(part: SubmittedPart) -> dict[int, str]:
     return {number: state.state for number, state in queue.states(part.job_name).items() if state.live}
 
 
-def _live(known: Sequence[Submission]) -> list[Submission]:
-    """Those that go on; where Slurm does not answer, those of which it is not known that they do not."""
+def _may_live(submission: Submission) -> bool:
+    """Whether it goes on, or nobody knows, as Slurm does not answer."""
     from evalcube.deploy.clusters.base import ClusterError
 
-    found: list[Submission] = []
-    for one in known:
-        try:
-            live = bool(live_jobs(one))
-        except ClusterError:
-            live = True
-        if live:
-            found.append(one)
-    return found
+    try:
+        return bool(live_jobs(submission))
+    except ClusterError:
+        return True
 
 
 def cancel(submission: Submission) -> int:

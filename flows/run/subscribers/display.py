@@ -9,7 +9,6 @@ import threading
 import time
 from html import escape
 from importlib import import_module
-from types import TracebackType
 from typing import Any, Self
 
 from rich.console import Console, Group
@@ -62,9 +61,7 @@ class Display:
         self._ticker.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._over.set()
         if self._ticker is not None:
             self._ticker.join()
@@ -164,10 +161,8 @@ class NotebookDisplay(Display):
         self._output = shows.display(shows.HTML(self.html()), display_id=True)
         return super().__enter__()
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        super().__exit__(kind, error, trace)
+    def __exit__(self, *_: object) -> None:
+        super().__exit__()
         self._ended = self._ended or "stopped"
         self._draw()
 
