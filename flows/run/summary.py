@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.blocks import RegionWork
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.refused import refusal_lines
@@ -128,6 +129,30 @@ class RunSummary(Shown, MadeCube):
     def left(self) -> int:
         """Trials still to do."""
         return self.trials - self.done
+
+    def raise_for_status(self) -> Self:
+        """Raise unless all that was asked for is done, for scripts that must not go on with part of it.
+
+        Returns
+        -------
+        RunSummary
+            This one.
+
+        Raises
+        ------
+        SweepError
+            The run was stopped, or failed trials are left: with how many, and why.
+        """
+        if self.reason == "complete":
+            return self
+        named = (f"{cause} ×{count}" for cause, count in sorted(self.causes.items()))
+        said = (f"{cause}: {detail}" for cause, detail in sorted(self.details.items()))
+        why = "; ".join(filter(None, (", ".join(named), *said, *self.refused, self.bound, self.ordered)))
+        raise SweepError(
+            f"the run is {self.reason}: {self.left} of {self.trials} trials are left"
+            + (f" ({why})" if why else ""),
+            "Run it again: what is done is not asked again",
+        )
 
     def _table(self) -> TableSpec:
         return table_of(self)

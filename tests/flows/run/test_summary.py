@@ -1,7 +1,13 @@
 """Totals of a run from its events."""
 
+from dataclasses import replace
+
+import pytest
+
+from evalcube.flows.errors import SweepError
 from evalcube.flows.run.events import BlockDone, Traffic, process_at
 from evalcube.flows.run.progress import Tracker
+from evalcube.flows.run.summary import RunSummary
 
 
 def block(key, **changes):
@@ -51,3 +57,16 @@ def test_tracker__counts_what_the_cache_saved_but_for_what_the_run_itself_had_pa
 
     assert tracker.saved() == {0: (300.0, 60.0), 1: (0.0, 0.0)}
     assert tracker.cached == 3
+
+
+def test_summary__raises_unless_all_is_done():
+    done = RunSummary("complete", "cube", "cache", 1.0, 4, 4, 0, 0, 4, 9, 9)
+    left = replace(
+        done, reason="incomplete", done=1, transport=3, causes={"refused": 3}, details={"refused": "no"}
+    )
+
+    assert done.raise_for_status() is done
+    with pytest.raises(
+        SweepError, match=r"incomplete: 3 of 4 trials are left \(refused ×3; refused: no\)\. Run"
+    ):
+        left.raise_for_status()
