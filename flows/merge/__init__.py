@@ -4,7 +4,6 @@
 union       what several sweeps measure together, from their descriptions
 inputs      a cube that is merged, of which what its ledger vouches for is read
 layers      what each cube knows of a part of the union
-repeats     where several answers to one trial become repeats of it
 overlay     layers laid over one another, and where they contradict
 conflicts   contradictions, counted by model and task
 shared      the arrays that all models of a cube share, joined
