@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.trust import remember_caches, remembered_caches, remembered_config
 from evalcube.storage.cache.cache import Cache, find_cache
@@ -98,6 +99,22 @@ def replies_at_hand(
             away.append(f"without the replies of a cache that does not answer: {error}")
     there = [cache for cache in found if cache is not None]
     return ChainedCache(there) if len(there) > 1 else next(iter(there), None)
+
+
+def needed_replies(cube: Cube, noted: object, named: str | Path | None) -> Cache:
+    """As `replies_at_hand`; none is refused.
+
+    Raises
+    ------
+    SweepError
+        No cache is known.
+    """
+    found = replies_at_hand(cube, noted, named)
+    if found is None:
+        raise SweepError(
+            f"the replies of cube '{cube.url}' are not found", "Give the address of its cache with `cache`"
+        )
+    return found
 
 
 def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:

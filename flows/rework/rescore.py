@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.cache_at_hand import replies_at_hand
+from evalcube.flows.plan.cache_at_hand import needed_replies
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.rescoring import Rescoring, regrade_recorded
 from evalcube.flows.plan.store import cube_plan
@@ -60,11 +60,7 @@ def rescore_cube(
             f"the replies of cube '{url}' were graded by the tool that they were imported from",
             "Grade them again with that tool, and import its new log into a new cube",
         )
-    found = replies_at_hand(source, notes.get("cache"), cache)
-    if found is None:
-        raise SweepError(
-            f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
-        )
+    found = needed_replies(source, notes.get("cache"), cache)
     if PUBLISHED in source.attrs:
         Cube.open(url, writable=True)  # refuses, before a copy is made in which nothing can be written either
     target = str(plain_address(url)) if output is None else _copied(url, output)

@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.cache_at_hand import replies_at_hand
+from evalcube.flows.plan.cache_at_hand import needed_replies
 from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
@@ -94,13 +94,7 @@ def verify_cube(
     cube = Cube.open(url, writable=heal)
     notes = read_notes(cube.records)
     plan = cube_plan(cube, notes)
-    found = None
-    if heal:
-        found = replies_at_hand(cube, notes.get("cache"), cache)
-        if found is None:
-            raise SweepError(
-                f"the replies of cube '{url}' are not found", "Give the address of its cache with `cache`"
-            )
+    found = needed_replies(cube, notes.get("cache"), cache) if heal else None
     holder = apparent_holder(cube.records)
     if not heal and holder is not None and not holder.process.pid:
         raise SweepError(
