@@ -197,12 +197,6 @@ def test_read_live__takes_waiting_in_another_form_for_damage(tmp_path, waiting, 
     assert (read_live(Directory(tmp_path)) is not None) == read
 
 
-def test_read_live__reads_what_earlier_versions_wrote(tmp_path):
-    (tmp_path / "live.json").write_text(json.dumps({**LIVE, "retries": {}}))
-
-    assert read_live(Directory(tmp_path))["waiting"] == {}
-
-
 @pytest.mark.parametrize("text", ["", "[1]", "{}", '{"retries": {}, "done": "9"}', "[" * 100_000])
 def test_read_live__takes_damage_for_nothing(tmp_path, text):
     (tmp_path / "live.json").write_text(text)
