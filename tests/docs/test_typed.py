@@ -69,7 +69,7 @@ def test_reader__writes_files_and_output(typed, tmp_path):
     typed(fenced("yaml", "# a/b.yaml\nname: x") + fenced("sh", "evalcube tasks --json > tasks.json"))
 
     assert (tmp_path / "here" / "a" / "b.yaml").read_text() == "# a/b.yaml\nname: x\n"
-    assert (tmp_path / "here" / "tasks.json").read_text().startswith("[")
+    assert (tmp_path / "here" / "tasks.json").read_text().startswith("{")
 
 
 def test_reader__writes_files_that_commands_begin_with(typed, tmp_path):
@@ -80,7 +80,7 @@ def test_reader__writes_files_that_commands_begin_with(typed, tmp_path):
     typed(fenced("sh", text))
 
     assert [(tmp_path / "here" / name).read_text() for name in ("a.txt", "b.txt")] == ["x\n\n", "y\n"]
-    assert (tmp_path / "here" / "tasks.json").read_text().startswith("[")
+    assert (tmp_path / "here" / "tasks.json").read_text().startswith("{")
 
 
 def test_indented__finds_blocks_and_no_lists(tmp_path):
