@@ -33,13 +33,13 @@ def import_command(
         typer.Option("--data", metavar="DIR", help="Where the questions go; default: beside the cube."),
     ] = None,
     map: Annotated[
-        str | None,
+        str,
         typer.Option(
             "--map",
             metavar="NAME=FIELD,...",
             help="Names that your own JSONL has for prompt, response, correct, id, model, repeat, reference, ...",
         ),
-    ] = None,
+    ] = "",
     model: Annotated[
         str | None, typer.Option("--model", help="Name of the model, in place of the logs'.")
     ] = None,
@@ -61,17 +61,17 @@ def import_command(
 ) -> None:
     """Read logs of Inspect, lm-eval or your own into a cube, replies and all; nothing is asked."""
     from evalcube.flows.imports.logs import import_logs
-    from evalcube.flows.imports.rows import parse_map
-    from evalcube.flows.imports.samples import Scale, Wanted
 
-    wanted = Wanted(model, task, score, parse_map(map) if map is not None else {})
     summary = import_logs(
         logs,
         into,
         cache=cache,
         data=data,
-        wanted=wanted,
-        scale=Scale(correct_from),
+        model=model,
+        task=task,
+        score=score,
+        map=map,
+        correct_from=correct_from,
     )
     if as_json:
         show_json(summary.to_dict())

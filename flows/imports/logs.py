@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -12,6 +12,7 @@ from typing import Any
 from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.collect import REPLIED, Collection
 from evalcube.flows.imports.plan import import_plan
+from evalcube.flows.imports.rows import parse_map
 from evalcube.flows.imports.samples import Scale, Wanted
 from evalcube.flows.imports.sources import READERS, Source, find_sources
 from evalcube.flows.imports.write import create_cube, store_replies, write_data
@@ -62,8 +63,11 @@ def import_logs(
     *,
     cache: str | Path | None = None,
     data: str | Path | None = None,
-    wanted: Wanted | None = None,
-    scale: Scale | None = None,
+    model: str | None = None,
+    task: str | None = None,
+    score: str | None = None,
+    map: str | Mapping[str, str] = "",
+    correct_from: float | None = None,
 ) -> ImportSummary:
     """Read what other tools have measured into a cube.
 
@@ -79,10 +83,14 @@ def import_logs(
         Where the replies go; default: ``results/cache``.
     data
         Directory for the questions; default: beside the cube, with its name and the ending ``.data``.
-    wanted
-        What the logs do not say themselves.
-    scale
-        How scores become right and wrong.
+    model, task
+        Their names, in place of the logs'.
+    score
+        Which of several scores counts, of lm-eval ``METRIC`` or ``METRIC,FILTER``; default: the log's first.
+    map
+        Names that lines of your own have for ours, such as ``prompt=question,correct=score``, or as a mapping.
+    correct_from
+        Least score of a right answer, from 0 to 1; default: there are right and wrong answers only.
 
     Returns
     -------
@@ -96,7 +104,8 @@ def import_logs(
     StorageError
         If something is at `into`, or the cube or the cache cannot be written.
     """
-    wanted, scale, address = wanted or Wanted(), scale or Scale(), str(cache or DEFAULT_CACHE)
+    wanted, scale = Wanted(model, task, score, parse_map(map)), Scale(correct_from)
+    address = str(cache or DEFAULT_CACHE)
     folder = _data_folder(str(into), data)
     if Cube.exists(into):
         raise CubeExistsError(

@@ -32,16 +32,18 @@ FIELDS = (
 _FINISH = {"length": "length", "max_tokens": "length", "content_filter": "refused", "refusal": "refused"}
 
 
-def parse_map(given: str) -> dict[str, str]:
-    """Fields with other names than ours, written ``prompt=question,correct=score``.
+def parse_map(given: str | Mapping[str, str]) -> dict[str, str]:
+    """Fields with other names than ours, written ``prompt=question,correct=score``, or as a mapping.
 
     Raises
     ------
     SweepError
         If it is not written so, or names something unknown.
     """
-    parts = [part.partition("=") for part in given.split(",")]
-    found = {name.strip(): field.strip() for name, _, field in parts}
+    if isinstance(given, str):
+        parts = [part.partition("=") for part in given.split(",") if given]
+        given = {name: field for name, _, field in parts}
+    found = {name.strip(): field.strip() for name, field in given.items()}
     for name, field in found.items():
         if name not in FIELDS or not field:
             raise SweepError(

@@ -11,7 +11,6 @@ import pytest
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.imports.logs import import_logs
-from evalcube.flows.imports.samples import Scale, Wanted
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
@@ -19,11 +18,11 @@ from evalcube.storage.errors import StorageError
 from tests.flows.imports.logs import INSPECT, LM_EVAL, write_lines
 from tests.flows.support import evalcube, sweep_config
 
-CLOSE = Scale(0.5)
+CLOSE = 0.5
 
 
 def imported(folder, *logs, cube="cube.zarr", **options):
-    return import_logs(logs, folder / cube, cache=folder / "cache", scale=CLOSE, **options)
+    return import_logs(logs, folder / cube, cache=folder / "cache", correct_from=CLOSE, **options)
 
 
 @pytest.fixture(scope="module")
@@ -326,7 +325,7 @@ def test_import__passes_over_the_same_file_given_twice(tmp_path):
         [tmp_path / "a.jsonl", tmp_path / "b.jsonl"],
         tmp_path / "c.zarr",
         cache=tmp_path / "cache",
-        wanted=Wanted(fields=dict(pair.split("=") for pair in MAP.split(","))),
+        map=MAP,
     )
 
     assert (summary.logs, summary.replies) == (1, 4)

@@ -5,7 +5,6 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.logs import import_logs
-from evalcube.flows.imports.samples import Scale
 from evalcube.flows.rework.verify import verify_cube
 from tests.flows.imports.logs import INSPECT
 from tests.flows.support import arrays
@@ -28,7 +27,7 @@ def bucket(s3_env, monkeypatch):
 
 
 def test_import_logs__into_a_bucket(bucket, tmp_path):
-    options = {"cache": tmp_path / "cache", "scale": Scale(0.5)}
+    options = {"cache": tmp_path / "cache", "correct_from": 0.5}
     logs = sorted(INSPECT.glob("alfa-*"))
     with pytest.raises(SweepError, match="`data` is missing"):
         import_logs(logs, bucket, **options)

@@ -9,7 +9,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.imports import bounded
 from evalcube.flows.imports.collect import Collection
 from evalcube.flows.imports.logs import import_logs
-from evalcube.flows.imports.samples import Answer, Question, Run, Sample, Scale, Wanted
+from evalcube.flows.imports.samples import Answer, Question, Run, Sample, Scale
 
 FIELDS = {"prompt": "q", "response": "a", "correct": "c", "model": "m", "task": "t"}
 
@@ -43,7 +43,7 @@ def test_import_logs__takes_halves_of_surrogate_pairs(tmp_path, field):
         [tmp_path / "x.jsonl"],
         tmp_path / "c.zarr",
         cache=tmp_path / "cache",
-        wanted=Wanted(fields={**FIELDS, "id": "id"}),
+        map={**FIELDS, "id": "id"},
     )
 
     assert summary.replies == 1
