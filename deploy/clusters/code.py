@@ -23,14 +23,19 @@ Future = DaskFuture[Any]
 
 _STATE_SECONDS = 5.0
 
+_RANKS = 100
+"""Between two priorities of runs, so that all stages of one come before all of another."""
+
 
 class Choice(NamedTuple):
-    """Which of a cluster's workers a run uses."""
+    """Which of a cluster's workers a run uses, and how its tasks rank among those of others."""
 
     names: tuple[str, ...] = ()
     """Names or addresses; empty for all."""
     resource: str = ""
     """Dask resource that they have; empty for any."""
+    priority: int = 0
+    """The higher, the sooner its tasks are done."""
 
     def __str__(self) -> str:
         """Whom it chooses, in words."""
@@ -178,7 +183,10 @@ class Code:
         priority
             The higher, the sooner.
         """
-        return self.client.submit(function, *args, key=key, priority=priority, pure=False)
+        return self.client.submit(function, *args, key=key, priority=self._rank(priority), pure=False)
+
+    def _rank(self, priority: int) -> int:
+        return priority + _RANKS * self.choice.priority
 
     def fetch(self, future: Future) -> Question[Any]:
         """Ask for what a task returned. One that is lost with its worker is computed again before the answer comes."""

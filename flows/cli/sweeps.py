@@ -43,6 +43,18 @@ def run(
     log: LogOption = None,
     quiet: QuietOption = False,
     grader: GraderOption = "current",
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Answer nothing from the cache: replies go into a new one beside it."),
+    ] = False,
+    max_age: Annotated[
+        str | None,
+        typer.Option(
+            "--max-age",
+            metavar="TIME",
+            help="Take no reply from the cache that is older than this, such as 7d.",
+        ),
+    ] = None,
     wait: Annotated[
         float,
         typer.Option(
@@ -56,6 +68,13 @@ def run(
     from evalcube.flows.run.sweep import run as run_sweep
 
     sweep = load_sweep(config, models or (), key_envs or ())
+    if fresh or max_age is not None:
+        from evalcube.flows.errors import SweepError
+        from evalcube.flows.run.fresh import fresh_cache
+
+        if fresh and max_age is not None:
+            raise SweepError("`fresh` excludes `max_age`", "Give one of them")
+        cache = fresh_cache(sweep, cube=cube, cache=cache, max_age=None if fresh else max_age)
     with subscribers(log, quiet=quiet) as followers:
         summary = run_sweep(
             sweep,

@@ -161,6 +161,12 @@ class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type
         ChosenWorkers(),
         description="Which workers are used: names or addresses, or {resource: NAME}; default: all.",
     )
+    priority: Whole = Field(
+        0,
+        ge=-1000,
+        le=1000,
+        description="How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.",
+    )
     slurm: SlurmSection | None = Field(
         None, description="Jobs of Slurm, to which `evalcube submit` hands the sweep."
     )

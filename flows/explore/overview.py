@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Mapping
 from typing import Any
 
 import xarray as xr
 
+from evalcube.flows.config.values import bounds
 from evalcube.flows.explore.endpoint import Endpoint, Json, once
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
@@ -24,7 +26,7 @@ WRONG = ("incorrect", "invalid", "refused", "truncated")
 _TOLD = ("trials", "done", "complete", "damaged", "running")
 """What pages show of a cube's status; the rest names machines, endpoints and caches."""
 
-_MOST_LEVELS = 400
+_MOST_LEVELS, _MOST_VIEWS = 400, 100
 _DATE = re.compile(r"\d{4}-\d\d(-\d\d)?")
 
 
@@ -50,6 +52,7 @@ def overview(explored: Explored, _: Query) -> Json:
         "tasks": _tasks(dataset, table),
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
+        "views": _views(explored),
         "judges": list(dict.fromkeys(name for _, names in explored.judged() for name in names)),
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
@@ -58,6 +61,38 @@ def overview(explored: Explored, _: Query) -> Json:
         "warnings": list(opened.warnings),
         "status": live(explored, Query()),
     }
+
+
+def _views(explored: Explored) -> list[Json]:
+    """Views of a cube's config that are conditions alone, as those that a page takes; none of several cubes."""
+    config = (
+        read_notes(Cube.open(explored.cubes[0]).records).get("config") if len(explored.cubes) == 1 else None
+    )
+    declared = config.get("views") if isinstance(config, Mapping) else None
+    found = []
+    for name, view in list(declared.items())[:_MOST_VIEWS] if isinstance(declared, Mapping) else ():
+        # What somebody else's cube has under this name may be anything.
+        where = view.get("where") if isinstance(view, Mapping) and set(view) == {"where"} else None
+        texts = [_condition(*one) for one in where.items()] if isinstance(where, Mapping) else []
+        if texts and all(texts):
+            found.append({"label": str(name), "where": texts})
+    return found
+
+
+def _condition(name: object, value: object) -> str:
+    """A view's condition as it is typed, NAME=VALUE; empty where it cannot be."""
+    limits = bounds(value)
+    if limits is not None:
+        ends: tuple[object, ...] = limits  # a stranger's cube may have anything there
+        if not all(one is None or isinstance(one, int | float) for one in ends):
+            return ""
+        low, high = ("" if one is None else f"{one:g}" for one in ends)
+        return f"{name}={low}..{high}"
+    items = value if isinstance(value, list | tuple) else [value]
+    if not all(isinstance(item, str | int | float) for item in items):
+        return ""
+    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in items]
+    return "" if any("," in text for text in texts) else f"{name}={','.join(texts)}"
 
 
 def live(explored: Explored, _: Query) -> Json:

@@ -104,7 +104,7 @@ def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
         )
     if section.made_of == "local":
         return LocalProcesses(section.scale)
-    choice = Choice(section.workers.names, section.workers.resource or "")
+    choice = Choice(section.workers.names, section.workers.resource or "", section.priority)
     waits: dict[str, Any] = {"minimum": section.minimum, "choice": choice}
     if section.patience is not None:
         waits["patience"] = section.patience

@@ -124,12 +124,12 @@ def drive(order: DriverOrder) -> dict[str, str]:
                 "distributed.comm.tls.client": {name: order.tls[name] for name in ("cert", "key")},
             }
         )
-    names, resource = order.choice
+    names, resource, priority = order.choice
     cluster = ExistingScheduler(
         order.address,
         patience=order.patience,
         minimum=order.minimum,
-        choice=Choice(tuple(names), resource),
+        choice=Choice(tuple(names), resource, priority),
     )
     try:
         if before is not None:

@@ -73,6 +73,7 @@ def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> s
             key=order.name,
             pure=False,
             retries=_RETRIES,
+            priority=cluster.choice.priority,
             workers=list(cluster.choice.names) or None,
             resources={cluster.choice.resource: 0} if cluster.choice.resource else None,
         )

@@ -72,6 +72,7 @@
       wanted.models ? picked("model", "Models", overview.models.map(one => one.label)) : null,
       wanted.tasks !== false && tasks.length > 1 ? picked("task", "Tasks", tasks) : null,
       wanted.tiers !== false && overview.tiers.length > 1 ? picked("tier", "Tiers", overview.tiers) : null,
+      wanted.where !== false && !bundled && overview.views.length ? viewPick(page, overview.views) : null,
       wanted.where !== false && !bundled ? [facets.length > 2 ? manyFacets(page, facets) : facets.map(facet => facetPick(page, facet)), whereBox(page, wanted.names)] : null,
       ...more);
     const told = chips(page, wanted);
@@ -101,6 +102,19 @@
     const many = options.filter(one => one.checked).length;
     return explorer.pick("facets", many ? `Facets: ${many}` : "Facets", options, text => valuesOf(page, text.split("=", 1)[0]).flip(text.slice(text.indexOf("=") + 1)),
       many ? () => page.set({ where: page.all("where").filter(text => !text.startsWith("facet_")), page: null }) : null);
+  };
+
+  /** A view of the config: its conditions take the place of all others. */
+  const viewPick = (page, views) => {
+    const key = where => [...where].sort().join("\n");
+    const now = views.find(view => key(view.where) === key(page.all("where")) && !page.all("task").length && !page.all("tier").length);
+    const choose = event => {
+      const view = views.find(one => one.label === event.target.value);
+      page.set({ where: view ? view.where : null, task: null, tier: null, page: null });
+    };
+    return h("label.select", {}, "View ", h("select", { id: "select-view", "aria-label": "View of the config", onchange: choose },
+      h("option", { value: "", selected: !now }, "–"),
+      views.map(view => h("option", { value: view.label, selected: view === now, title: view.where.join(", ") }, view.label))));
   };
 
   const whereBox = (page, names = []) => h("form.where", { onsubmit: event => {

@@ -33,14 +33,14 @@ def test_chosen_cluster__waits_for_a_scheduler_no_longer_than_its_patience():
 @pytest.mark.parametrize(
     ("workers", "choice"),
     [
-        (["gpu1", "tcp://host:4"], Choice(("gpu1", "tcp://host:4"))),
-        ("gpu1", Choice(("gpu1",))),
-        ({"resource": "eval"}, Choice((), "eval")),
-        (None, Choice()),
+        (["gpu1", "tcp://host:4"], Choice(("gpu1", "tcp://host:4"), "", -2)),
+        ("gpu1", Choice(("gpu1",), "", -2)),
+        ({"resource": "eval"}, Choice((), "eval", -2)),
+        (None, Choice((), "", -2)),
     ],
 )
 def test_chosen_cluster__uses_the_workers_of_a_scheduler_that_are_named(workers, choice):
-    section = {"address": "tcp://config:1"}
+    section = {"address": "tcp://config:1", "priority": -2}
     settings = sweep(cluster=section if workers is None else {**section, "workers": workers})
 
     assert chosen_cluster(settings).choice == choice

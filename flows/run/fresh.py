@@ -1,0 +1,84 @@
+"""Where the replies of a run are kept that takes no old ones: a cache beside the usual one, named by its beginning.
+
+A cache never replaces a reply. So a run that wants newer ones uses another cache, and neither keys nor entries change.
+"""
+
+from __future__ import annotations
+
+import math
+import secrets
+import time
+from pathlib import Path
+
+from pydantic_core import PydanticCustomError
+
+from evalcube.flows.config.cluster import seconds
+from evalcube.flows.config.load import as_config
+from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.records import read_notes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.urls import REDIS_SCHEMES, scheme_of
+
+
+def fresh_cache(
+    config: SweepConfig,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+    max_age: str | None = None,
+    now: float | None = None,
+) -> str:
+    """The address of a cache that has no reply older than a time; refuses a cube that has older ones.
+
+    Parameters
+    ----------
+    config
+        The sweep's config.
+    cube, cache
+        Address of the results and of the usual cache; default: those of the config.
+    max_age
+        The time, as in ``7d``: runs within the same period of that length share a cache. None: a new cache.
+    now
+        Seconds since the epoch; default: by this machine's clock.
+
+    Raises
+    ------
+    SweepError
+        If the time is none, the cache is a Redis server, or the cube has older trials, which no run asks again.
+    """
+    settings, now = as_config(config, cube=cube, cache=cache), time.time() if now is None else now
+    name = "fresh" if max_age is None else "max_age"
+    if scheme_of(settings.cache) in REDIS_SCHEMES:
+        raise SweepError(
+            f"`{name}`: a Redis server has no folders for a newer cache",
+            "Give `cache` another database of it",
+        )
+    began = now if max_age is None else _period(max_age, now)
+    _refuse_old_cube(settings, began, name)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(began))
+    own = f"{stamp}-{secrets.token_hex(3)}" if max_age is None else f"{stamp}-{max_age.replace(':', '.')}"
+    return f"{settings.cache.rstrip('/')}.since/{own}"
+
+
+def _period(max_age: str, now: float) -> float:
+    """When the present one of the periods of that length began: no reply in it is older than one of them."""
+    try:
+        length = float(str(seconds(max_age)))
+    except PydanticCustomError:
+        raise SweepError(f"`max_age`: '{max_age}' is no time", "Write it as in 12h, 7d or 01:30:00") from None
+    return math.floor(now / length) * length
+
+
+def _refuse_old_cube(settings: SweepConfig, began: float, name: str) -> None:
+    if not Cube.exists(settings.cube):
+        return
+    records = Cube.open(settings.cube).records
+    old = sum(1 for receipt in Ledger(records).newest().values() if receipt.at < math.floor(began))
+    if old:
+        used = read_notes(records).get("cache", settings.cache)
+        raise SweepError(
+            f"`{name}`: {settings.cube} has answers that are older, and no run asks for those again",
+            f"Give another `cube`; or go on with this one by `cache` {used} in place of `{name}`",
+        )
