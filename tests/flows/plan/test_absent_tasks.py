@@ -91,7 +91,7 @@ def test_all_that_needs_no_code__works_without_the_package(cube, tmp_path):
 
     publish_cube(cube, str(tmp_path / "published"))
     pull_cube(str(tmp_path / "published"), copy)
-    pull_cube(str(tmp_path / "published"), part, models=["alpha"])
+    publish_cube(cube, part, where=["model=alpha"])
     merge_cubes(merged, [cube, copy])
     page = report(cube, tmp_path / "report.html")
 
