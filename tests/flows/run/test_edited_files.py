@@ -25,7 +25,6 @@ from evalcube.stages.generate import TASKS
 from evalcube.stages.generate.dataset import kept
 from evalcube.stages.generate.dataset.books import Library
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.ledger import Ledger
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, simulator_stats, sweep_config, write_config
 
@@ -313,27 +312,6 @@ def test_forget__for_good_takes_the_questions_too(config, file):
     assert left != key_of(first)
     assert texts(config["cube"]) == texts(config["cube"], where=["params=1"])
     assert verify_cube(config["cube"]).damages == []
-
-
-def test_run__of_a_cube_of_an_earlier_version_goes_on_as_it_was(config, file, simulator, monkeypatch):
-    with (
-        monkeypatch.context() as patch
-    ):  # whose rows and options were drawn by their places, and which kept nothing
-        patch.setattr("evalcube.stages.generate.dataset.DatasetParams.redrawn", lambda params: params)
-        patch.setattr(sweep_module, "keep_questions", lambda *_: None)
-        run(config, cluster=SHARED)
-    before = texts(config["cube"])
-    with Ledger(Cube.open(config["cube"]).records) as ledger:
-        receipts = dict(ledger.newest())
-
-    assert requests_of(simulator, config) == 0
-
-    with Ledger(Cube.open(config["cube"]).records) as ledger:
-        assert ledger.newest() == receipts
-    assert len(Reader(config["cube"]).plan.tasks[0].cells) == 1
-    file.unlink()
-    elsewhere(monkeypatch)
-    assert texts(config["cube"]) == before
 
 
 def test_run__says_what_to_do_where_the_file_is_gone(config, file, tmp_path):
