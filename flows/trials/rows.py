@@ -14,8 +14,6 @@ others values of the cube's arrays."""
 
 T = TypeVar("T")
 
-PLACES = ("cube", "model", "task", "slot", "trial", "repeat")
-
 
 def count(rows: Rows) -> int:
     """How many there are."""
