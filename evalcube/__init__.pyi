@@ -10,7 +10,7 @@ from evalcube.flows.config.suites import load_suite as load_suite
 from evalcube.flows.config.views import View as View
 from evalcube.flows.cubes import status as _status
 from evalcube.flows.cubes import verdict as _verdict
-from evalcube.flows.cubes.report import open_cube as open_cube
+from evalcube.flows.cubes.dataset import open_cube as open_cube
 from evalcube.flows.cubes.report import report as report
 from evalcube.flows.cubes.selection import Part as Part
 from evalcube.flows.cubes.statistics import compare as compare

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalcube.flows.cubes.dataset import CubeAccessor
 from evalcube.flows.cubes.results import (
     ComparisonResult,
     LeaderboardResult,
@@ -27,6 +28,7 @@ from evalcube.stages.analyze.verdict import Verdict
 
 __all__ = [
     "ComparisonResult",
+    "CubeAccessor",
     "CubeVerdict",
     "Difference",
     "Estimate",

@@ -1,4 +1,4 @@
-"""Open a cube as a labelled dataset, and write its report."""
+"""Writes the report of a cube, or of several as if they were merged."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evalcube import __version__
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.outputs import check_output, write_output
 from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.selection import OpenPart, Part, labelled_dataset, open_part
+from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
@@ -34,7 +34,6 @@ from evalcube.stages.analyze.labelled.scores import Version
 from evalcube.stages.analyze.render.report import SampleTrial, close_rows, render_report
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.reply.status import Status
-from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, StorageError
 from evalcube.storage.urls import Address
@@ -47,28 +46,6 @@ SAMPLED: Mapping[str, tuple[Status, ...]] = {
     **{status.name.lower(): (status,) for status in _MIXED},
 }
 """Which outcomes sample trials have, by the word for it."""
-
-
-def open_cube(url: Address) -> xr.Dataset:
-    """A cube as a lazy, labelled dataset.
-
-    Parameters
-    ----------
-    url
-        Address of the cube.
-
-    Returns
-    -------
-    Dataset
-        With dimensions model, task, params, trial, repeat, counter and tier; each variable says its units. Labels
-        are in memory, variables are not.
-
-    Raises
-    ------
-    StorageError
-        If there is no cube, or it cannot be read.
-    """
-    return labelled_dataset(Cube.open(url))
 
 
 def report(

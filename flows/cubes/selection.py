@@ -69,7 +69,7 @@ class OpenPart:
 
 
 CubeLike = Address | xr.Dataset | Sequence[Address]
-"""A cube's address, a dataset of `flows.cubes.report.open_cube`, or the addresses of several cubes, read as one."""
+"""A cube's address, a dataset of `flows.cubes.dataset.open_cube`, or the addresses of several cubes, read as one."""
 
 
 def open_part(
@@ -84,7 +84,7 @@ def open_part(
     Parameters
     ----------
     cube
-        A cube, its address, a dataset of `evalcube.flows.cubes.report.open_cube`, or the addresses of several cubes:
+        A cube, its address, a dataset of `evalcube.flows.cubes.dataset.open_cube`, or the addresses of several cubes:
         what these hold is joined in memory, as `evalcube merge` joins it on disk.
     part
         Default: all of it.
@@ -248,7 +248,7 @@ def labelled_dataset(cube: Cube) -> xr.Dataset:
     Returns
     -------
     Dataset
-        As of `evalcube.flows.cubes.report.open_cube`.
+        As of `evalcube.flows.cubes.dataset.open_cube`.
     """
     return with_design(with_question_moments(cube.dataset()))
 

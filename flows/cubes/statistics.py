@@ -7,7 +7,9 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
+
+import numpy as np
 
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.results import (
@@ -34,6 +36,10 @@ from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.analyze.labelled.sorting import sorted_by
+
+if TYPE_CHECKING:
+    import xarray as xr
+
 
 _EXAMPLES = {"tau": "0.5", "weights": "0.2,0.3,0.5"}
 """Of settings without which a metric means nothing."""
@@ -141,7 +147,7 @@ def boards(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.dataset.open_cube`.
     by
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
     part
@@ -192,7 +198,7 @@ def table(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.dataset.open_cube`.
     part
         Which part of it; default: all of it.
     by
@@ -226,7 +232,7 @@ def table(
         found = estimate_groups(
             opened.dataset, by=names, mode=mode, pooling=pooling, joint=joint, confidence=confidence
         ).compute()
-    return TableResult(opened, found)
+    return TableResult(opened, _named(found, opened))
 
 
 def rank(
@@ -336,7 +342,7 @@ def metrics(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.report.open_cube`.
+        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.dataset.open_cube`.
     part
         Which part of it; default: all of it.
     names
@@ -379,7 +385,16 @@ def metrics(
         )
     with refused():
         found = cube_outcome_metrics(opened.dataset, list(names), draws, by=groups, options=options)
-    return MetricsResult(opened, found.assign_attrs(metrics=list(names), settings=dict(settings or {})))
+    found = found.assign_attrs(metrics=list(names), settings=dict(settings or {}))
+    return MetricsResult(opened, _named(found, opened))
+
+
+def _named(found: xr.Dataset, opened: OpenPart) -> xr.Dataset:
+    """Estimates whose evaluations go by their labels, where these are what was grouped by, and not by their numbers."""
+    if "model" not in found.dims:
+        return found
+    labels = np.array(axes.evaluation_labels(opened.dataset))
+    return found.assign_coords(model=labels[found["model"].values])
 
 
 def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
