@@ -68,13 +68,6 @@ def run(
     from evalcube.flows.run.sweep import run as run_sweep
 
     sweep = load_sweep(config, models or (), key_envs or ())
-    if fresh or max_age is not None:
-        from evalcube.flows.errors import SweepError
-        from evalcube.flows.run.fresh import fresh_cache
-
-        if fresh and max_age is not None:
-            raise SweepError("`fresh` excludes `max_age`", "Give one of them")
-        cache = fresh_cache(sweep, cube=cube, cache=cache, max_age=None if fresh else max_age)
     with subscribers(log, quiet=quiet) as followers:
         summary = run_sweep(
             sweep,
@@ -86,6 +79,8 @@ def run(
             only=only or (),
             trials=trials,
             grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
+            fresh=fresh,
+            max_age=max_age,
             subscribers=followers,
             wait=wait,
         )

@@ -19,14 +19,14 @@ from evalcube.storage.cube.ledger import Ledger, graders_of
 from evalcube.storage.urls import Address, plain_address
 
 
-def cube_status(url: Address) -> dict[str, Any]:
+def cube_status(cube: Address) -> dict[str, Any]:
     """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
 
     What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
 
     Parameters
     ----------
-    url
+    cube
         The cube's address.
 
     Returns
@@ -44,24 +44,26 @@ def cube_status(url: Address) -> dict[str, Any]:
     SweepError
         If it is not a sweep's, or its description is damaged.
     """
-    cube = Cube.open(url)
-    notes = read_notes(cube.records)
-    plan = cube_plan(cube, notes)
-    receipts, running = Ledger(cube.records).newest(), _running(cube)
-    if not (running and cube.trusted):  # a store gets the first receipts of a run a moment after the counters
-        refuse_unrecorded(cube, receipts)
+    opened = Cube.open(cube)
+    notes = read_notes(opened.records)
+    plan = cube_plan(opened, notes)
+    receipts, running = Ledger(opened.records).newest(), _running(opened)
+    if not (
+        running and opened.trusted
+    ):  # a store gets the first receipts of a run a moment after the counters
+        refuse_unrecorded(opened, receipts)
     # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
     damaged = {
         region
         for region, receipt in receipts.items()
-        if cube.apparent_problems(region, cube.shape_of(receipt))
+        if opened.apparent_problems(region, opened.shape_of(receipt))
     }
-    counts = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat")).counts
-    regions = math.prod(-(-cube.sizes[dim] // cube.chunks[dim]) for dim in ("trial", "repeat"))
+    counts = SampleTargets(opened.read_planned("trial"), opened.read_planned("repeat")).counts
+    regions = math.prod(-(-opened.sizes[dim] // opened.chunks[dim]) for dim in ("trial", "repeat"))
     models: list[dict[str, Any]] = []
     origins = origins_of(
         [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)],
-        read_engines(cube.records),
+        read_engines(opened.records),
         receipts.values(),
     )
     for i, label in enumerate(plan.labels):
@@ -94,10 +96,10 @@ def cube_status(url: Address) -> dict[str, Any]:
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
     kept = noted_unnamed(notes)
-    spent = read_spent(cube.records)
+    spent = read_spent(opened.records)
     return {
-        "cube": str(plain_address(url)),
-        "sizes": cube.sizes,
+        "cube": str(plain_address(cube)),
+        "sizes": opened.sizes,
         "trials": total,
         "done": done,
         # Before its first request a sweep has no plan: a run that failed until then left nothing to be done with.
@@ -107,10 +109,10 @@ def cube_status(url: Address) -> dict[str, Any]:
         "models": models,
         "refused": refused,
         "running": running,
-        "live": read_live(cube.records) if running else None,
+        "live": read_live(opened.records) if running else None,
         "spent": None if spent is None else asdict(spent),
         "unnamed": None if kept is None else kept.to_dict(),
-        "driver": read_driver(cube.records),
+        "driver": read_driver(opened.records),
         "notes": {name: value for name, value in notes.items() if name not in ("config", "files", KEY)},
     }
 

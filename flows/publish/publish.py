@@ -72,7 +72,7 @@ class Published(MadeCube):
 
 
 def publish_cube(
-    source: Address,
+    cube: Address,
     url: str | Path,
     *,
     tag: str = "",
@@ -88,7 +88,7 @@ def publish_cube(
 
     Parameters
     ----------
-    source
+    cube
         Address of the cube, which is only read.
     url
         Where the copy is made; with a tag, below it. A name that ends in ``.zip`` makes a single file.
@@ -117,18 +117,18 @@ def publish_cube(
     SecretsError
         If something that would be published looks secret or private.
     SweepError
-        If the source is damaged or a run works on it, nothing was measured, or a name or value is unknown.
+        If the cube is damaged or a run works on it, nothing was measured, or a name or value is unknown.
     StorageError
-        If the source cannot be read, something is at `url` already, or it cannot be written.
+        If the cube cannot be read, something is at `url` already, or it cannot be written.
     """
-    source, url = str(plain_address(source)), str(url)
+    cube, url = str(plain_address(cube)), str(url)
     record.checked_tag(tag)
     for name, text in (("licence", licence), ("by", by)):
         if len(text) > _LONGEST or not text.isprintable():
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)
-    return _Publishing(source, target, tag, where, licence, by).run(url, with_replies, cache, allow, tick)
+    return _Publishing(cube, target, tag, where, licence, by).run(url, with_replies, cache, allow, tick)
 
 
 class _Publishing:

@@ -70,7 +70,7 @@ class Pulled(MadeCube):
 
 def pull_cube(
     url: Address,
-    target: str | Path,
+    directory: str | Path,
     *,
     tag: str = "",
     cache: str | None = None,
@@ -84,7 +84,7 @@ def pull_cube(
     url
         Address of the publication, or with a tag the one below which it is: a directory, a zip file, a bucket, or a web
         server.
-    target
+    directory
         Address of the copy; nothing may be there.
     tag
         Which of several publications below `url`.
@@ -107,7 +107,7 @@ def pull_cube(
     SweepError
         If a tag is unknown, or the publication is too large.
     """
-    url, target = str(plain_address(url)), str(target)
+    url, directory = str(plain_address(url)), str(directory)
     source = record.below(url, record.checked_tag(tag))
     space = space_of(source)
     publication, digest = _opened(url, source, space, tag)
@@ -116,9 +116,9 @@ def pull_cube(
             f"{redacted(source)} has {publication.size:,} bytes, more than {most_bytes:,}",
             "If you expected as much, give a greater bound with `most_bytes`",
         )
-    if Cube.exists(target):
-        raise CubeExistsError("cannot pull: something is already there", target, "Choose another address.")
-    pulling = _Pulling(space, source, target, publication, digest, tick)
+    if Cube.exists(directory):
+        raise CubeExistsError("cannot pull: something is already there", directory, "Choose another address.")
+    pulling = _Pulling(space, source, directory, publication, digest, tick)
     return pulling.run(cache)
 
 

@@ -21,7 +21,7 @@ from evalcube.storage.urls import plain_address
 
 
 def rescore_cube(
-    url: str | Path,
+    cube: str | Path,
     *,
     output: str | Path | None = None,
     cache: str | Path | None = None,
@@ -31,7 +31,7 @@ def rescore_cube(
 
     Parameters
     ----------
-    url
+    cube
         Address of the cube.
     output
         Address of a new cube to write instead, where nothing is yet; default: into the same one.
@@ -53,20 +53,22 @@ def rescore_cube(
     SweepError
         If it is not a sweep's, no cache is known, or `output` exists.
     """
-    source = Cube.open(url)
+    source = Cube.open(cube)
     notes = read_notes(source.records)
     if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):
         raise SweepError(
-            f"the replies of cube '{url}' were graded by the tool that they were imported from",
+            f"the replies of cube '{cube}' were graded by the tool that they were imported from",
             "Grade them again with that tool, and import its new log into a new cube",
         )
     found = needed_replies(source, notes.get("cache"), cache)
     if PUBLISHED in source.attrs:
-        Cube.open(url, writable=True)  # refuses, before a copy is made in which nothing can be written either
-    target = str(plain_address(url)) if output is None else _copied(url, output)
-    cube = Cube.open(target, writable=True)
-    with Lease.acquire(cube.records, notify=notify):
-        return regrade_recorded(cube, cube_plan(cube, notes), found, older_only=False)
+        Cube.open(
+            cube, writable=True
+        )  # refuses, before a copy is made in which nothing can be written either
+    target = str(plain_address(cube)) if output is None else _copied(cube, output)
+    opened = Cube.open(target, writable=True)
+    with Lease.acquire(opened.records, notify=notify):
+        return regrade_recorded(opened, cube_plan(opened, notes), found, older_only=False)
 
 
 def _copied(url: str | Path, output: str | Path) -> str:

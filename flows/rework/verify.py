@@ -56,7 +56,7 @@ _DERIVED = "no trial is lost, and the next run adds them up, as after every kill
 
 
 def verify_cube(
-    url: str | Path,
+    cube: str | Path,
     *,
     heal: bool = False,
     cache: str | Path | None = None,
@@ -68,7 +68,7 @@ def verify_cube(
 
     Parameters
     ----------
-    url
+    cube
         Address of the cube.
     heal
         Whether damaged regions are made again from the cache, and counters, flags, plans and labels from the regions
@@ -91,25 +91,25 @@ def verify_cube(
     SweepError
         If it is not a sweep's, or it is to be healed and no cache is known.
     """
-    cube = Cube.open(url, writable=heal)
-    notes = read_notes(cube.records)
-    plan = cube_plan(cube, notes)
-    found = needed_replies(cube, notes.get("cache"), cache) if heal else None
-    holder = apparent_holder(cube.records)
+    opened = Cube.open(cube, writable=heal)
+    notes = read_notes(opened.records)
+    plan = cube_plan(opened, notes)
+    found = needed_replies(opened, notes.get("cache"), cache) if heal else None
+    holder = apparent_holder(opened.records)
     if not heal and holder is not None and not holder.process.pid:
         raise SweepError(
-            f"the lease of cube '{url}' cannot be read: a run may be at work on it",
+            f"the lease of cube '{cube}' cannot be read: a run may be at work on it",
             "If none is, run its sweep, or verify it with `heal`, which take the lease over",
         )
     if not heal and holder is not None:
         raise SweepError(
-            f"process {holder.process.pid} on {holder.process.host} works on cube '{url}'",
+            f"process {holder.process.pid} on {holder.process.host} works on cube '{cube}'",
             "Verify it once that has ended",
         )
     with ExitStack() as stack:
         if heal:
-            stack.enter_context(Lease.acquire(cube.records, notify=notify))
-        return _Check(cube, plan, found).run()
+            stack.enter_context(Lease.acquire(opened.records, notify=notify))
+        return _Check(opened, plan, found).run()
 
 
 def verify_unseen(cube: Cube) -> Verification:

@@ -8,12 +8,10 @@ from __future__ import annotations
 import math
 import secrets
 import time
-from pathlib import Path
 
 from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config.cluster import seconds
-from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.records import read_notes
@@ -23,23 +21,18 @@ from evalcube.storage.urls import REDIS_SCHEMES, scheme_of
 
 
 def fresh_cache(
-    config: SweepConfig,
-    *,
-    cube: str | Path | None = None,
-    cache: str | Path | None = None,
-    max_age: str | None = None,
-    now: float | None = None,
+    settings: SweepConfig, max_age: str | None = None, *, fresh: bool = False, now: float | None = None
 ) -> str:
     """The address of a cache that has no reply older than a time; refuses a cube that has older ones.
 
     Parameters
     ----------
-    config
-        The sweep's config.
-    cube, cache
-        Address of the results and of the usual cache; default: those of the config.
+    settings
+        The sweep's config, with the usual cache.
     max_age
         The time, as in ``7d``: runs within the same period of that length share a cache. None: a new cache.
+    fresh
+        Whether a new cache is asked for, which excludes a time.
     now
         Seconds since the epoch; default: by this machine's clock.
 
@@ -48,7 +41,9 @@ def fresh_cache(
     SweepError
         If the time is none, the cache is a Redis server, or the cube has older trials, which no run asks again.
     """
-    settings, now = as_config(config, cube=cube, cache=cache), time.time() if now is None else now
+    if fresh and max_age is not None:
+        raise SweepError("`fresh` excludes `max_age`", "Give one of them")
+    now = time.time() if now is None else now
     name = "fresh" if max_age is None else "max_age"
     if scheme_of(settings.cache) in REDIS_SCHEMES:
         raise SweepError(

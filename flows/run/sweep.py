@@ -31,6 +31,7 @@ from evalcube.flows.plan.unnamed import KEY, unnamed
 from evalcube.flows.run.chosen_cluster import chosen_cluster
 from evalcube.flows.run.driver import FLUSH_SECONDS
 from evalcube.flows.run.events import Noted, Subscriber
+from evalcube.flows.run.fresh import fresh_cache
 from evalcube.flows.run.proof import missing_key
 from evalcube.flows.run.servers import keyed
 from evalcube.flows.run.session import Session
@@ -59,6 +60,8 @@ def run(
     only: Sequence[str] = (),
     trials: str | None = None,
     grader: Graders = "current",
+    fresh: bool = False,
+    max_age: str | None = None,
     subscribers: Sequence[Subscriber] = (),
     flush_seconds: float = FLUSH_SECONDS,
     wait: float = 0.0,
@@ -95,6 +98,10 @@ def run(
     grader
         What becomes of replies in the cube that another version graded: ``current`` grades them again from the cache,
         ``pinned`` keeps what they were given, so that two graders meet in the cube.
+    fresh
+        Answer nothing from the cache: replies go into a new one beside it, and into a new cube.
+    max_age
+        Take no reply from the cache that is older than this, such as "7d"; excludes `fresh`.
     subscribers
         Called with each event (see `evalcube.flows.run.events`), always from one thread at a time.
     flush_seconds
@@ -124,6 +131,8 @@ def run(
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit  # a worker process that runs its parent's script: the parent says so, once
     settings = as_config(config, cube=cube, cache=cache)
+    if fresh or max_age is not None:
+        settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
     place = chosen_cluster(settings, cluster=cluster, scheduler=scheduler, workers=workers)
     part = _part(only, trials, sampling)
     plan = build_plan(settings)

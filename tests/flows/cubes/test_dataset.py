@@ -26,7 +26,9 @@ def test_open_cube__has_plain_labels_and_only_plain_attributes(cubes, tmp_path):
     raw = xr.open_zarr(cubes[0].cube)
 
     assert {opened[name].dtype.kind for name in raw.coords if raw[name].dtype.kind == "T"} == {"U"}
-    assert all((opened[name].values.astype(object) == raw[name].values.astype(object)).all() for name in raw.coords)
+    assert all(
+        (opened[name].values.astype(object) == raw[name].values.astype(object)).all() for name in raw.coords
+    )
     assert set(opened.attrs) == {"title", "evalcube_format"}
     opened.to_netcdf(tmp_path / "cube.nc")
     assert str(xr.open_dataset(tmp_path / "cube.nc")["model"].values[0]) == "first"

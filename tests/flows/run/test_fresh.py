@@ -40,8 +40,8 @@ def settings(tmp_path, **changes):
 
 def test_fresh_cache__is_shared_within_a_period_and_by_no_other(tmp_path):
     now = 20_000 * DAY
-    same = {fresh_cache(settings(tmp_path), max_age="2d", now=now + hours * 3600) for hours in (0, 1, 47)}
-    later = fresh_cache(settings(tmp_path), max_age="2d", now=now + 2 * DAY)
+    same = {fresh_cache(settings(tmp_path), "2d", now=now + hours * 3600) for hours in (0, 1, 47)}
+    later = fresh_cache(settings(tmp_path), "2d", now=now + 2 * DAY)
 
     assert len(same) == 1
     assert later not in same
@@ -53,7 +53,7 @@ def test_fresh_cache__is_new_each_time(tmp_path):
 
 
 def test_fresh_cache__of_a_store_is_beside_it(tmp_path):
-    found = fresh_cache(settings(tmp_path, cache="s3://bucket/cache/"), max_age="1d", now=0.0)
+    found = fresh_cache(settings(tmp_path, cache="s3://bucket/cache/"), "1d", now=0.0)
 
     assert found == "s3://bucket/cache.since/19700101T000000Z-1d"
 
