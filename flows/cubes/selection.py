@@ -12,7 +12,7 @@ import xarray as xr
 
 from evalcube.flows.cubes.design import tells_version, with_design, without_older
 from evalcube.flows.cubes.settings import composite_settings
-from evalcube.flows.errors import SweepError, need_addresses, no_bare_text, refused
+from evalcube.flows.errors import SweepError, need_addresses, need_number, no_bare_text, refused
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.records import priced_models, read_notes
@@ -46,6 +46,12 @@ class Part:
     """Only questions that are new in their cell."""
     clip_tokens: int | None = None
     """As if the limit of completion tokens had been this."""
+
+    def __post_init__(self) -> None:
+        """Refuse what is no number, before a cube is opened."""
+        for name in ("trials", "clip_tokens"):
+            if getattr(self, name) is not None:
+                need_number(name, getattr(self, name), whole=True)
 
     @property
     def recounts(self) -> bool:

@@ -226,6 +226,7 @@ def table(
     checked_option("mode", mode, MODES)
     checked_option("pooling", pooling, get_args(Pooling))
     checked_option("joint", joint, get_args(Joint))
+    need_number("confidence", confidence)
     opened = open_part(cube, part, trials=False)
     names = checked_names(by, keys(opened.dataset), "by")
     with refused():

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_addresses, no_bare_text
 from evalcube.flows.merge.conflicts import Conflict, Tally
 from evalcube.flows.merge.inputs import Input, ledger_digest
 from evalcube.flows.merge.joined import Joined
@@ -117,8 +117,9 @@ def merge_cubes(
     """
     if prefer not in PREFERENCES:
         raise SweepError(f"`prefer`: there is no '{prefer}'", f"Give one of: {', '.join(PREFERENCES)}")
-    output, addresses = str(output), [str(plain_address(cube)) for cube in cubes]
-    if not cubes:
+    no_bare_text(cubes=cubes)
+    output, addresses = str(need_addresses(output)[0]), [str(plain_address(cube)) for cube in cubes]
+    if not addresses:
         raise SweepError("`cubes`: nothing is named", "Give the addresses of the cubes to merge")
     if Cube.exists(output):
         raise CubeExistsError(

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from evalcube.flows.config.models import SweepConfig
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_name
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.sampling import Fixed, Sampling, Selection, as_configured
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
@@ -55,7 +55,7 @@ class Only:
             if _NAMES[name] in chosen:
                 raise SweepError(f"`only`: '{name}' is given twice", f"Give all at once: {name}=one,two")
             chosen[_NAMES[name]] = values
-        first, last = (0, None) if trials is None else _trials(trials)
+        first, last = (0, None) if trials is None else _trials(need_name("trials", trials))
         return cls(Selection(**chosen, where=tuple(others), parameter="only"), first, last)
 
     def sampling(self, config: SweepConfig) -> Sampling:

@@ -6,14 +6,14 @@ import json
 import time
 from collections.abc import Collection, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
 from evalcube import __version__
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.ticker import Ticker, silent
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.merge.inputs import ledger_digest
 from evalcube.flows.merge.provenance import sources_of, write_ledger_digest
 from evalcube.flows.merge.write import Written, write_joined
@@ -53,8 +53,8 @@ class Published(MadeCube):
     """Address of the publication."""
     digest: str
     """By which it is known: that of its record."""
-    publication: record.Publication
-    replies: PackedReplies | None
+    publication: record.Publication = field(repr=False)
+    replies: PackedReplies | None = field(repr=False)
     """None if none were packed."""
     notes: tuple[str, ...] = ()
     """What a user should know, a sentence each."""
@@ -124,7 +124,7 @@ def publish_cube(
     cube, url = str(plain_address(cube)), str(url)
     record.checked_tag(tag)
     for name, text in (("licence", licence), ("by", by)):
-        if len(text) > _LONGEST or not text.isprintable():
+        if len(need_text(name, text)) > _LONGEST or not text.isprintable():
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)

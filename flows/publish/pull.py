@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -47,7 +47,7 @@ class Pulled(MadeCube):
     source: str
     digest: str
     """By which the publication is known."""
-    publication: record.Publication
+    publication: record.Publication = field(repr=False)
     trials: int
     """Finished ones of the copy, repeats included."""
     replies: int
@@ -147,7 +147,7 @@ def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publi
 def _not_found(url: str, source: str, space: Space, tag: str) -> Exception:
     tags = [] if record.is_zip(url) else [one.tag for one in record.tags_at(space_of(url))]
     if tags:
-        what = f"there is no tag '{tag}'" if tag else "several states are published here"
+        what = f"there is no tag '{tag}'" if tag else "states are published here, each with a tag"
         return SweepError(f"{redacted(url)}: {what}", f"Give one with `tag`: {', '.join(tags[-20:])}")
     if space.version(_METADATA) is not None:
         return SweepError(

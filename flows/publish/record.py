@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_text
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import CubeDamagedError, StorageError
 
@@ -244,7 +244,7 @@ def checked_tag(tag: str) -> str:
     SweepError
         It cannot.
     """
-    if tag and (not TAG.fullmatch(tag) or tag in (TAGS, README) or tag.endswith(".zip")):
+    if need_text("tag", tag) and (not TAG.fullmatch(tag) or tag in (TAGS, README) or tag.endswith(".zip")):
         raise SweepError(f"`tag`: '{tag}' cannot be one", "Give a word such as v1 or 2026-11")
     return tag
 

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from evalcube.flows.config.models import SweepConfig
 from evalcube.flows.config.precision import LEVELS, Precision
-from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.acting import acting_config, what_is_asked
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.records import read_notes
@@ -123,6 +123,8 @@ def upsample(
 
 def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:
     for parameter, number, most in given:
+        if number is not None:
+            need_number(parameter, number, whole=True)
         if number is not None and not 1 <= number <= most:
             raise SweepError(f"`{parameter}`: must be a whole number from 1 to {most:,}, got {number}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from importlib.util import find_spec
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -228,8 +229,12 @@ class Trials(Shown):
         return self.to_arrow().to_pandas()
 
     def to_dataframe(self) -> pd.DataFrame:
-        """As `to_pandas`."""
-        return self.to_pandas()
+        """As `to_pandas`; made of `rows` where Arrow is not installed."""
+        if find_spec("pyarrow") is not None:
+            return self.to_pandas()
+        import pandas as pd
+
+        return pd.DataFrame(self.rows(), columns=[column.name for column in self.columns])
 
     def records(self) -> list[dict[str, Any]]:
         """All `rows` in memory."""

@@ -7,6 +7,11 @@ import pytest
 import evalcube as ec
 from tests.flows.cli.made_up import make_cube
 
+SWEEP = {
+    "name": "sweep",
+    "models": [{"name": "simulated", "endpoint": "sim:"}],
+    "tasks": {"sort": {"params": {}}},
+}
 WRONG = {
     "a number as a cube": (lambda _: ec.leaderboard(7), "int: an address is a text or a path"),
     "nothing as a cube": (lambda _: ec.trials(None), "`cube`: None is no address"),
@@ -29,6 +34,15 @@ WRONG = {
     "a pattern": (lambda cube: ec.trials(cube, regex=5), "`regex`: 5 is no text"),
     "a date": (lambda cube: ec.report(cube, "r.html", date="today"), "`date`: 'today' is no date"),
     "a threshold": (lambda cube: ec.verdict(cube, threshold="3"), "`threshold`: '3' is no number"),
+    "a part's trials": (lambda cube: ec.table(cube, ec.Part(trials="5")), "`trials`: '5' is no whole number"),
+    "a level": (lambda cube: ec.table(cube, confidence="95"), "`confidence`: '95' is no number"),
+    "more trials": (lambda cube: ec.upsample(cube, trials="many"), "`trials`: 'many' is no whole number"),
+    "trials of a run": (lambda _: ec.run(SWEEP, trials=[5]), "`trials`: [5] is no text"),
+    "a tag": (lambda cube: ec.publish(cube, "out", tag=1), "`tag`: 1 is no text"),
+    "a tag to pull": (lambda _: ec.pull("out", "copy", tag=1), "`tag`: 1 is no text"),
+    "a licence": (lambda cube: ec.publish(cube, "out", licence=5), "`licence`: 5 is no text"),
+    "one cube to merge": (lambda cube: ec.merge("new.zarr", str(cube)), "is a text, not a list"),
+    "where to merge": (lambda cube: ec.merge(5, [cube]), "`cube`: 5 is no address"),
     "a suite": (lambda _: ec.load_suite(None, []), "`name`: None is no text"),
     "a suite's models": (lambda _: ec.load_suite("quick", "sim:"), "`models`: 'sim:' is a text"),
 }

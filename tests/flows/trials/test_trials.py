@@ -370,3 +370,14 @@ def test_public_name__is_this(swept):
     assert isinstance(ec.trials(swept / "cube.zarr"), ec.results.Trials)
     with pytest.raises(SweepError, match="no cube is named"):
         ec.trials([])
+
+
+def test_to_dataframe__has_the_same_rows_without_arrow(swept, monkeypatch):
+    found = ec.trials(swept / "cube.zarr", columns=["model", "task", "trial", "status", "tokens"])
+    with_arrow = found.to_dataframe()
+    monkeypatch.setattr("evalcube.flows.trials.read.find_spec", lambda _: None)
+
+    without = found.to_dataframe()
+
+    assert without.columns.tolist() == with_arrow.columns.tolist()
+    assert without.astype(str).equals(with_arrow.astype(str))
