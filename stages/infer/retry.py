@@ -107,6 +107,7 @@ def backoff(
     *,
     base: float = 0.5,
     cap: float = 60.0,
+    longest: float = _LONGEST_WAIT,
     jitter: float = 0.5,
     patient: Callable[[Reply], bool] = lambda _: False,
     turn: Callable[[Reply], float | None] = lambda _: None,
@@ -119,6 +120,8 @@ def backoff(
         Further attempts after the first.
     base, cap
         Seconds before the first retry, doubled for each further one up to `cap`.
+    longest
+        Bound on a wait that the endpoint itself asks for, seconds.
     jitter
         Number in [0, 1) that spreads a wait over 50-150 % of its length; give each request its own. A wait that the
         endpoint asks for is never shortened, but lengthened by up to `base`, so that not all come back at once, and
@@ -149,7 +152,7 @@ def backoff(
         if reply.retry_after is None:
             reply = yield growing * (0.5 + jitter)
         else:
-            asked, spread = min(reply.retry_after, _LONGEST_WAIT), base if steady is None else steady
+            asked, spread = min(reply.retry_after, longest), base if steady is None else steady
             least = growing / 2.0 if attempt and steady is None else 0.0
             reply = yield max(asked, least) + spread * jitter
     return reply
