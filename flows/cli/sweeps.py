@@ -65,25 +65,29 @@ def run(
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
     from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.run.interrupts import RunInterrupted
     from evalcube.flows.run.sweep import run as run_sweep
 
     sweep = load_sweep(config, models or (), key_envs or ())
     with subscribers(log, quiet=quiet) as followers:
-        summary = run_sweep(
-            sweep,
-            cube=cube,
-            cache=cache,
-            scheduler=scheduler,
-            workers=workers,
-            cluster=cluster,
-            only=only or (),
-            trials=trials,
-            grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
-            fresh=fresh,
-            max_age=max_age,
-            subscribers=followers,
-            wait=wait,
-        )
+        try:
+            summary = run_sweep(
+                sweep,
+                cube=cube,
+                cache=cache,
+                scheduler=scheduler,
+                workers=workers,
+                cluster=cluster,
+                only=only or (),
+                trials=trials,
+                grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
+                fresh=fresh,
+                max_age=max_age,
+                subscribers=followers,
+                wait=wait,
+            )
+        except RunInterrupted as stopped:
+            summary = stopped.summary
     tell(summary, as_json=as_json)
 
 

@@ -83,31 +83,35 @@ def upsample(
     as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
+    from evalcube.flows.run.interrupts import RunInterrupted
     from evalcube.flows.run.upsample import upsample as add_trials
 
     with subscribers(log, quiet=quiet) as followers:
-        summary = add_trials(
-            source,
-            trials=trials,
-            repeats=repeats,
-            precision=precision,
-            budget=budget,
-            purpose=purpose,  # type: ignore[arg-type]  # refused there if it is none
-            models=models or (),
-            tasks=tasks or (),
-            tiers=tiers or (),
-            where=where or (),
-            cube=cube,
-            cache=cache,
-            scheduler=scheduler,
-            workers=workers,
-            cluster=cluster,
-            grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
-            subscribers=followers,
-            config=config,
-            endpoints=by_model("--endpoint", endpoints or ()),
-            key_envs=by_model("--key-env", key_envs or ()),
-        )
+        try:
+            summary = add_trials(
+                source,
+                trials=trials,
+                repeats=repeats,
+                precision=precision,
+                budget=budget,
+                purpose=purpose,  # type: ignore[arg-type]  # refused there if it is none
+                models=models or (),
+                tasks=tasks or (),
+                tiers=tiers or (),
+                where=where or (),
+                cube=cube,
+                cache=cache,
+                scheduler=scheduler,
+                workers=workers,
+                cluster=cluster,
+                grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
+                subscribers=followers,
+                config=config,
+                endpoints=by_model("--endpoint", endpoints or ()),
+                key_envs=by_model("--key-env", key_envs or ()),
+            )
+        except RunInterrupted as stopped:
+            summary = stopped.summary
     tell(summary, as_json=as_json)
 
 

@@ -6,6 +6,24 @@ import signal
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from evalcube.flows.run.summary import RunSummary
+
+
+class RunInterrupted(KeyboardInterrupt):
+    """A signal, after the run that it stopped has ended in good order: whoever called `run` must not go on unheard.
+
+    Parameters
+    ----------
+    summary
+        What the run did, and what is left.
+    """
+
+    def __init__(self, summary: RunSummary) -> None:
+        super().__init__("the run was stopped by a signal; run it again to go on")
+        self.summary = summary
 
 
 class Interrupt:
@@ -13,6 +31,8 @@ class Interrupt:
 
     def __init__(self) -> None:
         self.stop: Callable[[], None] | None = None
+        self.stopped = False
+        """Whether a signal has had `stop` called."""
         self._held = False
         self._pending = False
 
@@ -25,7 +45,7 @@ class Interrupt:
         if self.stop is None:
             raise KeyboardInterrupt
         # Taken away before it is called, so that the next signal ends the process whatever `stop` is doing.
-        stop, self.stop = self.stop, None
+        stop, self.stop, self.stopped = self.stop, None, True
         stop()
 
     @contextmanager

@@ -40,7 +40,7 @@ from evalcube.flows.run.events import (
 )
 from evalcube.flows.run.found_again import FoundAgain
 from evalcube.flows.run.in_flight import make_judge_limits, make_limits
-from evalcube.flows.run.interrupts import stop_on_interrupt
+from evalcube.flows.run.interrupts import Interrupt, stop_on_interrupt
 from evalcube.flows.run.plugin import install, plugin_name, plugin_on, task_group
 from evalcube.flows.run.preflight import Admission, refuse_far_workers
 from evalcube.flows.run.progress import Tracker
@@ -94,6 +94,7 @@ class Session:
             self._keep_engines,
             *subscribers,
         )
+        self._interrupt: Interrupt | None = None
         self._wish = StopWish(store.cube.records, lease.holder.token, self._note)
         self._endpoints: dict[str, Endpoint] = {}
         self._served = Served({})
@@ -131,6 +132,11 @@ class Session:
         self._warn_of_engines(store)
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether a signal has stopped it in good order."""
+        return self._interrupt is not None and self._interrupt.stopped
 
     def _keep_engines(self, event: Event) -> None:
         """A subscriber that keeps beside the cube what serves the models, as workers find it out."""
@@ -196,7 +202,7 @@ class Session:
         any_asked = work.asks or bool(work.stale)
         asked = [model for model in self._settings.models if any_asked and model.name in names]
         with ExitStack() as stack:
-            interrupt = stack.enter_context(stop_on_interrupt())
+            interrupt = self._interrupt = stack.enter_context(stop_on_interrupt())
             stack.enter_context(self._wish)
             longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
             answer_tokens = 0 if 0 in longest else max(longest, default=0)

@@ -32,6 +32,7 @@ from evalcube.flows.run.chosen_cluster import chosen_cluster
 from evalcube.flows.run.driver import FLUSH_SECONDS
 from evalcube.flows.run.events import Noted, Subscriber
 from evalcube.flows.run.fresh import fresh_cache
+from evalcube.flows.run.interrupts import RunInterrupted
 from evalcube.flows.run.proof import missing_key
 from evalcube.flows.run.servers import keyed
 from evalcube.flows.run.session import Session
@@ -127,6 +128,9 @@ def run(
         If the cube belongs to another config or is being written by another run, or on a full or read-only disk.
     DeployError
         If the cluster or a managed server does not start.
+    KeyboardInterrupt
+        After Ctrl-C, SIGTERM or SIGHUP: the run has stopped in good order, and `summary` of the exception says what it
+        did. A second one ends it at once.
     """
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit  # a worker process that runs its parent's script: the parent says so, once
@@ -167,9 +171,12 @@ def run(
         remember_run(store.cube, notes["config"])
         for name in mended:
             notify(f"`{name}` of the cube was damaged; it is made again")
-        summary = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part).run()
+        session = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part)
+        summary = session.run()
         if summary.reason == "complete":
             store.note(notes)
+    if session.interrupted:
+        raise RunInterrupted(summary)
     return summary
 
 

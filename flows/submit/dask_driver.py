@@ -23,6 +23,7 @@ from evalcube.deploy.clusters.code import Choice
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.records import DRIVER, read_driver
 from evalcube.flows.run.events import BlockDone, Event, Finished, Noted, Traffic
+from evalcube.flows.run.interrupts import RunInterrupted
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
@@ -141,6 +142,8 @@ def drive(order: DriverOrder) -> dict[str, str]:
             wait=0.0 if before is None else _WAIT_SECONDS,
             progress=False,
         )
+    except RunInterrupted as stopped:
+        return {"done": stopped.summary.reason}
     except EvalcubeError as error:
         book.say(f"failed: {error}", "failed")
         return {"failed": str(error)}

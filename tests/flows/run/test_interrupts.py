@@ -1,0 +1,34 @@
+"""A signal in Python: the run stops in good order, and whoever called it does not go on unheard."""
+
+import os
+import signal
+
+import pytest
+
+from evalcube.flows.run.events import BlockDone
+from evalcube.flows.run.sweep import run
+from tests.flows.support import simulator_stats, sweep_config
+
+pytestmark = pytest.mark.cluster
+
+
+def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=32, cells=8)
+    config["models"][0]["simulate"]["latency"] = 0.05
+    config["models"][0]["limits"] = {"connections": 4}
+    signalled = []
+
+    def interrupt(event):
+        if isinstance(event, BlockDone) and not signalled:
+            signalled.append(os.kill(os.getpid(), signal.SIGINT))
+
+    with pytest.raises(KeyboardInterrupt, match="stopped by a signal") as caught:
+        run(config, workers=1, subscribers=[interrupt])
+
+    summary = caught.value.summary
+    assert summary.reason == "stopped"
+    assert 0 < summary.done < summary.trials
+    asked = simulator_stats(simulator)["requests"]
+    assert run(config, workers=1).reason == "complete"
+    assert simulator_stats(simulator)["requests"] == summary.trials
+    assert asked < summary.trials
