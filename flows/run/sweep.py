@@ -36,6 +36,7 @@ from evalcube.flows.run.interrupts import RunInterrupted
 from evalcube.flows.run.proof import missing_key
 from evalcube.flows.run.servers import keyed
 from evalcube.flows.run.session import Session
+from evalcube.flows.run.subscribers.log import to_logging
 from evalcube.flows.run.summary import RunSummary
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.storage.cache.cache import open_cache
@@ -104,7 +105,8 @@ def run(
     max_age
         Take no reply from the cache that is older than this, such as "7d"; excludes `fresh`.
     subscribers
-        Called with each event (see `evalcube.flows.run.events`), always from one thread at a time.
+        Called with each event (see `evalcube.flows.run.events`), always from one thread at a time. Python's logger
+        ``evalcube`` hears notes and the end.
     flush_seconds
         Regions under way are written at least this often.
     wait
@@ -151,7 +153,7 @@ def run(
             subscriber(Noted(text, urgent=urgent))
 
     with ExitStack() as stack:
-        subscribers = (*subscribers, *_display(stack, progress))
+        subscribers = (*subscribers, to_logging, *_display(stack, progress))
         _note_gone(plan, notify)
         lease = stack.enter_context(_lease(opened.records, notify, wait))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.

@@ -12,7 +12,7 @@ from tests.flows.support import simulator_stats, sweep_config
 pytestmark = pytest.mark.cluster
 
 
-def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_path, simulator):
+def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_path, simulator, caplog):
     config = sweep_config(tmp_path, simulator.base_url, trials=32, cells=8)
     config["models"][0]["simulate"]["latency"] = 0.05
     config["models"][0]["limits"] = {"connections": 4}
@@ -28,6 +28,9 @@ def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_pa
     summary = caught.value.summary
     assert summary.reason == "stopped"
     assert 0 < summary.done < summary.trials
+    assert "the run is stopped" in [
+        record.getMessage() for record in caplog.records if record.name == "evalcube"
+    ]
     asked = simulator_stats(simulator)["requests"]
     assert run(config, workers=1).reason == "complete"
     assert simulator_stats(simulator)["requests"] == summary.trials
