@@ -23,7 +23,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import keep_questions
 from evalcube.flows.plan.records import PACKAGES
 from evalcube.flows.plan.rescoring import regrade_older
-from evalcube.flows.plan.sampling import Sampling, as_configured
+from evalcube.flows.plan.sampling import Fixed, Sampling, as_configured
 from evalcube.flows.plan.shared_arrays import mend_shared
 from evalcube.flows.plan.store import SweepStore, sweep_cube
 from evalcube.flows.plan.trust import remember_run
@@ -168,6 +168,8 @@ def run(
         store = SweepStore(opened, plan)
         store.relabel()
         chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))
+        if isinstance(sampling, Fixed) and sampling.trials:
+            _note_exhausted(plan, sampling.trials, notify)
         notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])
@@ -185,6 +187,14 @@ def run(
 def _note_gone(plan: Plan, notify: Callable[[str], None]) -> None:
     for file in sorted(filter(kept_version, plan.files.values())):
         notify(f"{file} is gone: its questions are read from the copy that the cube keeps")
+
+
+def _note_exhausted(plan: Plan, wanted: int, notify: Callable[[str], None]) -> None:
+    for task, there in zip(plan.task_names, plan.sources.max(axis=1).tolist(), strict=True):
+        if there < wanted:
+            notify(
+                f"{task} has {there:,} different questions at most: {wanted:,} trials are more than there are"
+            )
 
 
 def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:

@@ -14,6 +14,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.flows.plan.store import open_store
+from evalcube.flows.run.events import Noted
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
 from evalcube.storage.cube.cube import Cube
@@ -258,3 +259,18 @@ def test_upsample__a_budget_of_dollars_needs_prices(tmp_path, simulator):
     tokens = counters.sel(counter=["prompt_tokens_sum", "tokens_sum"]).to_numpy()
     assert float(counters.sel(counter="cost_sum")) == pytest.approx((tokens * [100.0, 400.0]).sum() / 1e6)
     assert open_store(store.plan, config["cube"]).stale() == []
+
+
+def test_upsample__says_where_there_are_no_more_questions(tmp_path):
+    (tmp_path / "sums.jsonl").write_text('{"q": "1+1?", "a": "2"}\n{"q": "2+2?", "a": "4"}\n')
+    config = sweep_config(tmp_path, "sim:", trials=2)
+    params = {"file": str(tmp_path / "sums.jsonl"), "prompt": "q", "answer": "a"}
+    config["tasks"] = {"sums": {"task": "dataset", "params": params}}
+    run(config, cluster=SHARED)
+    told = []
+
+    summary = upsample(config, trials=50, cluster=SHARED, subscribers=[told.append])
+
+    assert (summary.trials, summary.sent) == (2 * len(config["models"]), 0)
+    notes = [str(event) for event in told if isinstance(event, Noted)]
+    assert "sums has 2 different questions at most: 50 trials are more than there are" in notes
