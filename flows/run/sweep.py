@@ -168,8 +168,7 @@ def run(
         store = SweepStore(opened, plan)
         store.relabel()
         chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))
-        if isinstance(sampling, Fixed) and sampling.trials:
-            _note_exhausted(plan, sampling.trials, notify)
+        _note_exhausted(plan, sampling, notify)
         notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])
@@ -189,7 +188,8 @@ def _note_gone(plan: Plan, notify: Callable[[str], None]) -> None:
         notify(f"{file} is gone: its questions are read from the copy that the cube keeps")
 
 
-def _note_exhausted(plan: Plan, wanted: int, notify: Callable[[str], None]) -> None:
+def _note_exhausted(plan: Plan, sampling: Sampling | None, notify: Callable[[str], None]) -> None:
+    wanted = (sampling.trials or 0) if isinstance(sampling, Fixed) else 0
     for task, there in zip(plan.task_names, plan.sources.max(axis=1).tolist(), strict=True):
         if there < wanted:
             notify(

@@ -261,9 +261,9 @@ def test_upsample__a_budget_of_dollars_needs_prices(tmp_path, simulator):
     assert open_store(store.plan, config["cube"]).stale() == []
 
 
-def test_upsample__says_where_there_are_no_more_questions(tmp_path):
+def test_upsample__says_where_there_are_no_more_questions(tmp_path, simulator):
     (tmp_path / "sums.jsonl").write_text('{"q": "1+1?", "a": "2"}\n{"q": "2+2?", "a": "4"}\n')
-    config = sweep_config(tmp_path, "sim:", trials=2)
+    config = sweep_config(tmp_path, simulator.base_url, trials=2)
     params = {"file": str(tmp_path / "sums.jsonl"), "prompt": "q", "answer": "a"}
     config["tasks"] = {"sums": {"task": "dataset", "params": params}}
     run(config, cluster=SHARED)
