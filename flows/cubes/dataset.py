@@ -17,6 +17,7 @@ from evalcube.storage.urls import Address
 if TYPE_CHECKING:
     from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, MetricsResult, TableResult
 
+_ACCESSOR = "ec"
 _KEPT = ("title", "evalcube_format")
 _MOST_BYTES = 64_000_000
 """Of a label whose texts all take as much room as its longest; those above are Python's texts."""
@@ -46,6 +47,8 @@ def open_cube(url: Address) -> xr.Dataset:
     StorageError
         If there is no cube, or it cannot be read.
     """
+    if not hasattr(xr.Dataset, _ACCESSOR):  # not at import: two copies of this module would both do it
+        xr.register_dataset_accessor(_ACCESSOR)(CubeAccessor)  # type: ignore[no-untyped-call]
     dataset = labelled_dataset(Cube.open(url))
     texts = {
         name: xr.Variable(label.dims, _plain(label.values), label.attrs)
@@ -63,7 +66,6 @@ def _plain(values: np.ndarray) -> np.ndarray:
     return texts if 4 * longest * texts.size > _MOST_BYTES else texts.astype(str)
 
 
-@xr.register_dataset_accessor("ec")  # type: ignore[no-untyped-call]
 class CubeAccessor:
     """The analyses of `evalcube` on a dataset that `open_cube` opened, or on a part of it: ``dataset.ec``.
 

@@ -394,8 +394,11 @@ def _named(found: xr.Dataset, opened: OpenPart) -> xr.Dataset:
     """Estimates whose evaluations go by their labels, where these are what was grouped by, and not by their numbers."""
     if "model" not in found.dims:
         return found
-    labels = np.array(axes.evaluation_labels(opened.dataset))
-    return found.assign_coords(model=labels[found["model"].values])
+    import xarray as xr
+
+    labels = np.array(axes.evaluation_labels(opened.dataset))[found["model"].values]
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    return found.assign_coords(model=xr.Variable("model", labels, fastpath=True))
 
 
 def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
