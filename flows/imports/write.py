@@ -20,7 +20,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.collect import REPLIED, Collection, TaskKey
 from evalcube.flows.imports.plan import data_params
 from evalcube.flows.plan.blocks import Window, window_of
-from evalcube.flows.plan.coordinates import coordinates
+from evalcube.flows.plan.growing import new_cube
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import keep_questions
 from evalcube.flows.plan.recording import count_model, grader_of, receipt_of
@@ -28,10 +28,9 @@ from evalcube.flows.plan.records import NOTES
 from evalcube.flows.plan.regrade import regrade
 from evalcube.flows.plan.requests import trial_request
 from evalcube.flows.plan.shared_arrays import repeat_flags
-from evalcube.flows.plan.spec import description
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.stages.generate.dataset import DatasetParams
-from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
+from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
@@ -171,16 +170,7 @@ def create_cube(
         keep_questions(cube.records, plan)
         cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
 
-    return Cube.create(
-        url,
-        sizes=plan.sizes,
-        chunks=plan.chunks,
-        coordinates=coordinates(plan),
-        counters=(*COUNTERS, *QUESTION_COUNTERS),
-        attrs={"title": "evalcube sweep", **description(plan.spec())},
-        layers=list(plan.layers),
-        fill=fill,
-    )
+    return new_cube(plan, url, fill)
 
 
 def _write_model(

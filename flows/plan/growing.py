@@ -1,23 +1,24 @@
-"""Brings a cube to what its sweep has become: compares what is recorded with a config, makes room for what is new."""
+"""Makes a cube, and brings it to what its sweep has become: what is recorded is compared, what is new gets room."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.coordinates import coordinates, labels
 from evalcube.flows.plan.growth import Growth, Recorded, grown
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.recording import prices_of
 from evalcube.flows.plan.row_ids import grown_row_ids
 from evalcube.flows.plan.spec import description
-from evalcube.stages.reply.status import COUNTERS
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
@@ -26,6 +27,20 @@ from evalcube.storage.errors import CubeDamagedError, CubeMismatchError
 Array = npt.NDArray[Any]
 
 _GROWING = ("model", "task", "params", "judge_name", "judge_repeat")
+
+
+def new_cube(plan: Plan, url: str | Path, fill: Callable[[Cube], None] | None = None) -> Cube:
+    """Make a plan's cube; others see it when it is there whole, with what `fill` puts into it."""
+    return Cube.create(
+        url,
+        sizes=plan.sizes,
+        chunks=plan.chunks,
+        coordinates=coordinates(plan),
+        counters=(*COUNTERS, *QUESTION_COUNTERS),
+        attrs={"title": "evalcube sweep", **description(plan.spec())},
+        layers=list(plan.layers),
+        fill=fill,
+    )
 
 
 def grown_cube(cube: Cube, old: Plan, new: Plan) -> Growth:

@@ -15,9 +15,9 @@ import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.blocks import NOTHING_KEPT, RegionWork, pending_positions, window_of
-from evalcube.flows.plan.coordinates import coordinates, labels
+from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.forgotten import forgotten_cells, without
-from evalcube.flows.plan.growing import described, extend, grown_cube, padded
+from evalcube.flows.plan.growing import described, extend, grown_cube, new_cube, padded
 from evalcube.flows.plan.growth import Contradiction
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import offer_questions
@@ -25,11 +25,11 @@ from evalcube.flows.plan.recording import count_model
 from evalcube.flows.plan.records import NOTES, PACKAGES, SPENT, read_notes
 from evalcube.flows.plan.row_ids import label_rows
 from evalcube.flows.plan.shared_arrays import planned_of
-from evalcube.flows.plan.spec import description, parse_spec
+from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.plan.targets import BoolArray, SampleTargets
 from evalcube.flows.plan.trust import remembered_code
 from evalcube.stages.named_code import allow_code, may_run
-from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
+from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.stages.score.counters import set_cost
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
@@ -314,16 +314,7 @@ def sweep_cube(plan: Plan, url: str) -> tuple[Cube, Plan]:
     if not Cube.exists(url):
         SampleTargets.uniform(plan, plan.trials, plan.repeats).refuse_too_many()
         try:
-            cube = Cube.create(
-                url,
-                sizes=plan.sizes,
-                chunks=plan.chunks,
-                coordinates=coordinates(plan),
-                counters=(*COUNTERS, *QUESTION_COUNTERS),
-                attrs={"title": "evalcube sweep", **description(plan.spec())},
-                layers=list(plan.layers),
-            )
-            return cube, plan
+            return new_cube(plan, url), plan
         except CubeExistsError:
             pass  # another driver was faster: its lease decides who goes on
     cube, merged, grows = _opened(plan, url, writable=True)

@@ -8,8 +8,6 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.fresh import fresh_cache
-from evalcube.flows.run.sweep import run
-from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config
 
 NOWHERE = "http://127.0.0.1:9/v1"
@@ -70,21 +68,3 @@ def test_fresh_cache__of_a_store_is_beside_it(tmp_path):
 def test_fresh_cache__refuses(tmp_path, changes, max_age, said):
     with pytest.raises(SweepError, match=said):
         fresh_cache(settings(tmp_path, **changes), max_age=max_age)
-
-
-def test_run__says_what_the_cache_saved(tmp_path, simulator):
-    config = sweep_config(tmp_path, simulator.base_url, trials=2, cells=2)
-    config["models"][0]["prices"] = {"prompt": 1.0, "completion": 2.0}
-    first = run(config, cluster=SHARED)
-
-    second = run({**config, "cube": str(tmp_path / "second.zarr")}, cluster=SHARED)
-
-    assert first.saved is None
-    assert second.sent == 0
-    assert (second.saved.prompt_tokens, second.saved.completion_tokens) == (
-        first.prompt_tokens,
-        first.completion_tokens,
-    )
-    assert second.saved.usd == pytest.approx(first.usd)
-    assert f"saved by the cache: {first.prompt_tokens} prompt tokens" in str(second)
-    assert second.to_dict()["saved"]["completion_tokens"] == first.completion_tokens
