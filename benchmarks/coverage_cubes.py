@@ -1,0 +1,253 @@
+"""Coverage of what pages show of whole cubes: boards, tables, points, costs and wins, on simulated sweeps.
+
+`coverage.py` prints these rows beside the others; alone they take two minutes: `python benchmarks/coverage.py --only
+cubes`. A design is a function in `DESIGNS` that yields rows; every sweep is simulated question by question, and all
+sweeps of a design are models of one dataset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+import xarray as xr
+
+from benchmarks.coverage_rows import Bench, Row, share
+from evalcube.stages.analyze.formulas.clustering import cluster_moments
+from evalcube.stages.analyze.labelled.aggregate import aggregate, points
+from evalcube.stages.analyze.labelled.forensics import cost_table
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.ranking import rank_rows
+from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
+
+TIERS = ("easy", "hard")
+
+
+@dataclass(frozen=True)
+class Sweep:
+    """How trials of a simulated sweep come about."""
+
+    rates: np.ndarray
+    """Shape (task, point): chance to know the answer."""
+    hard: int = 4
+    """Points of each task that are in the hard tier: the last ones; the others are in the easy one."""
+    base: int = 32
+    """Questions of each point in the first plan."""
+    grown: tuple[int, int] = (1, 1)
+    """How many times as many each tier has now."""
+    guess: float = 0.0
+    repeats: int = 1
+    alike: float = 0.5
+    """Share of questions whose answers, by any model, depend on the question alone."""
+    family: int = 1
+    """Models that are asked the same questions."""
+    spread: float = 0.6
+    """Deviation of the logarithm of the tokens of an answer, half of whose variance is the question's."""
+    longer: float = 1.0
+    """Tokens of a wrong answer by those of a right one."""
+
+    @property
+    def easy(self) -> np.ndarray:
+        """Which points are in the easy tier."""
+        return np.arange(self.rates.shape[1]) < self.rates.shape[1] - self.hard
+
+    @property
+    def right(self) -> np.ndarray:
+        """Chance of a right answer, guesses included."""
+        return self.guess + (1 - self.guess) * self.rates
+
+    @property
+    def tokens(self) -> np.ndarray:
+        """Mean tokens of an answer at each point."""
+        mean = np.linspace(200, 800, self.rates.shape[1])
+        return mean * (self.right + self.longer * (1 - self.right))
+
+    def dataset(self, rng: np.random.Generator, sweeps: int, *, trials: bool = False) -> xr.Dataset:
+        """A dataset of so many sweeps, with the outcomes of trials if they are asked for."""
+        number = self.base * np.where(self.easy, *self.grown)
+        shape = (sweeps, *self.rates.shape, int(number.max()))
+        each = (sweeps, self.family, *shape[1:], self.repeats)
+        question, own = rng.random((sweeps, 1, *shape[1:], 1)), rng.random(each)
+        known = np.where(rng.random(question.shape) < self.alike, question, own)
+        right = (known < self.rates[..., None, None]) | (rng.random(each) < self.guess)
+        noise = np.sqrt(0.5) * (rng.standard_normal(question.shape) + rng.standard_normal(each))
+        mean = np.linspace(200, 800, shape[2])[:, None, None] * np.where(right, 1.0, self.longer)
+        spent = mean * np.exp(self.spread * noise - self.spread**2 / 2)
+        asked = np.broadcast_to((np.arange(shape[-1]) < number[:, None])[..., None], each)
+        status = np.where(asked, right, int(Status.MISSING)).astype(np.uint8)
+        status, spent = (part.reshape(-1, *each[2:]) for part in (status, np.where(asked, spent, 0.0)))
+        return self._labelled(status, spent, trials=trials)
+
+    def _labelled(self, status: np.ndarray, tokens: np.ndarray, *, trials: bool) -> xr.Dataset:
+        moments = cluster_moments(status)
+        cells = np.zeros((*moments.shape[:-1], len(COUNTERS)))
+        parts = {
+            **dict.fromkeys(("trials", "completed"), moments[..., 1]),
+            "correct": moments[..., 0],
+            "guess_sum": self.guess * moments[..., 1],
+            "tokens_sum": tokens.sum(axis=(-2, -1)),
+            "tokens_sumsq": (tokens**2).sum(axis=(-2, -1)),
+        }
+        for name, part in parts.items():
+            cells[..., COUNTERS.index(name)] = part
+        models = [str(index) for index in range(len(cells))]
+        member = np.broadcast_to(np.stack([self.easy, ~self.easy])[:, None], (2, *self.rates.shape))
+        ds = xr.Dataset(
+            {
+                "counters": (("model", "task", "params", "counter"), cells),
+                QUESTION_MOMENTS: (("model", "task", "params", "moment"), moments),
+            },
+            coords={
+                **dict.fromkeys(("model_name", "eval_id"), ("model", models)),
+                **{name: ("model", [""] * len(models)) for name in ("template", "sampler")},
+                "facets": (
+                    "model",
+                    [f'{{"family": {index // self.family}}}' for index in range(len(models))],
+                ),
+                "price_prompt": ("model", np.zeros(len(models))),
+                "price_completion": ("model", np.ones(len(models))),
+                "task": [f"task {index}" for index in range(member.shape[1])],
+                "tier": list(TIERS),
+                "counter": list(COUNTERS),
+                "in_tier": (("tier", "task", "params"), member),
+                "base_trials": (("task", "params"), np.full(self.rates.shape, self.base * self.repeats)),
+            },
+        )
+        if trials:
+            ds["status"] = (("model", "task", "params", "trial", "repeat"), status)
+        return ds
+
+
+def _rates(low: float, high: float) -> np.ndarray:
+    """Three tasks of eight points, each harder than the one before, and each task a bit harder too."""
+    return np.clip(np.linspace(high, low, 8) + np.array([[0.03], [0.0], [-0.03]]), 0.01, 0.99)
+
+
+def _inside(lower: np.ndarray, upper: np.ndarray, truth: np.ndarray | float) -> tuple[float, float]:
+    return share((np.asarray(lower) <= truth + 1e-9) & (truth <= np.asarray(upper) + 1e-9))
+
+
+def upsampled_rows(bench: Bench) -> Iterator[Row]:
+    """Accuracy and rate of a board, and a table's, after one tier got more questions."""
+    profiles = {
+        "rates .95–.2": (_rates(0.2, 0.95), 4),
+        "rates .2–.02": (_rates(0.02, 0.2), 4),
+        "rates .98, one hard point of .5": (np.array([[0.98] * 7 + [0.5]] * 3), 1),
+        "rates .5, one easy point of .98": (np.array([[0.98] + [0.5] * 7] * 3), 7),
+    }
+    for (name, (rates, hard)), grown, guess in product(
+        profiles.items(), ((1, 1), (8, 1), (1, 8)), (0.0, 0.5)
+    ):
+        sweep = Sweep(rates, hard, base=16, grown=grown, guess=guess)
+        ds = sweep.dataset(bench.rng("upsampled", name, str(grown), str(guess)), bench.few(20))
+        case = f"{name}, easy × {grown[0]}, hard × {grown[1]}, guess {guess:g}"
+        board = leaderboard(ds, draws=2)
+        for what, truth in (("accuracy", sweep.right.mean()), ("rate", rates.mean())):
+            found = [getattr(row, what) for row in board.rows]
+            ends = [[one.lower, one.upper] for one in found]
+            width = f"width {np.mean(np.diff(ends)):.3f}"
+            yield Row(f"board, {what}", case, *_inside(*np.transpose(ends), truth), width)
+        table = aggregate(ds, by="model")
+        yield Row("table by model", case, *_inside(table["lower"], table["upper"], rates.mean()))
+
+
+def token_rows(bench: Bench) -> Iterator[Row]:
+    """What a token brings: score per token, and where trials are few right answers per token."""
+    cases = {
+        "rates .95–.2": Sweep(_rates(0.2, 0.95), base=64),
+        "rates .95–.2, tokens vary much": Sweep(_rates(0.2, 0.95), base=64, spread=1.2),
+        "rates near 1": Sweep(_rates(0.97, 0.99), base=64),
+        "rates .95–.2, wrong answers 3 times as long": Sweep(_rates(0.2, 0.95), base=64, longer=3.0),
+        "rates .95–.2, wrong answers a third as long": Sweep(_rates(0.2, 0.95), base=64, longer=1 / 3),
+        "rates .95–.2, 4 repeats": Sweep(_rates(0.2, 0.95), base=64, repeats=4),
+        "rates .95–.2, easy × 4": Sweep(_rates(0.2, 0.95), base=64, grown=(4, 1)),
+        "rates .95–.2, hard × 4": Sweep(_rates(0.2, 0.95), base=64, grown=(1, 4)),
+    }
+    for case, sweep in cases.items():
+        for base, version in ((sweep.base, "auto"), (sweep.base, "v2"), (8, "auto")):
+            one = Sweep(**{**sweep.__dict__, "base": base})
+            ds = one.dataset(
+                bench.rng("tokens", case, str(base), version), bench.few(100 if version == "v2" else 50)
+            )
+            board = leaderboard(ds, draws=500, version=version)
+            tiers = (one.easy, ~one.easy)
+            if board.lead == "score":
+                scores = [1000 * np.exp(np.log(one.rates[:, tier].mean(axis=1)).mean()) for tier in tiers]
+                truth = np.mean(scores) / np.mean([one.tokens[:, tier].mean() for tier in tiers])
+            else:
+                truth = 1000 * one.right.mean() / one.tokens.mean()
+            ends = [[board.by_token(row).lower, board.by_token(row).upper] for row in board.rows]
+            name = f"{board.heads[1]}, {version}"
+            width = f"relative width {np.mean(np.diff(ends)) / truth:.3f}"
+            yield Row(name, f"{case}, base {base}", *_inside(*np.transpose(ends), truth), width)
+
+
+def cost_rows(bench: Bench) -> Iterator[Row]:
+    """USD per right answer."""
+    cases = {
+        "rates .95–.2": Sweep(_rates(0.2, 0.95)),
+        "rates near 1": Sweep(_rates(0.97, 0.99)),
+        "rates .95–.2, 4 repeats": Sweep(_rates(0.2, 0.95), repeats=4),
+        "rates .95–.2, 4 repeats, all alike": Sweep(_rates(0.2, 0.95), repeats=4, alike=1.0),
+        "rates .95–.2, tokens vary much, wrong ones longer": Sweep(_rates(0.2, 0.95), spread=1.2, longer=3.0),
+        "rates .95–.2, easy × 8": Sweep(_rates(0.2, 0.95), grown=(8, 1)),
+    }
+    for case, sweep in cases.items():
+        ds = sweep.dataset(bench.rng("cost", case), bench.few(20))
+        found = cost_table(ds)
+        truth = sweep.tokens.mean() / sweep.right.mean() / 1e6
+        bounds = found["per_correct_lower"], found["per_correct_upper"]
+        yield Row("cost per right answer", case, *_inside(*bounds, truth))
+
+
+def point_rows(bench: Bench) -> Iterator[Row]:
+    """Single points whose questions were asked several times: the mean, and the point that is covered least."""
+    for base, repeats, alike, guess in product((16, 64), (1, 4, 16), (0.5, 1.0), (0.0, 0.5)):
+        if repeats == 1 and alike == 1.0:
+            continue
+        sweep = Sweep(_rates(0.2, 0.95), base=base, repeats=repeats, alike=alike, guess=guess)
+        ds = sweep.dataset(bench.rng("points", str((base, repeats, alike, guess))), bench.few(50))
+        found = points(ds)
+        inside = (found["lower"].values <= sweep.rates) & (sweep.rates <= found["upper"].values)
+        least = inside.mean(axis=0)
+        rate = float(sweep.rates.flat[least.argmin()])
+        case = f"{base} questions × {repeats}, {alike:.0%} of them answered alike, guess {guess:g}"
+        yield Row("points", case, *share(inside), f"least {least.min():.1%} at rate {rate:.2f}")
+
+
+def family_rows(bench: Bench) -> Iterator[Row]:
+    """Groups of models that were asked the same questions."""
+    for alike, repeats, grown in product((0.0, 0.5, 1.0), (1, 4), ((1, 1), (1, 4))):
+        sweep = Sweep(_rates(0.2, 0.95), base=16, repeats=repeats, alike=alike, family=4, grown=grown)
+        name = str((alike, repeats, grown))
+        ds = sweep.dataset(bench.rng("families", name), bench.few(100), trials=True)
+        case = f"4 models, {repeats} repeats, {alike:.0%} of the questions answered alike, hard × {grown[1]}"
+        for by, truth in (("family", sweep.rates.mean()), ("family, task", sweep.rates.mean(axis=1))):
+            found = aggregate(ds, by=["facet_family", *by.split(", ")[1:]])
+            yield Row(f"table by {by}", case, *_inside(found["lower"], found["upper"], truth))
+
+
+def win_rows(bench: Bench) -> Iterator[Row]:
+    """Pairs of equals in one task: how often neither looks better with a chance of more than 97.5 %."""
+    for guess, rate, repeats in product((0.0, 0.25, 0.5), (0.1, 0.6), (1, 4)):
+        sweep = Sweep(np.full((1, 4), rate), base=128 // repeats, guess=guess, repeats=repeats)
+        inside = []
+        for number in range(bench.few(2000)):
+            ds = sweep.dataset(bench.rng("wins", str((guess, rate, repeats)), str(number)), 16)
+            found = rank_rows(ds, leaderboard(ds, draws=2)).rates
+            inside += [0.025 <= found[at, at + 1] <= 0.975 for at in range(0, 16, 2)]
+        case = f"one task, 512 trials, rate {rate:g}, guess {guess:g}, {repeats} repeats"
+        yield Row("wins, equal pairs undecided", case, *share(np.array(inside)))
+
+
+DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
+    "upsampled": upsampled_rows,
+    "tokens": token_rows,
+    "cost": cost_rows,
+    "points": point_rows,
+    "families": family_rows,
+    "wins": win_rows,
+}
+"""Designs of simulated cubes by name: `--only` picks some, and another is one function more."""
