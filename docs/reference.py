@@ -21,7 +21,7 @@ from pydantic_core import PydanticUndefined
 import evalcube
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.section import Section, forms, sections_below
 from evalcube.flows.config.suites import load_suite, suite_names
 from evalcube.flows.plan.build import build_plan
@@ -44,7 +44,7 @@ class UndescribedError(Exception):
 
 def config_keys() -> str:
     """Every section of a config, each with a table of its keys."""
-    headings = {section: _heading(section, paths) for section, paths in _sections(SweepConfig).items()}
+    headings = {section: _heading(section, paths) for section, paths in _sections(Sweep).items()}
     links = {section: f"[section](#{_anchor(heading)})" for section, heading in headings.items()}
     return "\n".join(
         f"## {heading}\n\n{_first(section)}\n\n{_table(section, links)}\n"

@@ -26,7 +26,7 @@ from evalcube.flows.cli.output import show_json
 from evalcube.flows.cli.running import subscribers, tell
 
 if TYPE_CHECKING:
-    from evalcube.flows.config.models import SweepConfig
+    from evalcube.flows.config.models import Sweep
 
 
 def run(
@@ -134,7 +134,7 @@ def plan(
 
 
 def _check(
-    sweep: SweepConfig,
+    sweep: Sweep,
     cube: str | None,
     cache: str | None,
     scheduler: str | None,

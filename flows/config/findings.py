@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from evalcube.flows.config.judges import SAMPLER_TAGS
 from evalcube.flows.config.manifold import TAGS
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import close_name, did_you_mean, suggestion
 from evalcube.flows.config.secrecy import looks_secret, mask, show
 from evalcube.flows.config.section import section_at
@@ -177,7 +177,7 @@ def unknown_name(
 
 def _unknown(path: Path, *, guess: bool) -> Finding:
     name = str(path[-1])
-    section = section_at(SweepConfig, path[:-1])
+    section = section_at(Sweep, path[:-1])
     fields = [] if section is None else list(section.model_fields)
     close = close_name(name, fields) if guess else None
     return Finding(
@@ -191,7 +191,7 @@ def _unknown(path: Path, *, guess: bool) -> Finding:
 
 
 def _meaning(path: Path) -> str:
-    section = section_at(SweepConfig, path[:-1])
+    section = section_at(Sweep, path[:-1])
     field = section.model_fields.get(str(path[-1])) if section else None
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
 

@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter, ValidationError
 
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of
 from evalcube.flows.config.kept_questions import offer_missing
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.nodes import mappings, nodes
 from evalcube.flows.config.policy import Policy, PolicyFile
 from evalcube.flows.config.rules import check
@@ -31,7 +31,7 @@ MODELS = "`models`"
 _START = "Write a first config with: evalcube init"
 
 
-def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | None = None) -> SweepConfig:
+def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | None = None) -> Sweep:
     """Read a config file.
 
     Parameters
@@ -43,7 +43,7 @@ def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | No
 
     Returns
     -------
-    SweepConfig
+    Sweep
         The validated config.
 
     Raises
@@ -110,7 +110,7 @@ def _sorted(problems: Iterable[Problem]) -> ConfigError:
 
 def parse_config(
     text: str, source: str = "config", *, models: Sequence[Mapping[str, object]] | None = None
-) -> SweepConfig:
+) -> Sweep:
     """Read a config from YAML text.
 
     Parameters
@@ -169,11 +169,11 @@ def _only_judges(model: object) -> bool:
 
 
 def as_config(
-    config: SweepConfig | Mapping[str, Any] | str | Path,
+    config: Sweep | Mapping[str, Any] | str | Path,
     *,
     cube: str | Path | None = None,
     cache: str | Path | None = None,
-) -> SweepConfig:
+) -> Sweep:
     """Make a config from whatever form it is given in.
 
     Parameters
@@ -190,7 +190,7 @@ def as_config(
     """
     if isinstance(config, (str, Path)):
         config = load_config(config)
-    elif isinstance(config, SweepConfig):
+    elif isinstance(config, Sweep):
         allow_code(
             named_code(config.model_dump(include={"tasks", "templates"}))
         )  # it may come from another process
@@ -200,8 +200,8 @@ def as_config(
     return config.model_copy(update=update)
 
 
-def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = None) -> SweepConfig:
-    """Make a config from plain values, as `SweepConfig.model_dump` gives them.
+def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = None) -> Sweep:
+    """Make a config from plain values, as `Sweep.model_dump` gives them.
 
     Parameters
     ----------
@@ -241,11 +241,11 @@ def _validate(
     *,
     models_from: str = "",
     cube: str | Path | None = None,
-) -> SweepConfig:
+) -> Sweep:
     # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
     allow_code(named_code(raw))
     try:
-        config = SweepConfig.model_validate(raw)
+        config = Sweep.model_validate(raw)
         offer_missing(raw.get("tasks"), str(cube or config.cube))
         found = [_with_value(finding, raw) for finding in check(config)]
     except ValidationError as error:

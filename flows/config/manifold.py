@@ -59,7 +59,7 @@ Tiers = Annotated[
 ]
 
 
-class ManifoldEntry(Section):
+class Manifold(Section):
     """Points of a task: either every combination of a grid, or a list."""
 
     grid: dict[Name, GridAxis] | None = Field(
@@ -132,7 +132,7 @@ class TaskConfig(Section):
     params: Params | None = Field(
         None, description="Fixed params of all points; those of a grid or a point win. Alone: one point."
     )
-    manifold: tuple[ManifoldEntry, ...] | None = Field(
+    manifold: tuple[Manifold, ...] | None = Field(
         None, min_length=1, description="Entries, each a grid or points."
     )
     degree: Degree | None = Field(

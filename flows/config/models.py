@@ -96,7 +96,7 @@ class SimulatedModel(Section):
         return Profile(**self.model_dump())
 
 
-class ModelConfig(Section):
+class Model(Section):
     """One model at one endpoint."""
 
     name: Name = Field(description="Unique label in the cube and in reports, up to 128 characters.")
@@ -187,7 +187,7 @@ class EvaluationRule(Section):
     )
 
 
-class SweepConfig(Section):
+class Sweep(Section):
     """A whole sweep: models x templates x samplers on tasks."""
 
     name: Name = Field("sweep", description="Free text; default: the file's name.")
@@ -212,7 +212,7 @@ class SweepConfig(Section):
         None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
     )
     cluster: Cluster | None = Field(None, description="Where it works; default: this machine.")
-    models: tuple[ModelConfig, ...] = Field(min_length=1, description="What is measured.")
+    models: tuple[Model, ...] = Field(min_length=1, description="What is measured.")
     templates: dict[Name, TemplateSource] = Field(
         {"plain": [{"role": "user", "content": "{{ prompt }}"}]},
         min_length=1,
@@ -257,7 +257,7 @@ class SweepConfig(Section):
         """The view of that name; raises SweepError if there is none."""
         return find_view(self.views, name)
 
-    def combinations(self) -> list[tuple[ModelConfig, str, str]]:
+    def combinations(self) -> list[tuple[Model, str, str]]:
         """List the evaluations (model, template, sampler), each once, in order of first mention."""
         by_name = {model.name: model for model in self.models}
         # A model that is none is reported by a rule, beside those that ask for this list.

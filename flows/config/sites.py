@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
 from evalcube.flows.config.findings import findings, problem_of
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.text import YamlProblem, YamlText
 from evalcube.flows.errors import ConfigError, Problem, SweepError
@@ -25,7 +25,7 @@ class _Wrapped(BaseModel):
 
 
 def cluster_section(
-    settings: SweepConfig, cluster: str | Path | Mapping[str, Any] | None = None
+    settings: Sweep, cluster: str | Path | Mapping[str, Any] | None = None
 ) -> ClusterSection | SlurmSection | None:
     """The description of the cluster that is meant for a sweep; None if nobody gave one.
 

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.imports.collect import Asked, Collection, TaskKey
 from evalcube.flows.imports.samples import canonical
 from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
@@ -72,7 +72,7 @@ def import_plan(
     table
         See `Collection.table`.
     """
-    task, seed = all_tasks()["dataset"], SweepConfig.model_fields["seed"].default
+    task, seed = all_tasks()["dataset"], Sweep.model_fields["seed"].default
     labels = task_labels(list(collection.tasks))
     evaluations = _evaluations(collection)
     shape = (len(evaluations), len(labels))

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any
 
 from evalcube.flows.config.load import as_config, named_code
-from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.errors import SweepError
@@ -29,14 +29,14 @@ _SHOWN_COMMAND = 80
 
 
 def acting_config(
-    source: SweepConfig | Mapping[str, Any] | str | Path,
+    source: Sweep | Mapping[str, Any] | str | Path,
     *,
     cube: str | Path | None = None,
     cache: str | Path | None = None,
-    config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
+    config: Sweep | Mapping[str, Any] | str | Path | None = None,
     endpoints: Mapping[str, str] | str = _NONE,
     key_envs: Mapping[str, str] | str = _NONE,
-) -> SweepConfig:
+) -> Sweep:
     """The config to go on with, given in any form or by a cube.
 
     Of a cube it is `config`, or else the config that this user last ran it with. Of one that the user never ran,
@@ -126,12 +126,12 @@ def _refuse_code(noted: Mapping[str, Any]) -> None:
             raise SweepError(why.get(name) or withheld(name), "Or give the sweep's config with `config`")
 
 
-def what_is_asked(config: SweepConfig) -> list[str]:
+def what_is_asked(config: Sweep) -> list[str]:
     """A line for each model that a run would ask: its address, and the variable whose key goes there."""
     return [_line(model) for model in config.models]
 
 
-def _line(model: ModelConfig) -> str:
+def _line(model: Model) -> str:
     place = model.key_env or model.key_file
     key = f" with the key in {place}" if place else ""
     if model.key_command is not None:
@@ -139,7 +139,7 @@ def _line(model: ModelConfig) -> str:
     return f"{model.name} at {_address(model)}{key}"
 
 
-def _address(model: ModelConfig) -> str:
+def _address(model: Model) -> str:
     if model.serve is not None:
         return f"a server that the run starts with {_command(model.serve)}"
     shown = " and ".join(model.addresses[:_SHOWN])
@@ -151,9 +151,7 @@ def _command(serve: Serve) -> str:
     return repr(" ".join(words)[:_SHOWN_COMMAND])
 
 
-def _confirmed(
-    config: SweepConfig, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str
-) -> SweepConfig:
+def _confirmed(config: Sweep, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str) -> Sweep:
     """The config with the user's endpoints and keys in place of those that the cube names."""
     asked = _for_models("endpoints", endpoints, config)
     keys = _for_models("key_envs", key_envs, config)
@@ -169,7 +167,7 @@ def _confirmed(
     return as_config({**config.model_dump(mode="json", exclude_unset=True), "models": models})
 
 
-def _for_models(parameter: str, given: Mapping[str, str] | str, config: SweepConfig) -> Mapping[str, str]:
+def _for_models(parameter: str, given: Mapping[str, str] | str, config: Sweep) -> Mapping[str, str]:
     """By name of a model, what is given for it."""
     if isinstance(given, str):
         return {model.name: given for model in config.models if model.endpoint not in _HARMLESS}
@@ -182,7 +180,7 @@ def _for_models(parameter: str, given: Mapping[str, str] | str, config: SweepCon
     return given
 
 
-def _unsaid(model: ModelConfig, endpoints: Mapping[str, str]) -> Iterator[str]:
+def _unsaid(model: Model, endpoints: Mapping[str, str]) -> Iterator[str]:
     if model.serve is not None and model.name not in endpoints:
         yield f"it would run {_command(model.serve)} for {model.name}"
     elif model.endpoint not in _HARMLESS and model.name not in endpoints:
@@ -197,7 +195,7 @@ def _unsaid(model: ModelConfig, endpoints: Mapping[str, str]) -> Iterator[str]:
         yield f"it would believe the authorities in {model.ca_file} for {model.name}"
 
 
-def _with(model: ModelConfig, endpoint: str | None, key_env: str | None) -> dict[str, Any]:
+def _with(model: Model, endpoint: str | None, key_env: str | None) -> dict[str, Any]:
     fields = model.model_dump(mode="json", exclude_unset=True)
     fields.pop("key_env", None)
     if endpoint is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.criteria import check_criteria
 from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
@@ -16,7 +16,7 @@ from evalcube.stages.generate.stream import canonical_params
 from evalcube.stages.process.rubric import judge_prompt_digest
 
 
-def build_plan(config: SweepConfig) -> Plan:
+def build_plan(config: Sweep) -> Plan:
     """The plan of a config.
 
     Raises
@@ -61,7 +61,7 @@ def build_plan(config: SweepConfig) -> Plan:
     return plan
 
 
-def _judges(config: SweepConfig) -> tuple[Judge, ...]:
+def _judges(config: Sweep) -> tuple[Judge, ...]:
     models = {model.name: model for model in config.models}
     judges, seen = [], dict[str, Judge]()
     for row in config.judges:
@@ -87,7 +87,7 @@ def _judges(config: SweepConfig) -> tuple[Judge, ...]:
     return tuple(judges)
 
 
-def request_model(model: ModelConfig) -> str:
+def request_model(model: Model) -> str:
     """The name sent to the endpoint; a simulated model's profile is part of it, and so of every cache key."""
     if model.simulate is not None:
         return model.simulate.profile().model_name(model.name)
@@ -106,7 +106,7 @@ def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:
             )
 
 
-def _plan_task(known: Mapping[str, Task], config: SweepConfig, label: str) -> TaskPlan:
+def _plan_task(known: Mapping[str, Task], config: Sweep, label: str) -> TaskPlan:
     name, entries = config.manifold(label)
     points = expand(known[name], entries)
     first = config.trials if config.precision is None else config.precision.base

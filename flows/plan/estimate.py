@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.load import as_config
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import SweepError
@@ -139,7 +139,7 @@ OpenTrials = list[tuple[Window, IntArray]]
 
 
 def estimate(
-    config: SweepConfig | Mapping[str, Any] | str | Path,
+    config: Sweep | Mapping[str, Any] | str | Path,
     *,
     cube: str | Path | None = None,
     cache: str | Path | None = None,
@@ -255,7 +255,7 @@ class PlannedPoint:
     """Elementary steps."""
 
 
-def planned_points(config: SweepConfig, label: str) -> list[PlannedPoint]:
+def planned_points(config: Sweep, label: str) -> list[PlannedPoint]:
     """The points of one task of a sweep, in their order in the cube.
 
     Raises
@@ -375,7 +375,7 @@ def _completion(
     return float(np.where(known, expected, otherwise).mean()), basis
 
 
-def _judge_row(config: SweepConfig, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
+def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
     asked = next(model for model in config.models if model.name == judge.model)
     prices = asked.prices
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError, need_name
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.sampling import Fixed, Sampling, Selection, as_configured
@@ -58,7 +58,7 @@ class Only:
         first, last = (0, None) if trials is None else _trials(need_name("trials", trials))
         return cls(Selection(**chosen, where=tuple(others), parameter="only"), first, last)
 
-    def sampling(self, config: SweepConfig) -> Sampling:
+    def sampling(self, config: Sweep) -> Sampling:
         """How far the cells of the part are measured.
 
         Raises
@@ -80,7 +80,7 @@ class Only:
         chosen = self.selection.mask(plan)
         return replace(SampleTargets.uniform(plan, plan.trials, plan.repeats, chosen), first=self.first)
 
-    def whole(self, config: SweepConfig, plan: Plan) -> SampleTargets:
+    def whole(self, config: Sweep, plan: Plan) -> SampleTargets:
         """The plan that it is a part of."""
         return SampleTargets.uniform(plan, self.trials or config.trials, config.repeats)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.precision import Precision as PrecisionConfig
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.plan import Plan
@@ -127,7 +127,7 @@ class Sampling(ABC):
         return {}
 
 
-def as_configured(config: SweepConfig) -> Fixed | Adaptive:
+def as_configured(config: Sweep) -> Fixed | Adaptive:
     """The sampling that a config asks for."""
     if config.precision is None:
         return Fixed(config.trials, config.repeats)

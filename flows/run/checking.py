@@ -8,7 +8,7 @@ from contextlib import ExitStack, suppress
 from typing import Any
 
 from evalcube.deploy.clusters import ThisProcess
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.chosen_cluster import chosen_cluster
 from evalcube.flows.run.plugin import install, plugin_name
@@ -27,7 +27,7 @@ from evalcube.storage.urls import absolute
 
 
 def check_workers(
-    settings: SweepConfig,
+    settings: Sweep,
     *,
     cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's, too
     scheduler: str | None = None,

@@ -18,7 +18,7 @@ from evalcube.deploy.clusters import (
 from evalcube.deploy.clusters.code import Choice
 from evalcube.deploy.clusters.slurm.script import JobSettings
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.plugins import installed_plugins
 from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
@@ -43,7 +43,7 @@ def default_cluster(trials: int) -> Cluster:
 
 
 def chosen_cluster(
-    settings: SweepConfig,
+    settings: Sweep,
     *,
     cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's, too
     scheduler: str | None = None,
@@ -114,7 +114,7 @@ def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
     return MadeCluster(str(section.made_of), section.options, section.scale, section.tls, **waits)
 
 
-def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
+def job_settings(section: SlurmSection, settings: Sweep) -> JobSettings:
     """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
     return JobSettings(
         **section.model_dump(exclude={"python", "container", "environment", "logs"}),
@@ -123,7 +123,7 @@ def job_settings(section: SlurmSection, settings: SweepConfig) -> JobSettings:
     )
 
 
-def _variables(settings: SweepConfig, further: Sequence[str]) -> tuple[str, ...]:
+def _variables(settings: Sweep, further: Sequence[str]) -> tuple[str, ...]:
     """Names of the variables that jobs need: with keys of models, for stores and servers, and further ones."""
     keys = [model.key_env for model in settings.models if model.key_env is not None]
     stores: list[str] = []
@@ -133,7 +133,7 @@ def _variables(settings: SweepConfig, further: Sequence[str]) -> tuple[str, ...]
     return tuple(dict.fromkeys((*keys, *stores, *further, *served)))
 
 
-def _logs(section: SlurmSection, settings: SweepConfig) -> Path:
+def _logs(section: SlurmSection, settings: Sweep) -> Path:
     if section.logs is not None:
         return Path(section.logs).expanduser().absolute()
     beside = directory_of(settings.cube).parent if is_directory(settings.cube) else Path.cwd()

@@ -12,7 +12,7 @@ import time
 from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config.cluster import seconds
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.records import read_notes
 from evalcube.storage.cube.cube import Cube
@@ -21,7 +21,7 @@ from evalcube.storage.urls import REDIS_SCHEMES, scheme_of
 
 
 def fresh_cache(
-    settings: SweepConfig, max_age: str | None = None, *, fresh: bool = False, now: float | None = None
+    settings: Sweep, max_age: str | None = None, *, fresh: bool = False, now: float | None = None
 ) -> str:
     """The address of a cache that has no reply older than a time; refuses a cube that has older ones.
 
@@ -66,7 +66,7 @@ def _period(max_age: str, now: float) -> float:
     return math.floor(now / length) * length
 
 
-def _refuse_old_cube(settings: SweepConfig, began: float, name: str) -> None:
+def _refuse_old_cube(settings: Sweep, began: float, name: str) -> None:
     if not Cube.exists(settings.cube):
         return
     records = Cube.open(settings.cube).records

@@ -14,7 +14,7 @@ import urllib.request
 from collections.abc import Iterable, Mapping
 from urllib.parse import urlsplit
 
-from evalcube.flows.config.models import ModelConfig
+from evalcube.flows.config.models import Model
 from evalcube.flows.config.near_names import close_name
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.infer.endpoint import Endpoint
@@ -28,7 +28,7 @@ _MOST_ASKED = 4
 """Endpoints that are asked; of more, only the address is said."""
 
 
-def not_found_lines(models: Iterable[ModelConfig], endpoints: Mapping[str, Endpoint]) -> list[str]:
+def not_found_lines(models: Iterable[Model], endpoints: Mapping[str, Endpoint]) -> list[str]:
     """A line for each model whose endpoint answered with status 404, with what to write.
 
     Parameters
@@ -46,7 +46,7 @@ def not_found_lines(models: Iterable[ModelConfig], endpoints: Mapping[str, Endpo
     return lines
 
 
-def _line(model: ModelConfig, endpoint: Endpoint, *, ask: bool) -> str:
+def _line(model: Model, endpoint: Endpoint, *, ask: bool) -> str:
     base, path = endpoint.base_url.rstrip("/"), APIS[endpoint.api].path
     shown, name = redacted(base), model.model or model.name
     status, names = _listing(f"{base}/models") if ask else (0, [])

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from evalcube.deploy.clusters import ClusterError
 from evalcube.deploy.clusters.asking import Question
 from evalcube.deploy.clusters.code import Code, State
-from evalcube.flows.config.models import ModelConfig
+from evalcube.flows.config.models import Model
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.servers import is_managed
 from evalcube.storage.reach import Token
@@ -302,7 +302,7 @@ class Admission:
             token.remove(self._ready.values())
 
 
-def refuse_far_workers(models: Sequence[ModelConfig], addresses: Sequence[str]) -> None:
+def refuse_far_workers(models: Sequence[Model], addresses: Sequence[str]) -> None:
     """Refuse models that are served on this machine only, where there are workers elsewhere.
 
     Parameters

@@ -16,7 +16,7 @@ from evalcube.deploy.servers.managed import HEALTH
 from evalcube.deploy.servers.presets import PRESETS, context_length, preset_command
 from evalcube.deploy.servers.simulator import Simulator
 from evalcube.deploy.servers.supervisor import Note, Supervisor
-from evalcube.flows.config.models import ModelConfig
+from evalcube.flows.config.models import Model
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.plan.build import request_model
 from evalcube.flows.run.worker import Route
@@ -52,14 +52,14 @@ class _OwnServer:
     given_up: Path
 
 
-def is_managed(model: ModelConfig) -> bool:
+def is_managed(model: Model) -> bool:
     """Whether the model's server is one that the driver starts, reachable on the driver's machine only."""
     return model.endpoint in (SIMULATED, SERVED) or model.addresses[0].startswith(LOCAL)
 
 
 @contextmanager
 def serve_models(
-    models: Sequence[ModelConfig], note: Note = lambda _, __: None, answer_tokens: int = 0
+    models: Sequence[Model], note: Note = lambda _, __: None, answer_tokens: int = 0
 ) -> Iterator[Served]:
     """Give each model its route; managed servers run as long as the context.
 
@@ -125,7 +125,7 @@ def _running(servers: Sequence[Supervisor]) -> Iterator[None]:
 
 
 def _own_servers(
-    models: Sequence[ModelConfig], stack: ExitStack, note: Note, context: int
+    models: Sequence[Model], stack: ExitStack, note: Note, context: int
 ) -> dict[str, _OwnServer]:
     """By label, the server of each model that has one; none of them is started."""
     found: dict[str, _OwnServer] = {}
@@ -151,7 +151,7 @@ def _own_servers(
     return found
 
 
-def _command_server(model: ModelConfig, serve: Serve, context: int) -> CommandServer:
+def _command_server(model: Model, serve: Serve, context: int) -> CommandServer:
     weights = serve.model or model.model
     if serve.preset is None:
         command, env = serve.command or (), serve.env
@@ -168,7 +168,7 @@ def _command_server(model: ModelConfig, serve: Serve, context: int) -> CommandSe
     )
 
 
-def _own_route(model: ModelConfig, serve: Serve, server: _OwnServer) -> Route:
+def _own_route(model: Model, serve: Serve, server: _OwnServer) -> Route:
     """The route to a server that the run starts: requests wait while it is started again."""
     route = _route(model, server.base_url)
     outage = (Supervisor.restarts + 1) * (serve.start_limit + _STOPPING_SECONDS)
@@ -181,13 +181,13 @@ def _own_route(model: ModelConfig, serve: Serve, server: _OwnServer) -> Route:
     return replace(route, endpoint=endpoint)
 
 
-def _local_server(target: str, model: ModelConfig) -> LlamaServer:
+def _local_server(target: str, model: Model) -> LlamaServer:
     weights = target.removeprefix(LOCAL)
     path = None if weights in {"", _BUNDLED} else Path(weights)
     return LlamaServer(path, slots=model.limits.connections)
 
 
-def keyed(model: ModelConfig, base_url: str = "") -> Endpoint:
+def keyed(model: Model, base_url: str = "") -> Endpoint:
     """An endpoint with the name and the key of a model, and whose certificates it trusts; nothing else.
 
     Parameters
@@ -212,7 +212,7 @@ def _place(path: str) -> str:
     return str(Path(path).expanduser().absolute())
 
 
-def _route(model: ModelConfig, base_url: str) -> Route:
+def _route(model: Model, base_url: str) -> Route:
     endpoint = replace(
         keyed(model, base_url),
         **model.limits.model_dump(),

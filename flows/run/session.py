@@ -14,7 +14,7 @@ from typing import Any
 
 from evalcube.deploy.clusters import Cluster, Connection, ThisProcess
 from evalcube.deploy.clusters.asking import Question, ask_each
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.plan.engines import Engines, joined_engines, origins_of, read_engines, write_engines
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only
@@ -66,7 +66,7 @@ class Session:
     def __init__(
         self,
         store: SweepStore,
-        settings: SweepConfig,
+        settings: Sweep,
         sampling: Sampling,
         cluster: Cluster | None,
         lease: Lease,

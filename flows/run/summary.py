@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.blocks import RegionWork
 from evalcube.flows.plan.part import Only
@@ -177,7 +177,7 @@ class RunSummary(Shown, MadeCube):
 def summarized(
     reason: str,
     store: SweepStore,
-    settings: SweepConfig,
+    settings: Sweep,
     tracker: Tracker,
     spending: Spending,
     stopped_by: str,
@@ -263,7 +263,7 @@ def summarized(
     )
 
 
-def _saved(store: SweepStore, settings: SweepConfig, tracker: Tracker) -> Saved | None:
+def _saved(store: SweepStore, settings: Sweep, tracker: Tracker) -> Saved | None:
     """What the cache saved this run."""
     if not tracker.cached:
         return None
@@ -289,7 +289,7 @@ def left_of(work: RegionWork) -> tuple[int, int]:
     return len(work.positions), len(work.unrated)
 
 
-def _pending(store: SweepStore, settings: SweepConfig, only: Only) -> int:
+def _pending(store: SweepStore, settings: Sweep, only: Only) -> int:
     """Trials of the whole plan that are not done."""
     whole = SweepStore(store.cube, store.plan, only.whole(settings, store.plan), store.found)
     models = range(len(whole.plan.evaluations))

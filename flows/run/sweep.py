@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from evalcube.flows.config.load import as_config
-from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growing import extend
@@ -51,7 +51,7 @@ Graders = Literal["current", "pinned"]
 
 
 def run(
-    config: SweepConfig | Mapping[str, Any] | str | Path,
+    config: Sweep | Mapping[str, Any] | str | Path,
     *,
     cube: str | Path | None = None,
     cache: str | Path | None = None,
@@ -232,7 +232,7 @@ def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) ->
     return part
 
 
-def _asked_models(settings: SweepConfig, plan: Plan, part: Only | None) -> Sequence[ModelConfig]:
+def _asked_models(settings: Sweep, plan: Plan, part: Only | None) -> Sequence[Model]:
     """The models that a run may ask, judges included; refuses a part that is none, before anything is written."""
     if part is None:
         return settings.models
@@ -243,12 +243,12 @@ def _asked_models(settings: SweepConfig, plan: Plan, part: Only | None) -> Seque
     return [model for model in settings.models if model.name in names]
 
 
-def _check_keys(models: Sequence[ModelConfig]) -> None:
+def _check_keys(models: Sequence[Model]) -> None:
     if problem := missing_key([keyed(model) for model in models]):
         raise SweepError(problem)
 
 
-def _notes(settings: SweepConfig, store: SweepStore) -> dict[str, Any]:
+def _notes(settings: Sweep, store: SweepStore) -> dict[str, Any]:
     """What whoever goes on with the cube needs: its config, which names secrets' variables only, and its data files."""
     # Where it works is nobody's business but this run's: a cube's notes must never decide where commands are started.
     config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})

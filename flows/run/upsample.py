@@ -7,7 +7,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.precision import LEVELS, Precision
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.plan.acting import acting_config, what_is_asked
@@ -24,7 +24,7 @@ from evalcube.stages.analyze.formulas.allocation import Purpose
 
 
 def upsample(
-    source: SweepConfig | Mapping[str, Any] | str | Path,
+    source: Sweep | Mapping[str, Any] | str | Path,
     *,
     trials: int | None = None,
     repeats: int | None = None,
@@ -41,7 +41,7 @@ def upsample(
     workers: int | None = None,
     cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's
     subscribers: Sequence[Subscriber] = (),
-    config: SweepConfig | Mapping[str, Any] | str | Path | None = None,
+    config: Sweep | Mapping[str, Any] | str | Path | None = None,
     endpoints: Mapping[str, str] | str = MappingProxyType({}),
     key_envs: Mapping[str, str] | str = MappingProxyType({}),
     grader: Graders = "current",
@@ -106,7 +106,7 @@ def upsample(
         sampling = Adaptive.of(_named(precision), repeats or 1, selection)
     if budget is not None:
         sampling = _budget(settings, budget, purpose, selection)
-    if not isinstance(source, SweepConfig | Mapping) and not Path(source).expanduser().is_file():
+    if not isinstance(source, Sweep | Mapping) and not Path(source).expanduser().is_file():
         for line in what_is_asked(settings):
             for subscriber in subscribers:
                 subscriber(Noted(f"asks {line}"))
@@ -129,7 +129,7 @@ def _refuse_numbers(*given: tuple[str, int | None, int]) -> None:
             raise SweepError(f"`{parameter}`: must be a whole number from 1 to {most:,}, got {number}")
 
 
-def _budget(settings: SweepConfig, amount: Amount | str, purpose: Purpose, selection: Selection) -> Budget:
+def _budget(settings: Sweep, amount: Amount | str, purpose: Purpose, selection: Selection) -> Budget:
     if purpose not in get_args(Purpose):
         raise SweepError(f"`purpose`: '{purpose}' is none", f"Give one of: {', '.join(get_args(Purpose))}")
     wanted = Amount.parse(amount) if isinstance(amount, str) else amount

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalcube.deploy.clusters.slurm.script import slug
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.storage.urls import absolute
 
@@ -24,7 +24,7 @@ class Part:
     cube: str
 
 
-def cut(settings: SweepConfig) -> list[Part]:
+def cut(settings: Sweep) -> list[Part]:
     """Cut a sweep into parts, one for each model that is measured.
 
     Two drivers never write one cube: so each part has its own, and they are merged when all are complete. A sweep of
@@ -62,7 +62,7 @@ def _names(names: Sequence[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{index + 1}" for index, name in enumerate(names)]
 
 
-def _part(settings: SweepConfig, name: str, measured: str, cube: str) -> Part:
+def _part(settings: Sweep, name: str, measured: str, cube: str) -> Part:
     fields = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
     judging = {judge.model for judge in settings.judges}
     by_name = {model["name"]: model for model in fields["models"]}

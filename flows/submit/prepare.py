@@ -15,7 +15,7 @@ from evalcube.deploy.clusters.base import ClusterError
 from evalcube.deploy.clusters.slurm import queue
 from evalcube.deploy.clusters.slurm.script import clock, slug
 from evalcube.flows.config.cluster import SlurmSection
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
@@ -62,7 +62,7 @@ class Prepared:
         return "\n".join(lines)
 
 
-def prepare(settings: SweepConfig, section: SlurmSection) -> Prepared:
+def prepare(settings: Sweep, section: SlurmSection) -> Prepared:
     """Make ready what `submit` hands to Slurm; nothing is written.
 
     Parameters
@@ -167,7 +167,7 @@ def _refuse_second(prepared: Prepared) -> None:
 
 
 def place_of(
-    settings: SweepConfig, scheduler: str | None = None, cluster: str | None = None
+    settings: Sweep, scheduler: str | None = None, cluster: str | None = None
 ) -> ExistingScheduler | SlurmSection:
     """Where a sweep is submitted.
 

@@ -15,7 +15,7 @@ from distributed import Future, fire_and_forget
 from evalcube.deploy.clusters import Connection, ExistingScheduler
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.deploy.clusters.source import line_to_type, source_digest, unlike
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.store import existing_store
@@ -32,7 +32,7 @@ _RETRIES = 3
 _Say = Callable[[str], None]
 
 
-def submit_to(cluster: ExistingScheduler, settings: SweepConfig, say: _Say) -> str:
+def submit_to(cluster: ExistingScheduler, settings: Sweep, say: _Say) -> str:
     """Have a cluster run a sweep, and wait until it asks its first request; what came of it, for people.
 
     Parameters
@@ -120,7 +120,7 @@ def _check_workers(connection: Connection) -> None:
             )
 
 
-def _config(settings: SweepConfig, files: Mapping[str, str]) -> dict[str, Any]:
+def _config(settings: Sweep, files: Mapping[str, str]) -> dict[str, Any]:
     """The config as it holds in any directory; it names secrets' variables only."""
     moved = {path: str(Path(path).absolute()) for path in files.values()}
     plain = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})

@@ -18,7 +18,7 @@ import xarray
 import evalcube
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.section import Section, field_types, sections_below
 from evalcube.stages.generate import TASKS
 from tests.docs.pages import ROOT
@@ -47,7 +47,7 @@ DOCUMENTS = {
 def declared() -> dict[str, Any]:
     """What can be known without running anything."""
     return {
-        "config": sorted(set(_keys(SweepConfig, "", ()))),
+        "config": sorted(set(_keys(Sweep, "", ()))),
         "params": {name: sorted(task.Params.model_fields) for name, task in TASKS.items()},
         "commands": dict(_commands("evalcube", typer.main.get_command(app))),
         "exit_codes": {str(int(code)): code.name for code in EXIT_CODES},

@@ -15,7 +15,7 @@ import typer
 from ruamel.yaml import YAML
 
 from evalcube.flows.cli.app import app
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from tests.docs.pages import LANGUAGES, PAGES, ROOT, are_separate, blocks, indented, needs_environment
 from tests.docs.typed import Reader
 from tests.installed import environment_with
@@ -91,7 +91,7 @@ def check(block):
             check_command(line)
     elif block.language == "yaml":
         piece = YAML(typ="safe", pure=True).load(block.text)
-        if isinstance(piece, dict) and piece.keys() <= SweepConfig.model_fields.keys() and not block.file:
+        if isinstance(piece, dict) and piece.keys() <= Sweep.model_fields.keys() and not block.file:
             load_piece(piece)
 
 
@@ -102,7 +102,7 @@ def load_piece(piece):
         if task.get("task") == "dataset" or "file" in json.dumps(task):
             task.clear()
             task.update(MINIMAL["tasks"]["boolean"])
-    return SweepConfig.model_validate(config)
+    return Sweep.model_validate(config)
 
 
 @cache

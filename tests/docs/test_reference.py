@@ -9,7 +9,7 @@ import sys
 import pytest
 from pydantic import Field
 
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.section import Section
 from evalcube.stages.generate import TASKS
 from tests.docs.pages import ROOT
@@ -32,7 +32,7 @@ def test_config_keys__has_every_section_and_key():
 
     for heading in ("The file", "`models[]`", "`models[].limits`", "`tasks.NAME.manifold[]`", "`judges[]`"):
         assert f"## {heading}\n" in text
-    for key in SweepConfig.model_fields:
+    for key in Sweep.model_fields:
         assert f"| `{key}` | " in text
     assert "| `connections` | whole number, from 1 to 4,096 | `4` | Requests in flight at once" in text
     assert "| `name` | text | required | Unique label" in text

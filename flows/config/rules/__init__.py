@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from evalcube.flows.config.findings import Finding, Path
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules import endpoints, judges, models, sampling, templates, views
 from evalcube.flows.config.rules.tasks import CheckedTasks
 
 
-def check(config: SweepConfig) -> list[Finding]:
+def check(config: Sweep) -> list[Finding]:
     """Apply every rule."""
     tasks = CheckedTasks(config)
     rules: tuple[Iterator[Finding], ...] = (

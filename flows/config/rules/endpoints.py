@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 
 from evalcube.flows.config.findings import Finding, Path
-from evalcube.flows.config.models import ModelConfig, SweepConfig
+from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.serving import SERVED
 from evalcube.flows.config.templates import Template
@@ -17,7 +17,7 @@ from evalcube.stages.reply.forms import CHAT, MESSAGES
 Samples = Mapping[str, Mapping[str, object]]
 """Task -> params of one of its points, to render templates with."""
 
-_NO_BATCHES: tuple[tuple[str, Callable[[ModelConfig], bool]], ...] = (
+_NO_BATCHES: tuple[tuple[str, Callable[[Model], bool]], ...] = (
     ("api: messages, which has batches of another kind", lambda model: model.api == MESSAGES),
     ("stream: true, as a batch's answers come as a file", lambda model: model.stream),
     ("local models, whose server has no batches", lambda model: model.addresses[0].startswith("local:")),
@@ -27,7 +27,7 @@ _NO_BATCHES: tuple[tuple[str, Callable[[ModelConfig], bool]], ...] = (
 """What a batch excludes."""
 
 
-def batches(config: SweepConfig) -> Iterator[Finding]:
+def batches(config: Sweep) -> Iterator[Finding]:
     """Only endpoints that have batches are asked so."""
     for index, model in enumerate(config.models):
         for what, there in _NO_BATCHES if model.batch is not None else ():
@@ -36,7 +36,7 @@ def batches(config: SweepConfig) -> Iterator[Finding]:
                 yield Finding(path, f"excludes {what}", remedy=remedy, at_key=True, shown=True)
 
 
-def served(config: SweepConfig) -> Iterator[Finding]:
+def served(config: Sweep) -> Iterator[Finding]:
     """A model has either an address or a server of its own, and a preset can serve it."""
     for index, model in enumerate(config.models):
         serve, given = model.serve, model.serve is not None
@@ -57,7 +57,7 @@ def served(config: SweepConfig) -> Iterator[Finding]:
             )
 
 
-def evaluations_fit(config: SweepConfig, samples: Samples) -> Iterator[Finding]:
+def evaluations_fit(config: Sweep, samples: Samples) -> Iterator[Finding]:
     """Evaluations' samplers and templates go to models whose API can carry them.
 
     Parameters
@@ -72,7 +72,7 @@ def evaluations_fit(config: SweepConfig, samples: Samples) -> Iterator[Finding]:
             yield from _template(template, config.templates[template], APIS[model.api], samples)
 
 
-def judges_fit(config: SweepConfig) -> Iterator[Finding]:
+def judges_fit(config: Sweep) -> Iterator[Finding]:
     """Judges' samplers and messages go to models whose API can carry them."""
     # Chat carries everything.
     apis = {model.name: APIS[model.api] for model in config.models if model.api != CHAT}

@@ -6,14 +6,14 @@ from collections.abc import Iterator
 
 from evalcube.flows.config.assertions import declared_path, known_hooks, offers_tools
 from evalcube.flows.config.findings import Finding, Path, unknown_name
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules.models import names_of, repeated
 from evalcube.flows.config.rules.sampling import limits
 from evalcube.flows.config.secrecy import mask
 from evalcube.stages.process.assertions import DeclarationError, parse_assertions, unmeasurable
 
 
-def assertions(config: SweepConfig) -> Iterator[Finding]:
+def assertions(config: Sweep) -> Iterator[Finding]:
     """Each assertion is declared as its type asks, and those about tools are measured: every request offers some."""
     samplers = {sampler for _, _, sampler in config.combinations()}
     tools = all(offers_tools(params) for name, params in config.samplers.items() if name in samplers)
@@ -34,7 +34,7 @@ def assertions(config: SweepConfig) -> Iterator[Finding]:
                 yield Finding((*path, index), f"{kind} cannot be measured: {why}", remedy=remedy)
 
 
-def references(config: SweepConfig) -> Iterator[Finding]:
+def references(config: Sweep) -> Iterator[Finding]:
     """Judges have models and samplers that there are, and limits that are numbers of tokens."""
     models, samplers = names_of(config), list(config.samplers)
     for index, judge in enumerate(config.judges):
@@ -47,7 +47,7 @@ def references(config: SweepConfig) -> Iterator[Finding]:
             yield unknown_name(path, "sampler", judge.sampler, samplers, "Samplers")
 
 
-def control(config: SweepConfig) -> Iterator[Finding]:
+def control(config: Sweep) -> Iterator[Finding]:
     """The variant in use is one of the evaluations."""
     name = None if config.composite is None else config.composite.control
     if name is None:
@@ -66,7 +66,7 @@ def control(config: SweepConfig) -> Iterator[Finding]:
         yield Finding(path, f"several evaluations are called '{mask(name)}'", remedy=f"Write one as {shown}")
 
 
-def unique_names(config: SweepConfig) -> Iterator[Finding]:
+def unique_names(config: Sweep) -> Iterator[Finding]:
     """No two judges have one name."""
     for index, first in repeated(judge.name for judge in config.judges):
         yield Finding(
@@ -77,7 +77,7 @@ def unique_names(config: SweepConfig) -> Iterator[Finding]:
         )
 
 
-def rubrics_are_used(config: SweepConfig) -> Iterator[Finding]:
+def rubrics_are_used(config: Sweep) -> Iterator[Finding]:
     """A rubric has judges."""
     if config.judges:
         return

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from evalcube.flows.config.findings import Finding, unknown_name
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import show
 
 
-def unique_names(config: SweepConfig) -> Iterator[Finding]:
+def unique_names(config: Sweep) -> Iterator[Finding]:
     """No two models have one name."""
     for index, first in repeated(model.name for model in config.models):
         yield Finding(
@@ -28,7 +28,7 @@ def repeated(names: Iterable[str]) -> Iterator[tuple[int, int]]:
             yield index, first[name]
 
 
-def simulate_only_with_sim(config: SweepConfig) -> Iterator[Finding]:
+def simulate_only_with_sim(config: Sweep) -> Iterator[Finding]:
     """Only simulated models have abilities."""
     for index, model in enumerate(config.models):
         if model.simulate is not None and not model.addresses[0].startswith("sim:"):
@@ -39,7 +39,7 @@ def simulate_only_with_sim(config: SweepConfig) -> Iterator[Finding]:
             )
 
 
-def simulated_models_speak_chat(config: SweepConfig) -> Iterator[Finding]:
+def simulated_models_speak_chat(config: Sweep) -> Iterator[Finding]:
     """The simulated model that a run starts answers chat completions, each by itself."""
     for index, model in enumerate(config.models):
         asked = {"api": model.api != "chat", "batch": model.batch is not None}
@@ -51,7 +51,7 @@ def simulated_models_speak_chat(config: SweepConfig) -> Iterator[Finding]:
             )
 
 
-def one_key(config: SweepConfig) -> Iterator[Finding]:
+def one_key(config: Sweep) -> Iterator[Finding]:
     """A model's key is in one place."""
     for index, model in enumerate(config.models):
         given = [name for name in ("key_env", "key_file", "key_command") if getattr(model, name) is not None]
@@ -59,12 +59,12 @@ def one_key(config: SweepConfig) -> Iterator[Finding]:
             yield Finding(("models", index, name), f"excludes {given[0]}", remedy="Give one of them")
 
 
-def names_of(config: SweepConfig) -> list[str]:
+def names_of(config: Sweep) -> list[str]:
     """The models' names, each once."""
     return list(dict.fromkeys(model.name for model in config.models))
 
 
-def references(config: SweepConfig) -> Iterator[Finding]:
+def references(config: Sweep) -> Iterator[Finding]:
     """Evaluations take models, templates and samplers that there are."""
     kinds = {
         "models": names_of(config),
@@ -79,7 +79,7 @@ def references(config: SweepConfig) -> Iterator[Finding]:
                     yield unknown_name(path, kind[:-1], name, names, kind.capitalize())
 
 
-def some_measured(config: SweepConfig) -> Iterator[Finding]:
+def some_measured(config: Sweep) -> Iterator[Finding]:
     """The sweep measures a model."""
     if not any(model.measured for model in config.models):
         yield Finding(
@@ -87,7 +87,7 @@ def some_measured(config: SweepConfig) -> Iterator[Finding]:
         )
 
 
-def only_measured_are_evaluated(config: SweepConfig) -> Iterator[Finding]:
+def only_measured_are_evaluated(config: Sweep) -> Iterator[Finding]:
     """No evaluation takes a model that only judges."""
     judging = {model.name for model in config.models if not model.measured}
     for index, rule in enumerate(config.evaluations or ()):

@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from evalcube.flows.config.findings import Finding, Path
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import show
 from evalcube.stages.process.grading import IMPORTED
 
 
-def trials_or_precision(config: SweepConfig) -> Iterator[Finding]:
+def trials_or_precision(config: Sweep) -> Iterator[Finding]:
     """Either trials are given or a precision that decides them."""
     if "trials" not in config.model_fields_set or config.precision is None:
         return
@@ -112,7 +112,7 @@ _ALIKE = 0.82
 """From here on an unknown name is a misspelt one, not one of another server."""
 
 
-def parameter_names(config: SweepConfig) -> Iterator[Finding]:
+def parameter_names(config: Sweep) -> Iterator[Finding]:
     """No parameter of a sampler is a misspelt one: servers pass unknown ones over without a word."""
     for name, sampler in config.samplers.items():
         for param in sampler:
@@ -138,7 +138,7 @@ def parameter_names(config: SweepConfig) -> Iterator[Finding]:
                 )
 
 
-def token_limits(config: SweepConfig) -> Iterator[Finding]:
+def token_limits(config: Sweep) -> Iterator[Finding]:
     """A sampler's limit of tokens is a number of them."""
     for name, sampler in config.samplers.items():
         yield from limits(
@@ -166,7 +166,7 @@ def limits(
             yield Finding((*path, param), "must be a whole number of at least 1", remedy=remedy, shown=True)
 
 
-def spend_has_prices(config: SweepConfig) -> Iterator[Finding]:
+def spend_has_prices(config: Sweep) -> Iterator[Finding]:
     """A bound in dollars can be reached."""
     if config.spend is None or config.spend.usd is None:
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import mask
 from evalcube.stages.generate import Axis, Entry, Task, TaskError, all_tasks, expand, find_problems
 
@@ -19,7 +19,7 @@ MOST_POINTS = 100_000
 class CheckedTasks:
     """The config's tasks, each checked through its own generator."""
 
-    def __init__(self, config: SweepConfig) -> None:
+    def __init__(self, config: Sweep) -> None:
         self.findings: list[Finding] = []
         self.samples: dict[str, Mapping[str, object]] = {}
         """Label of each good task -> params of its first point."""

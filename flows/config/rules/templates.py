@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from evalcube.flows.config.findings import Finding
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.config.templates import Template
 from evalcube.flows.errors import TemplateError
@@ -13,7 +13,7 @@ from evalcube.flows.errors import TemplateError
 SAMPLE_PROMPT = 'What is 2 + 3?\n"Quoted" text, a back\\slash and a line break are in here on purpose.'
 
 
-def renders(config: SweepConfig, samples: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]:
+def renders(config: Sweep, samples: Mapping[str, Mapping[str, object]]) -> Iterator[Finding]:
     """Each template renders, and uses the prompt.
 
     Parameters

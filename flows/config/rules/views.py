@@ -7,12 +7,12 @@ from typing import Any, get_args
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
 from evalcube.flows.config.manifold import DEFAULT_TIERS
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules.models import names_of
 from evalcube.stages.generate import Task
 
 
-def coordinates(config: SweepConfig, tasks: Mapping[str, Task]) -> Iterator[Finding]:
+def coordinates(config: Sweep, tasks: Mapping[str, Task]) -> Iterator[Finding]:
     """What views ask for is there.
 
     Parameters
@@ -57,7 +57,7 @@ def _label(path: Path, coordinate: str, value: object, names: list[str]) -> Iter
             yield unknown_name((*path, *place), coordinate, item, names, "Known")
 
 
-def _tiers(config: SweepConfig) -> Iterator[str]:
+def _tiers(config: Sweep) -> Iterator[str]:
     for task in config.tasks.values():
         if task.manifold is None:
             yield from DEFAULT_TIERS

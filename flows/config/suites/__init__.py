@@ -8,7 +8,7 @@ from importlib import resources
 from pathlib import Path
 
 from evalcube.flows.config.load import load_config, parse_config
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import close_name, did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.suites.endpoints import model_section
@@ -45,7 +45,7 @@ def suite_text(name: str) -> str:
     return resources.files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
 
 
-def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -> SweepConfig:
+def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -> Sweep:
     """A packaged suite, with models to measure.
 
     Parameters
@@ -57,7 +57,7 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
 
     Returns
     -------
-    SweepConfig
+    Sweep
         A config as `load_config` returns it.
 
     Raises
@@ -82,7 +82,7 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
     return parse_config(text, f"suite {name}", models=section)
 
 
-def load_sweep(target: str | Path, models: Sequence[str] = (), key_envs: Sequence[str] = ()) -> SweepConfig:
+def load_sweep(target: str | Path, models: Sequence[str] = (), key_envs: Sequence[str] = ()) -> Sweep:
     """The config of a path, or else of a suite.
 
     Parameters

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalcube.flows.config.initial import initial_config
 from evalcube.flows.config.load import from_mapping, load_config, parse_config
-from evalcube.flows.config.models import ModelConfig, SimulatedModel, SweepConfig
+from evalcube.flows.config.models import Model, SimulatedModel, Sweep
 from evalcube.flows.config.text import LONGEST_TEXT, YamlText
 from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import FULL, problems, text
@@ -157,7 +157,7 @@ def test_combinations__default_is_all_and_rules_are_joined() -> None:
     source = text(models=two, samplers="g: {}\n  h: {}")
     ruled = source + "evaluations:\n  - {models: [b]}\n  - {samplers: [h]}\n"
 
-    def names(config: SweepConfig) -> list[tuple[str, str, str]]:
+    def names(config: Sweep) -> list[tuple[str, str, str]]:
         return [(model.name, template, sampler) for model, template, sampler in config.combinations()]
 
     every = [(model, "plain", sampler) for model in "ab" for sampler in "gh"]
@@ -181,7 +181,7 @@ def test_from_mapping__round_trip() -> None:
 
 def test_from_mapping__takes_models_of_the_python_api_and_names_no_line() -> None:
     mapping = {
-        "models": [ModelConfig(name="a", endpoint="sim:")],
+        "models": [Model(name="a", endpoint="sim:")],
         "samplers": {"g": {}},
         "tasks": {"arithmetic": {"manifold": [{"grid": {"length": 4}}]}},
     }

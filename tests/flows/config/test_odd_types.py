@@ -6,7 +6,7 @@ from contextlib import suppress
 import pytest
 from pydantic import ValidationError
 
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.section import sections_below
 
 ODD = (
@@ -25,7 +25,7 @@ def sections(root):
     return found
 
 
-@pytest.mark.parametrize("section", sections(SweepConfig), ids=lambda section: section.__name__)
+@pytest.mark.parametrize("section", sections(Sweep), ids=lambda section: section.__name__)
 def test_section__takes_or_refuses_any_value(section):
     for key in section.model_fields:
         for value in ODD:
@@ -34,4 +34,4 @@ def test_section__takes_or_refuses_any_value(section):
 
 
 def test_sections__are_all_of_them():
-    assert len(sections(SweepConfig)) > 20
+    assert len(sections(Sweep)) > 20

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evalcube import EvalcubeError
 from evalcube.flows.config.initial import initial_config
 from evalcube.flows.config.load import from_mapping, parse_config
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import HIDDEN, looks_secret, mask, secret_word, show
 from evalcube.flows.errors import ConfigError, Problem, TemplateError
 
@@ -71,7 +71,7 @@ VALUES = st.recursive(
     ),
     max_leaves=8,
 )
-FIELDS = list(SweepConfig.model_fields)
+FIELDS = list(Sweep.model_fields)
 NESTED = [
     "name",
     "endpoint",

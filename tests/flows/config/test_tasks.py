@@ -5,14 +5,14 @@ from __future__ import annotations
 import pytest
 
 from evalcube.flows.config.load import from_mapping, parse_config
-from evalcube.flows.config.models import SweepConfig
+from evalcube.flows.config.models import Sweep
 from evalcube.stages.generate import TASKS, expand
 from tests.flows.config.sources import problems, text
 
 SLIDING = "{range: [8, 16, 24, 32, 40, 48], window: {skip: degree, body: 4}}"
 
 
-def points(config: SweepConfig, label: str = "arithmetic") -> list[tuple[object, tuple[str, ...]]]:
+def points(config: Sweep, label: str = "arithmetic") -> list[tuple[object, tuple[str, ...]]]:
     name, entries = config.manifold(label)
     return [(point.params.canonical()["length"], point.tiers) for point in expand(TASKS[name], entries)]
 
