@@ -234,10 +234,11 @@ def win_rows(bench: Bench) -> Iterator[Row]:
     for guess, rate, repeats in product((0.0, 0.25, 0.5), (0.1, 0.6), (1, 4)):
         sweep = Sweep(np.full((1, 4), rate), base=128 // repeats, guess=guess, repeats=repeats)
         inside = []
-        for number in range(bench.few(2000)):
+        for number in range(bench.few(400)):
             ds = sweep.dataset(bench.rng("wins", str((guess, rate, repeats)), str(number)), 16)
-            found = rank_rows(ds, leaderboard(ds, draws=2)).rates
-            inside += [0.025 <= found[at, at + 1] <= 0.975 for at in range(0, 16, 2)]
+            found = rank_rows(ds, leaderboard(ds, draws=2))
+            place = np.argsort([int(item.row.model_name) for item in found.rows])
+            inside += [0.025 <= found.rates[a, b] <= 0.975 for a, b in place.reshape(-1, 2)]
         case = f"one task, 512 trials, rate {rate:g}, guess {guess:g}, {repeats} repeats"
         yield Row("wins, equal pairs undecided", case, *share(np.array(inside)))
 

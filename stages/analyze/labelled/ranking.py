@@ -12,8 +12,8 @@ import xarray as xr
 from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
 from evalcube.stages.analyze.formulas.compare.winrates import win_rates
-from evalcube.stages.analyze.formulas.estimators import counts
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.stratified import effective_trials, moments
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import row_order
@@ -87,7 +87,7 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
     """The rows of a leaderboard, compared with each other.
 
     Wins are chances that one evaluation's success rate in a task is above another's, a truncated trial being a
-    failure and guesses taken out, averaged over the tasks of both.
+    failure and guesses taken out, averaged over the tasks of both. The noise of guessing is part of it.
 
     Parameters
     ----------
@@ -138,15 +138,18 @@ def cluster_name(number: int) -> str:
 
 
 def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
-    """Successes and trials of each row and task such that their ratio is C_P; as many as independent ones are worth."""
+    """Right answers and trials of each row and task, guesses among them, as many as independent ones are worth.
+
+    Where the chance to guess is the same for all, the higher rate with guesses is the higher one without, and its
+    noise is that of guessing too; where lost trials made chances differ, each is put on their mean.
+    """
     summed = np.asarray(counters.task_counters(ds).values, dtype=np.float64)[list(order)]
-    found = counts(summed, labels=axes.names(ds, "counter"))
-    with np.errstate(all="ignore"):
-        stretched = (found.completed - found.guesses) * found.trials / found.completed
-    trials = np.where(found.completed > 0, stretched, found.trials)
     effects = question_effects(ds)
-    worth = np.ones(trials.shape) if effects is None else effects.compute().values[list(order)]
-    return np.where(found.completed > 0, found.correct - found.guesses, 0.0) / worth, trials / worth
+    worth = 1.0 if effects is None else effects.compute().values[list(order)][..., np.newaxis]
+    rate, trials, chance = effective_trials(moments(summed / worth, labels=axes.names(ds, "counter")))
+    known = ~np.isnan(chance)
+    usual = np.where(known, chance, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
+    return (usual + (1.0 - usual) * (rate - chance) / (1.0 - chance)) * trials, trials
 
 
 def _ratings(rates: Floats, prior: float) -> Floats:

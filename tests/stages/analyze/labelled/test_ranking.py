@@ -52,6 +52,21 @@ def test_standings__a_truncated_trial_is_a_failure():
     assert wins["a"] < 0.05
 
 
+def test_standings__equals_that_may_guess_are_seldom_told_apart():
+    ds = dataset([Profile(f"equal {number}") for number in range(40)], tasks=1, points=1)
+    guessed = {"trials": 512, "completed": 512, "guess_sum": 256}
+    for label, value in guessed.items():
+        ds["counters"][:, 0, 0, COUNTERS.index(label)] = value
+    for label in ("truncated", "invalid", "refused"):
+        ds["counters"][:, 0, 0, COUNTERS.index(label)] = 0
+    ds["counters"][:, 0, 0, COUNTERS.index("correct")] = np.random.default_rng(5).binomial(512, 0.55, 40)
+
+    rates = rank_rows(ds, leaderboard(ds, draws=2)).rates
+
+    decided = np.abs(rates[np.triu_indices(40, 1)] - 0.5) > 0.475
+    assert decided.mean() < 0.09
+
+
 def test_standings__needs_two_models():
     ds = dataset(PROFILES[:1])
 
