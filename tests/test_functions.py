@@ -25,7 +25,8 @@ ONLY_COMMAND = {
     "tasks": {"name"},
 }
 ONLY_FUNCTION = {
-    "run": {"sampling", "flush_seconds"},
+    "run": {"sampling", "flush_seconds", "stop"},  # whoever types a command has Ctrl-C
+    "upsample": {"stop"},
     "leaderboard": {"confidence", "draws", "seed"},
     "table": {"confidence"},
     "rank": {"draws", "seed"},

@@ -143,7 +143,7 @@ class Driver:
         )
         self._flying = 0
         self._halted_at = -math.inf
-        self.stopped = False
+        self.stopped, self._hint = False, ""
         self.blocks = 0
         """Blocks graded so far."""
 
@@ -199,19 +199,21 @@ class Driver:
         """Addresses of those that took part at last."""
         return self._workers.there
 
-    def stop(self) -> None:
-        """Submit nothing more; requests in flight still end and count. For signal handlers and any thread."""
-        # Nothing but a flag: a handler runs between any two instructions of the thread that holds the locks.
-        self.stopped = True
+    def stop(self, hint: str = "") -> None:
+        """Submit nothing more; requests in flight still end and count. For signal handlers and any thread.
+
+        Parameters
+        ----------
+        hint
+            What whoever stops it may do next, for people.
+        """
+        # Nothing but flags: a handler runs between any two instructions of the thread that holds the locks.
+        self._hint, self.stopped = hint, True
 
     def _halt(self) -> None:
         if self._halted_at < 0:
             limits = {id(blocks.limit): blocks.limit.in_flight for blocks in self._queues}
-            self._emit(
-                Noted(
-                    f"stopping: {sum(limits.values())} blocks under way end first; Ctrl-C again to stop at once"
-                )
-            )
+            self._emit(Noted(f"stopping: {sum(limits.values())} blocks under way end first{self._hint}"))
         for blocks in self._queues:
             blocks.limit.stopped = True
             blocks.stop()

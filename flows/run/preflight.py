@@ -82,7 +82,10 @@ class Admission:
         self._hosts: dict[str, str] = {}
 
     def first(
-        self, addresses: Sequence[str], there: Callable[[], Collection[str]] | None = None
+        self,
+        addresses: Sequence[str],
+        there: Callable[[], Collection[str]] | None = None,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> list[str]:
         """Wait for the workers that are there; those that take part.
 
@@ -92,6 +95,8 @@ class Admission:
             Of the workers.
         there
             Says which workers there are by now: while none is ready, others may have taken their places.
+        stopped
+            Whether somebody ordered the run to stop, so that none is waited for.
 
         Raises
         ------
@@ -103,7 +108,7 @@ class Admission:
         began = looked_at = time.monotonic()
         first_at: float | None = None
         said = ""
-        while (waiting := self._unknown(addresses)) or not addresses:
+        while ((waiting := self._unknown(addresses)) or not addresses) and not stopped():
             with suppress(OSError):
                 self._take(self._code.states(self._name, waiting).answer())
             if self._code.gone:

@@ -10,6 +10,7 @@ import uuid
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 from evalcube.deploy.clusters import Cluster, Connection, ThisProcess
@@ -73,6 +74,7 @@ class Session:
         subscribers: Sequence[Subscriber],
         flush_seconds: float,
         only: Only | None = None,
+        stop: threading.Event | None = None,
     ) -> None:
         self._store = store
         self._settings = settings
@@ -95,7 +97,7 @@ class Session:
             *subscribers,
         )
         self._interrupt: Interrupt | None = None
-        self._wish = StopWish(store.cube.records, lease.holder.token, self._note)
+        self._wish = StopWish(store.cube.records, lease.holder.token, self._note, stop)
         self._endpoints: dict[str, Endpoint] = {}
         self._served = Served({})
         self._reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] = queue.SimpleQueue()
@@ -110,7 +112,7 @@ class Session:
         self._emit(self._started(work))
         if not work.needed:
             self._store.grow()
-        elif work.asks and self._spending.reached:
+        elif self._wish.by or (work.asks and self._spending.reached):
             reason = "stopped"
         else:
             reason = self._work(work)
@@ -226,7 +228,9 @@ class Session:
             stack.callback(admission.close)
             install(connection, context, self._settings.name)
             # Before any request: money is spent only by workers that can store the replies.
-            addresses = admission.first(addresses, lambda: present(connection))
+            addresses = admission.first(addresses, lambda: present(connection), self._is_stopped)
+            if self._is_stopped():
+                return "stopped"
             if not self._store.grown:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
                 self._store.grow()
@@ -238,7 +242,7 @@ class Session:
                 driver = self._driver(
                     connection, admission, cluster.patience, context, work, max(len(addresses), 1), serials
                 )
-                interrupt.stop = driver.stop
+                interrupt.stop = partial(driver.stop, "; Ctrl-C again to stop at once")
                 driver.run()
                 blocks += driver.blocks
                 if driver.stopped:

@@ -1,4 +1,4 @@
-"""Looks, while a run goes on, whether somebody left the wish beside its cube that it stops in good order."""
+"""Looks, while a run goes on, whether its program, or who can write its cube, wants it to stop in good order."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ _POLL_SECONDS = 0.5
 _STORE_SECONDS = 2.0
 """Where each look is a request that has its price."""
 _CLOSING_SECONDS = 5.0
+_PROGRAM = "the program that began it"
 
 
 class StopWish:
@@ -28,15 +29,23 @@ class StopWish:
         Of the run's lease.
     note
         Called, from any thread, with what the user should read.
+    event
+        What the program that began the run sets to stop it.
     """
 
-    def __init__(self, records: Space, token: str, note: Callable[[str], None] = lambda _: None) -> None:
+    def __init__(
+        self,
+        records: Space,
+        token: str,
+        note: Callable[[str], None] = lambda _: None,
+        event: threading.Event | None = None,
+    ) -> None:
         self._records, self._token, self._note = records, token, note
         self._seconds = _STORE_SECONDS if records.trusted else _POLL_SECONDS
-        self._over = threading.Event()
+        self._over, self._event = threading.Event(), event
         # A thread, as a store may be slow; a daemon, as a process that ends is not kept alive by it.
         self._thread = threading.Thread(target=self._watch, name="evalcube-stop", daemon=True)
-        self.by = ""
+        self.by = self._program()
         """Who wants it; empty if nobody does."""
         self._stop: Callable[[], None] = lambda: None
 
@@ -57,12 +66,15 @@ class StopWish:
 
     def _watch(self) -> None:
         while not self._over.wait(self._seconds):
-            if by := who_stops(self._records, self._token):
+            if by := self._program() or who_stops(self._records, self._token):
                 self.by = by
                 self._stop()
                 self._note(f"stopping, as {by} wants it")
                 self._forget()  # so that whoever asked sees that it was heard
                 return
+
+    def _program(self) -> str:
+        return _PROGRAM if self._event is not None and self._event.is_set() else ""
 
     def _forget(self) -> None:
         with suppress(OSError, StorageError):

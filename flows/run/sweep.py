@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import multiprocessing
 import sys
+import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -15,7 +16,7 @@ import numpy as np
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Model, Sweep
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, told
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growing import extend
 from evalcube.flows.plan.part import Only
@@ -68,6 +69,7 @@ def run(
     flush_seconds: float = FLUSH_SECONDS,
     wait: float = 0.0,
     progress: bool | None = None,
+    stop: threading.Event | None = None,
 ) -> RunSummary:
     """Run a sweep, or resume it.
 
@@ -114,6 +116,9 @@ def run(
     progress
         Whether to show how far the run is: below the cell in a notebook, else on standard error. Default: in
         notebooks.
+    stop
+        What stops the run once it is set, in good order and from any thread, such as a dashboard's or a worker's of
+        Prefect or Airflow: the summary says `stopped`.
 
     Returns
     -------
@@ -134,8 +139,7 @@ def run(
         After Ctrl-C, SIGTERM or SIGHUP: the run has stopped in good order, and `summary` of the exception says what it
         did. A second one ends it at once.
     """
-    if getattr(multiprocessing.current_process(), "_inheriting", False):
-        raise SystemExit  # a worker process that runs its parent's script: the parent says so, once
+    _refuse_start(stop)
     settings = as_config(config, cube=cube, cache=cache)
     if fresh or max_age is not None:
         settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
@@ -155,7 +159,7 @@ def run(
     with ExitStack() as stack:
         subscribers = (*subscribers, to_logging, *_display(stack, progress))
         _note_gone(plan, notify)
-        lease = stack.enter_context(_lease(opened.records, notify, wait))
+        lease = stack.enter_context(_lease(opened.records, notify, wait, stop))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
         clear_tokens(opened.space)
@@ -174,13 +178,23 @@ def run(
         remember_run(store.cube, notes["config"])
         for name in mended:
             notify(f"`{name}` of the cube was damaged; it is made again")
-        session = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part)
+        session = Session(store, settings, chosen, place, lease, subscribers, flush_seconds, part, stop)
         summary = session.run()
         if summary.reason == "complete":
             store.note(notes)
     if session.interrupted:
         raise RunInterrupted(summary)
     return summary
+
+
+def _refuse_start(stop: threading.Event | None) -> None:
+    """Refuse what keeps a run from beginning here, whatever its config is."""
+    if getattr(multiprocessing.current_process(), "_inheriting", False):
+        raise SystemExit  # a worker process that runs its parent's script: the parent says so, once
+    if stop is not None and not hasattr(stop, "is_set"):  # those of multiprocessing are events, too
+        raise SweepError(
+            f"`stop`: {told(stop)} is no event", "Give a threading.Event, and set it to stop the run"
+        )
 
 
 def _note_gone(plan: Plan, notify: Callable[[str], None]) -> None:
@@ -197,14 +211,14 @@ def _note_exhausted(plan: Plan, sampling: Sampling | None, notify: Callable[[str
             )
 
 
-def _lease(records: Space, notify: Callable[[str], None], wait: float) -> Lease:
+def _lease(records: Space, notify: Callable[[str], None], wait: float, stop: threading.Event | None) -> Lease:
     """The right to be the cube's only driver, which another one may give up in time."""
     deadline, said = time.monotonic() + wait, False
     while True:
         try:
             return Lease.acquire(records, notify=notify)
         except LeaseHeldError as error:
-            if time.monotonic() >= deadline:
+            if time.monotonic() >= deadline or (stop is not None and stop.is_set()):
                 raise
             if not said:
                 notify(f"waiting for up to {wait:g} s, as another run has the cube: {error.message}")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
@@ -45,6 +46,7 @@ def upsample(
     endpoints: Mapping[str, str] | str = MappingProxyType({}),
     key_envs: Mapping[str, str] | str = MappingProxyType({}),
     grader: Graders = "current",
+    stop: threading.Event | None = None,
 ) -> RunSummary:
     """Measure some cells of a sweep further; what is recorded or cached is not asked again.
 
@@ -71,7 +73,7 @@ def upsample(
         The config of a cube that you did not run yourself.
     endpoints, key_envs
         Or, by model, the address to ask and the environment variable with its key; one text for all models.
-    grader
+    grader, stop
         As for `run`.
 
     Returns
@@ -118,6 +120,7 @@ def upsample(
         sampling=sampling,
         grader=grader,
         subscribers=subscribers,
+        stop=stop,
     )
 
 

@@ -1,6 +1,7 @@
 """A run stops in good order when somebody who can write its cube wants it, and no other run does."""
 
 import json
+import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
@@ -11,10 +12,11 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.stopping import STOP, ask_to_stop, who_stops
 from evalcube.flows.run import session
 from evalcube.flows.run.driver import Driver
-from evalcube.flows.run.events import Traffic
+from evalcube.flows.run.events import BlockDone, Noted, Traffic
 from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.subscribers.event_log import EventLog
 from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.lease import Lease
@@ -112,6 +114,42 @@ def test_run__that_is_asked_to_stop_ends_in_good_order_and_a_later_run_goes_on(t
     rest = run(config, cluster=SHARED)
     assert (rest.reason, rest.ordered) == ("complete", "")
     assert simulator_stats(simulator)["requests"] == summary.trials
+
+
+def test_run__whose_event_is_set_ends_as_at_a_signal(tmp_path, simulator):
+    config, stop, seen = slow(tmp_path, simulator), threading.Event(), []
+
+    def set_it(event):
+        seen.append(event)
+        if isinstance(event, BlockDone):
+            stop.set()
+
+    with ThreadPoolExecutor(1) as pool:
+        summary = pool.submit(run, config, subscribers=[set_it], stop=stop).result(PATIENCE)
+
+    assert (summary.reason, summary.ordered) == ("stopped", "stopped by the program that began it")
+    assert 0 < summary.done < summary.trials
+    assert not any("Ctrl-C" in event.message for event in seen if isinstance(event, Noted))
+    with pytest.raises(SweepError, match=r"the run is stopped: .* trials are left"):
+        summary.raise_for_status()
+    assert run(config).reason == "complete"
+    assert simulator_stats(simulator)["requests"] == summary.trials
+
+
+def test_run__whose_event_is_set_before_it_asks_nothing(tmp_path, simulator):
+    config, stop = slow(tmp_path, simulator), threading.Event()
+    stop.set()
+
+    stopped = run(config, stop=stop)
+    more = upsample(config, trials=2, stop=stop)
+
+    assert (stopped.reason, stopped.done, more.reason) == ("stopped", 0, "stopped")
+    assert simulator_stats(simulator)["requests"] == 0
+
+
+def test_run__refuses_what_is_no_event():
+    with pytest.raises(SweepError, match="`stop`: 3 is no event"):
+        run({}, stop=3)
 
 
 class StoppedAtTheEnd(Driver):
