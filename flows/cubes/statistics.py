@@ -286,7 +286,6 @@ def compare(
     *,
     repeats: int | None = None,
     truncated: str = "wrong",
-    method: str = "midp",
 ) -> ComparisonResult:
     """Paired comparisons of evaluations on the trials that both finished.
 
@@ -298,7 +297,7 @@ def compare(
         Labels, model names or numbers; default all.
     repeats
         Use the first so many repeats of each question.
-    truncated, method
+    truncated
         See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
 
     Returns
@@ -324,7 +323,7 @@ def compare(
     _need_two(opened, len(chosen))
     with refused():
         pairs = pairing.compare_evaluations(
-            opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated, method=method
+            opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated
         )
     return ComparisonResult(opened, pairs)
 

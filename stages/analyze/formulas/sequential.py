@@ -1,4 +1,4 @@
-"""Bounds of a success rate that hold at every moment at once, whatever decides when sampling stops.
+"""Bounds and tests that hold at every moment at once, whatever decides when sampling stops.
 
 An interval for a fixed number of trials is wrong once somebody looks, and goes on while it is too wide. These
 bounds cover the truth at all times together with the probability asked for, so that any stopping rule is
@@ -12,21 +12,32 @@ It needs trials of one success rate: those of one cell. ``hoeffding``: the norma
 whose means may differ from trial to trial; the bounds hold for the mean of the rates of the trials sampled, as
 for counters pooled over cells, and are wider.
 
+An **e-value** is what bets against a hypothesis have made of 1, so that its chance to reach 1/α at any look, ever, is
+at most α under it. Those of paired differences bet at all odds together, with Beta(½, ½) over p = (1 + t)/2::
+
+    mean:       e = ∫ Π (1 + t a d) dp              sign:   e = ∫ Π exp(λ d)/cosh(λ d) dp,   λ = artanh t
+
+Of b and c discordant pairs that weigh the same, d = ±1, both are 2^(b + c) B(b + ½, c + ½)/B(½, ½).
+
 References
 ----------
 H. Robbins (1970), Statistical methods related to the law of the iterated logarithm, Annals of Mathematical
 Statistics 41, 1397-1409. https://doi.org/10.1214/aoms/1177696786
 S. R. Howard, A. Ramdas, J. McAuliffe, J. Sekhon (2021), Time-uniform, nonparametric, nonasymptotic confidence
 sequences, Annals of Statistics 49, 1055-1080. https://doi.org/10.1214/20-AOS1991
+I. Waudby-Smith, A. Ramdas (2024), Estimating means of bounded random variables by betting, Journal of the Royal
+Statistical Society B 86, 1-27. https://doi.org/10.1093/jrsssb/qkad009
+V. H. de la Peña (1999), A general class of exponential inequalities for martingales and ratios, Annals of Probability
+27, 537-564: sums of symmetric variables. https://doi.org/10.1214/aop/1022677258
 """
 
 from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import betaln, xlog1py, xlogy
+from scipy.special import betaln, logsumexp, xlog1py, xlogy
 
-from evalcube.stages.analyze.formulas.arguments import confidence_level, fitting, one_of
+from evalcube.stages.analyze.formulas.arguments import confidence_level, fitting, one_of, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
 
@@ -34,6 +45,9 @@ METHODS = ("betabinomial", "hoeffding")
 
 TUNED = 64.0
 """Trials at which the bounds of ``hoeffding`` are near their tightest."""
+
+LARGEST_E = 1e300
+"""e-values above it are given as this."""
 
 _STEPS = 60
 """Halvings of a bracket inside [0, 1]: to the last bit."""
@@ -128,3 +142,85 @@ def _hoeffding(s: Floats, m: Floats, threshold: float) -> tuple[Floats, Floats]:
     variance = m / 4.0
     radius = np.sqrt((variance + rho) * (2.0 * threshold + np.log1p(variance / rho))) / m
     return np.clip(s / m - radius, 0.0, 1.0), np.clip(s / m + radius, 0.0, 1.0)
+
+
+def mean_e_value(differences: ArrayLike, weights: ArrayLike = 1.0) -> float:
+    """How much speaks against "the weighted mean of these paired differences is 0", however often one looks.
+
+    Parameters
+    ----------
+    differences
+        In [−1, 1], one for each question: first − second, or the mean of that over a question's repeats.
+    weights
+        Non-negative weights of the questions; only their ratios count. Where they are those of a design, and all
+        parts grow alike between two looks, the value holds at all looks together; else at each look by itself.
+
+    Returns
+    -------
+    The e-value, from 0 to `LARGEST_E`; 1 says nothing. It does not depend on the order of the questions.
+
+    Raises
+    ------
+    ValueError
+        If a difference is outside [−1, 1], a weight is negative or not finite, or shapes do not fit.
+
+    References
+    ----------
+    I. Waudby-Smith, A. Ramdas (2024), https://doi.org/10.1093/jrsssb/qkad009, with one bet for all questions; as
+    1 + x ≤ exp(x), parts whose differences cancel out win nothing.
+
+    Examples
+    --------
+    >>> round(mean_e_value([1] * 13 + [-1] * 7), 3), round(mean_e_value([1] * 26 + [-1] * 14), 3)
+    (0.439, 0.78)
+    """
+    d, w = np.broadcast_arrays(reals(differences, "differences"), reals(weights, "weights"))
+    if not np.all(np.abs(d) <= 1.0):
+        raise ValueError("`differences` must lie between -1 and 1; divide larger ones by their scale")
+    if not np.all((w >= 0.0) & (w < np.inf)):
+        raise ValueError("`weights` must not be negative, and finite")
+    bets, counts = np.unique((d * (w / max(w.max(initial=0.0), 1e-300))).round(12), return_counts=True)
+    odds = _odds(counts[bets != 0.0].sum())
+    return _mixed(np.log1p(odds[:, np.newaxis] * bets) @ counts)
+
+
+def sign_e_value(differences: ArrayLike) -> float:
+    """How much speaks against "each paired difference could as well have the other sign", however often one looks.
+
+    Parameters
+    ----------
+    differences
+        One for each unit, on a scale on which those of 0.2 to 2 are of interest, such as points of 1 to 5.
+
+    Returns
+    -------
+    The e-value, from 0 to `LARGEST_E`; 1 says nothing. It does not depend on the order of the units.
+
+    Raises
+    ------
+    ValueError
+        If a difference is no number.
+
+    References
+    ----------
+    V. H. de la Peña (1999), https://doi.org/10.1214/aop/1022677258.
+
+    Examples
+    --------
+    >>> round(sign_e_value([1] * 13 + [-1] * 7), 3), round(sign_e_value([0.5, 0.4, 0.1, 0.7] * 6), 1)
+    (0.439, 52335.6)
+    """
+    d, counts = np.unique(reals(differences, "differences").round(12), return_counts=True)
+    odds = np.arctanh(_odds(float((np.maximum(np.abs(d), 1.0) ** 2 * (d != 0.0)) @ counts)))
+    return _mixed((np.log(2.0) - np.logaddexp(0.0, -2.0 * odds[:, np.newaxis] * d)) @ counts)
+
+
+def _odds(size: float) -> Floats:
+    """Nodes t of Beta(½, ½) over (1 + t)/2, equally weighted: so many that a peak of so many bets is smooth."""
+    number = 64 + 4 * int(np.ceil(np.sqrt(size)))
+    return np.cos((np.arange(number) + 0.5) * np.pi / number)
+
+
+def _mixed(logs: Floats) -> float:
+    found = logsumexp(logs) - np.log(len(logs))
+    return float(np.exp(found)) if found < np.log(LARGEST_E) else LARGEST_E

@@ -10,9 +10,10 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
-from evalcube.stages.analyze.formulas.compare.repeated import design_effect, sign_flip
+from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.sequential import mean_e_value
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.reply.status import COMPLETED, Status
@@ -43,9 +44,9 @@ class Difference:
     """That this difference is 0: below 1 − level exactly where its interval leaves 0 out."""
     p_holm: float
     """Adjusted over the tasks of all pairs, or for all tasks together over the pairs."""
-    p_mcnemar: float
-    """McNemar's p value, in which every discordant trial weighs the same; by question where each was asked several
-    times, see `compare.repeated.sign_flip`."""
+    e: float
+    """What speaks against this difference being 0 however often one looks: from 20 on, the chance of a false alarm at
+    any look is at most 5 %. See `evalcube.stages.analyze.formulas.sequential.mean_e_value`."""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,6 @@ def compare_evaluations(
     models: Sequence[int],
     *,
     truncated: str = "wrong",
-    method: str = "midp",
 ) -> tuple[Pair, ...]:
     """Every pair of some evaluations, compared on the trials that both finished.
 
@@ -80,8 +80,6 @@ def compare_evaluations(
         Indices of the evaluations, at least two.
     truncated
         "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
-    method
-        Of McNemar's test, see `evalcube.stages.analyze.formulas.compare.paired.mcnemar`.
 
     Raises
     ------
@@ -106,10 +104,8 @@ def compare_evaluations(
                     f"{labels[first]!r} and {labels[second]!r} have finished no trial in common; run the sweep "
                     "further or select what both have"
                 )
-            single = tuple(
-                _difference(cells[task], weights[task], name, method) for task, name in enumerate(tasks)
-            )
-            overall = _difference(cells, weights, "", method)
+            single = tuple(_difference(cells[task], weights[task], name) for task, name in enumerate(tasks))
+            overall = _difference(cells, weights, "")
             cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
             found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1])))
     return _adjusted(found)
@@ -168,12 +164,15 @@ def _weights(ds: xr.Dataset) -> Floats:
     return np.asarray(base / base.max())
 
 
-def _p_value(cells: Floats, method: str) -> float:
-    """Of trials (..., question, 4); NaN without any."""
-    return sign_flip(cells[..., 1] - cells[..., 2], method=method) if cells[..., 0].any() else np.nan
+def _e_value(trials: Floats, first: Floats, second: Floats, weights: Floats) -> float:
+    """Of counts (point, question); a point's weight is shared by its questions. NaN without any."""
+    asked = trials > 0
+    share = weights[:, np.newaxis] / np.maximum(asked.sum(axis=-1, keepdims=True), 1)
+    steps = ((first - second)[asked] / trials[asked], np.broadcast_to(share, asked.shape)[asked])
+    return mean_e_value(*steps) if asked.any() else np.nan
 
 
-def _difference(cells: Floats, weights: Floats, task: str, method: str) -> Difference:
+def _difference(cells: Floats, weights: Floats, task: str) -> Difference:
     """Of trials (..., question, 4) of points with weights (...); `p_holm` is left to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
     trials, first, second, both = np.moveaxis(by_point, -1, 0)
@@ -197,5 +196,5 @@ def _difference(cells: Floats, weights: Floats, task: str, method: str) -> Diffe
         Estimate.of(bounds),
         p,
         p,
-        _p_value(cells, method),
+        _e_value(trials, first, second, share),
     )

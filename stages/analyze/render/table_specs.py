@@ -20,6 +20,8 @@ from evalcube.stages.analyze.render.text import ABSENT, number, percent, signifi
 
 INCOMPLETE = "*"
 _LEVEL = 0.05
+_FOUND = 2.8 / 1.96
+"""Half-widths of a 95 % interval that make a difference that is found in four of five cases."""
 
 _WIDE = 4
 """Metrics that stand side by side; more, or ones with intervals, stand below each other."""
@@ -27,6 +29,8 @@ _WIDE = 4
 _REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
 
 _ALONE = "95 %: the interval of each row by itself, not adjusted."
+
+_E = "e: the same for any number of looks: 20 or more is 5 % (of N rows, 20 × N)."
 
 _ONLY = "first, second only: trials that only one of them got right."
 
@@ -70,6 +74,7 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
         Column("difference", lambda row: _points(row.difference.value)),
         Column("95 %", _point_span, 1),
         Column("p (Holm)", _p, 0),
+        Column("e", lambda row: e_text(row.e), 0),
         Column("first only", lambda row: number(row.first_only), 3),
         Column("second only", lambda row: number(row.second_only), 3),
         Column("trials", lambda row: number(row.trials), 2),
@@ -79,7 +84,8 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
     notes = (
         f"difference: {pair.first} − {pair.second}, mean over points, in points of 100.",
         _ONLY,
-        "p: that the difference is 0, adjusted by Holm over all tests shown.",
+        "p: that the difference is 0, for one look, by Holm over all tests shown.",
+        _E,
         _ALONE,
         *([_REPEATED] if repeated else []),
         *notes,
@@ -97,6 +103,7 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
         Column("difference", lambda pair: _points(pair.overall.difference.value)),
         Column("95 %", lambda pair: _point_span(pair.overall), 1),
         Column("p (Holm)", lambda pair: _p(pair.overall)),
+        Column("e", lambda pair: e_text(pair.overall.e)),
         Column("first only", lambda pair: number(pair.overall.first_only), 3),
         Column("second only", lambda pair: number(pair.overall.second_only), 3),
         Column("trials", lambda pair: number(pair.overall.trials), 2),
@@ -105,7 +112,8 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     notes = (
         "difference: first − second, mean over points, in points of 100.",
         _ONLY,
-        "p: that the difference is 0, adjusted by Holm over all pairs.",
+        "p: that the difference is 0, for one look, by Holm over all pairs.",
+        _E,
         _ALONE,
         *([_REPEATED] if repeated else []),
         *notes,
@@ -132,7 +140,8 @@ def pair_in_words(pair: Pair) -> str:
     else:
         head = (
             f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
-            f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)})."
+            f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)}). "
+            f"A difference of {_FOUND * (high - low) / 2:.1f} is what so many find in 4 of 5 cases."
         )
         if overall.p < _LEVEL:
             head += (
@@ -168,6 +177,17 @@ def p_text(p: float) -> str:
     ('0.035', '<0.0001', '1')
     """
     return "<0.0001" if p < 1e-4 else f"{p:.2g}"
+
+
+def e_text(e: float) -> str:
+    """An e-value with what can be said of it.
+
+    Examples
+    --------
+    >>> e_text(0.03456), e_text(23.4), e_text(1e9), e_text(float("nan"))
+    ('0.035', '23', '>9999', '—')
+    """
+    return ABSENT if np.isnan(e) else ">9999" if e > 9999 else f"{e:.2g}" if e < 10 else f"{e:.0f}"
 
 
 _INCOMPLETE_QUESTIONS = (

@@ -8,7 +8,13 @@ from scipy.special import betaln
 from scipy.stats import betabinom, binom
 
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds
-from evalcube.stages.analyze.formulas.sequential import METHODS, confidence_sequence
+from evalcube.stages.analyze.formulas.sequential import (
+    LARGEST_E,
+    METHODS,
+    confidence_sequence,
+    mean_e_value,
+    sign_e_value,
+)
 
 COUNTS = st.integers(1, 3000).flatmap(lambda n: st.tuples(st.integers(0, n), st.just(n)))
 
@@ -127,3 +133,59 @@ def test_confidence_sequence__narrows_to_the_point_and_takes_huge_counts():
 def test_confidence_sequence__refuses(args, options, match):
     with pytest.raises(ValueError, match=match):
         confidence_sequence(*args, **options)
+
+
+@pytest.mark.parametrize("e_value", [mean_e_value, sign_e_value])
+@given(st.integers(0, 400), st.integers(0, 400), st.integers(0, 400))
+def test_e_value__of_discordant_pairs_is_a_ratio_of_likelihoods(e_value, first, second, same):
+    differences = np.repeat([1.0, -1.0, 0.0], [first, second, same])
+
+    found = e_value(np.random.default_rng(first).permutation(differences))
+
+    ratio = betaln(first + 0.5, second + 0.5) - betaln(0.5, 0.5) + (first + second) * math.log(2)
+    assert found == pytest.approx(math.exp(ratio), rel=1e-9)
+    assert e_value(-differences) == pytest.approx(found, rel=1e-9)
+
+
+def ever_called(paths, looks, e_value):
+    """Share of paths (path, unit, ...) on which 20 is reached at one of the looks."""
+    return np.mean([any(e_value(path[:look]) >= 20 for look in looks) for path in paths])
+
+
+def test_mean_e_value__optional_stopping_finds_nothing_in_equal_or_cancelling_parts():
+    rng, looks, weights = np.random.default_rng(5), range(8, 241, 8), np.array([1.0, 0.2, 1.0])
+
+    def weighted(rows):
+        return mean_e_value(rows, weights)
+
+    equal = rng.choice([-1.0, 0.0, 1.0], (200, 240, 3), p=[0.3, 0.4, 0.3])
+    # The first part is 20 points better, the third 20 points worse: their mean, which is asked for, is 0.
+    opposed = np.where(rng.random((200, 240, 3)) < 0.5 + np.array([0.1, 0.0, -0.1]), 1.0, -1.0)
+    better = np.where(rng.random((40, 240, 3)) < 0.6, 1.0, -1.0)
+
+    assert ever_called(equal, looks, weighted) <= 0.05
+    assert ever_called(opposed, looks, weighted) <= 0.05
+    assert ever_called(better, looks, weighted) > 0.8
+
+
+def test_sign_e_value__optional_stopping_finds_nothing_in_symmetric_differences():
+    rng, looks = np.random.default_rng(6), range(5, 201, 5)
+    nothing = rng.standard_t(3, (300, 200)) * rng.choice([0.1, 0.5, 2.0], (300, 1))
+    better = rng.normal(0.25, 0.5, (40, 200))
+
+    assert ever_called(nothing, looks, sign_e_value) <= 0.05
+    assert ever_called(better, looks, sign_e_value) > 0.9
+
+
+def test_e_value__of_much_is_finite_and_of_nothing_is_1():
+    assert mean_e_value(np.ones(5000)) == LARGEST_E == sign_e_value(np.ones(5000))
+    assert mean_e_value([]) == sign_e_value([]) == mean_e_value([1.0, -1.0], 0.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("differences", "weights", "match"),
+    [([2.0], 1.0, "between -1 and 1"), ([math.nan], 1.0, "NaN|between"), ([1.0], -1.0, "negative")],
+)
+def test_mean_e_value__refuses(differences, weights, match):
+    with pytest.raises(ValueError, match=match):
+        mean_e_value(differences, weights)
