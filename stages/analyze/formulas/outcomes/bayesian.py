@@ -138,9 +138,9 @@ def avg(R: object, w: object = None) -> tuple[float, float]:
     """
     scores, exponent = scaled(w)
     table = categories(R, scores.size - 1)
-    totals = table.weights @ table.counts
-    mean = math.fsum(totals * scores) / (table.questions * table.samples)
-    sigma = _moments(_with_uniform_prior(table), scores)[1] * ((scores.size + table.samples) / table.samples)
+    samples = table.counts.sum(axis=1)
+    mean = _moments(table, scores)[0]
+    sigma = _moments(_with_uniform_prior(table), scores, (scores.size + samples) / samples)[1]
     return math.ldexp(mean, exponent), math.ldexp(sigma, exponent)
 
 
@@ -192,12 +192,13 @@ def posterior_counts(R: object, top: int, R0: object) -> Categories:
 
 
 def _with_uniform_prior(table: Categories) -> Categories:
-    return Categories(table.samples, table.counts + 1, table.weights)
+    return Categories(table.samples, table.counts + 1, table.weights, table.squares)
 
 
-def _moments(table: Categories, scores: Floats) -> tuple[float, float]:
-    questions, size = table.questions, int(table.counts[0].sum())
+def _moments(table: Categories, scores: Floats, scale: Floats | float = 1.0) -> tuple[float, float]:
+    """Mean score, and its standard deviation where the counts are of a Dirichlet distribution, scaled by question."""
+    size = table.counts.sum(axis=1)
     means = table.counts @ scores / size
     spread = (table.counts * (scores - means[:, None]) ** 2).sum(axis=1) / size
-    total = math.fsum((table.weights @ table.counts) * scores) / (questions * size)
-    return total, math.sqrt(float(table.weights @ spread) / (size + 1)) / questions
+    total = math.fsum(((table.weights / size) @ table.counts) * scores) / table.questions
+    return total, math.sqrt(table.variance(spread / (size + 1) * scale**2))

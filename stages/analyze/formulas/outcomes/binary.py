@@ -111,7 +111,7 @@ def auc_at_k(R: object, k: int) -> float:
     0.9
     """
     bank, k = bank_and_draws(R, k)
-    return bank.mean(hypergeometric.area(bank.samples, k)[bank.counts])
+    return bank.mean(bank.values(lambda n: hypergeometric.area(n, k)))
 
 
 def pass_at_k_ci(
@@ -279,4 +279,4 @@ def posterior_and_draws(
 
 def mean_tail(bank: Successes, k: int, least: int) -> float:
     """Mean over the questions of the probability of `least` or more successes among k samples."""
-    return bank.mean(hypergeometric.tail(bank.samples, k, least)[bank.counts])
+    return bank.mean(bank.values(lambda n: hypergeometric.tail(n, k, least)))

@@ -53,8 +53,8 @@ def geom_at_k(R: object, k: int, pass_power: float = 0.5, unanimous_power: float
     """
     a, b = _powers(pass_power, unanimous_power)
     bank, k = bank_and_draws(R, k)
-    some = hypergeometric.tail(bank.samples, k, 1)[bank.counts]
-    every = hypergeometric.tail(bank.samples, k, k)[bank.counts]
+    some = bank.values(lambda n: hypergeometric.tail(n, k, 1))
+    every = bank.values(lambda n: hypergeometric.tail(n, k, k))
     return bank.mean(blend(some, every, a, b))
 
 

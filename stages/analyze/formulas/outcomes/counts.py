@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,16 +30,35 @@ class Successes:
     """How many questions have how many successes: all that a binary metric needs of R."""
 
     samples: int
-    """N: samples per question."""
+    """N: samples per question; the least, where questions have different numbers."""
     counts: Integers
     """The success counts that occur, ascending, in 0..N."""
-    weights: Integers
-    """Questions with each of these counts."""
+    weights: Integers | Floats
+    """Questions with each of these counts, or the sum of their weights."""
+    sizes: Integers | None = None
+    """Samples of the questions with each of these counts, where they differ; a count then stands once for each."""
+    squares: Floats | None = None
+    """Sums of the squares of the questions' weights; None where each weighs 1."""
 
     @property
-    def questions(self) -> int:
-        """M: the number of questions."""
-        return int(self.weights.sum())
+    def questions(self) -> float:
+        """M: the number of questions, or the sum of their weights."""
+        return self.weights.sum().item()
+
+    @property
+    def failures(self) -> Integers:
+        """Samples that are none of the successes, shape of `counts`."""
+        return (self.samples if self.sizes is None else self.sizes) - self.counts
+
+    def values(self, table: Callable[[int], Floats]) -> Floats:
+        """Values of the counts, from a function of N that gives those of 0..N successes."""
+        if self.sizes is None:
+            return table(self.samples)[self.counts]
+        found = np.empty(len(self.counts))
+        for size in np.unique(self.sizes).tolist():
+            here = self.sizes == size
+            found[here] = table(size)[self.counts[here]]
+        return found
 
     @classmethod
     def of_histogram(cls, histogram: ArrayLike) -> Successes:
@@ -69,16 +88,28 @@ class Categories:
     """How many questions have which counts of the categories 0..C."""
 
     samples: int
-    """N: samples per question; prior outcomes are not counted."""
+    """N: samples per question, the least where they differ; prior outcomes are not counted."""
     counts: Integers
     """Distinct rows of counts, shape (rows, C + 1); prior outcomes included."""
-    weights: Integers
-    """Questions with each of these rows."""
+    weights: Integers | Floats
+    """Questions with each of these rows, or the sum of their weights."""
+    squares: Floats | None = None
+    """Sums of the squares of the questions' weights; None where each weighs 1."""
 
     @property
-    def questions(self) -> int:
-        """M: the number of questions."""
-        return int(self.weights.sum())
+    def questions(self) -> float:
+        """M: the number of questions, or the sum of their weights."""
+        return self.weights.sum().item()
+
+    def as_successes(self, categories: NDArray[np.bool_]) -> Successes:
+        """The samples in some of the categories as successes."""
+        counts, sizes = self.counts[:, categories].sum(axis=1), self.counts.sum(axis=1)
+        return Successes(self.samples, counts, self.weights, sizes, self.squares)
+
+    def variance(self, values: Floats) -> float:
+        """Variance of the mean over independent questions of what has these variances."""
+        squares = self.weights if self.squares is None else self.squares
+        return float(squares @ values) / self.questions**2
 
 
 def successes(values: object) -> Successes:
@@ -162,7 +193,8 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
 
 def binary_categories(bank: Successes) -> Categories:
     """Counts of the categories 0 and 1."""
-    return Categories(bank.samples, np.stack([bank.samples - bank.counts, bank.counts], axis=1), bank.weights)
+    counts = np.stack([bank.failures, bank.counts], axis=1)
+    return Categories(bank.samples, counts, bank.weights, bank.squares)
 
 
 def _plain(values: object) -> Any:  # noqa: ANN401 - an array of any library

@@ -55,10 +55,9 @@ def area(samples: int, k: int) -> Floats:
     return np.asarray((total - 0.5 * ends) / (k - 1))
 
 
-def mean_payoff(payoff: Floats, samples: int, successes: Integers) -> Floats:
-    """E[payoff(X)] for each number of successes in a bank, for a payoff per 0..k, shape (k + 1,)."""
-    k = payoff.size - 1
-    return urn_mean(lambda drawn, _: payoff[drawn], k, -successes, -(samples - successes))
+def mean_payoff(payoff: Floats, successes: Integers, failures: Integers) -> Floats:
+    """E[payoff(X)] for each number of successes and failures in a bank, for a payoff per 0..k, shape (k + 1,)."""
+    return urn_mean(lambda drawn, _: payoff[drawn], payoff.size - 1, -successes, -failures)
 
 
 def square_coefficients(payoff: Floats) -> Floats:

@@ -9,8 +9,9 @@ import numpy as np
 
 from evalcube.stages.analyze.formulas.arguments import confidence_level
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
+from evalcube.stages.analyze.formulas.outcomes import inputs
 from evalcube.stages.analyze.formulas.outcomes.bayesian import posterior_counts, scaled
+from evalcube.stages.analyze.formulas.outcomes.binary import mean_tail
 from evalcube.stages.analyze.formulas.outcomes.counts import Categories, categories
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
 from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, with_sigma
@@ -53,15 +54,13 @@ def max_at_k(R: object, k: int, w: object = None) -> float:
     rewards, exponent = scaled(w)
     table = categories(R, rewards.size - 1)
     k = inputs.draws(k, table.samples)
-    some, every = hypergeometric.tail(table.samples, k, 1), hypergeometric.tail(table.samples, k, k)
     start, gaps = _layers(rewards)
     total = start
     for level, gap in gaps:
         if level >= start:
-            above = table.counts[:, rewards > level].sum(axis=1)
-            total += gap * _mean(table, some[above])
+            total += gap * mean_tail(table.as_successes(rewards > level), k, 1)
         else:
-            total -= gap * _mean(table, every[table.counts[:, rewards <= level].sum(axis=1)])
+            total -= gap * mean_tail(table.as_successes(rewards <= level), k, k)
     return math.ldexp(total, exponent)
 
 
@@ -132,7 +131,7 @@ def _posterior_moments(table: Categories, rewards: Floats, k: int) -> tuple[floa
         share = np.divide(below, power, out=np.zeros(power.shape), where=power > 0)
         variance += gap * spread * (gap + 2.0 * share)
         below += gap * power
-    return mean, float(table.weights @ variance) / table.questions**2
+    return mean, table.variance(variance)
 
 
 def _layers(rewards: Floats) -> tuple[float, Iterator[tuple[float, float]]]:

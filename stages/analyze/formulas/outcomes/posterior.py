@@ -93,7 +93,7 @@ class Posterior:
         return cls(
             bank,
             alpha0 + bank.counts.astype(np.float64),
-            beta0 + (bank.samples - bank.counts).astype(np.float64),
+            beta0 + bank.failures.astype(np.float64),
         )
 
     def any_success(self, k: int) -> tuple[Floats, Floats]:
@@ -131,8 +131,10 @@ class Posterior:
 
     def average(self, mean: Floats, variance: Floats) -> tuple[float, float]:
         """Mean and variance over all questions, which are independent, of a value per count."""
-        questions = self.bank.questions
-        return self.bank.mean(mean), self.bank.mean(variance) / questions
+        bank = self.bank
+        if bank.squares is None:
+            return bank.mean(mean), bank.mean(variance) / bank.questions
+        return bank.mean(mean), float(bank.squares @ variance) / bank.questions**2
 
 
 def _mean(payoff: Floats, a: Floats, b: Floats) -> Floats:

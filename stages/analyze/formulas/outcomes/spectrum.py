@@ -56,7 +56,7 @@ def threshold_spectrum_at_k(R: object, k: int, weights: object) -> float:
     """
     bank, k = bank_and_draws(R, k)
     payoff = _payoff(inputs.spectrum_weights(weights, k))
-    return bank.mean(hypergeometric.mean_payoff(payoff, bank.samples, bank.counts))
+    return bank.mean(hypergeometric.mean_payoff(payoff, bank.counts, bank.failures))
 
 
 def geo_spectrum_at_k(
@@ -103,7 +103,7 @@ def geo_spectrum_at_k(
     if share == 1.0:
         return some
     if weights is None:
-        spectrum = bank.mean(hypergeometric.upper_half(bank.samples, k)[bank.counts])
+        spectrum = bank.mean(bank.values(lambda n: hypergeometric.upper_half(n, k)))
     else:
         spectrum = threshold_spectrum_at_k(bank, k, weights)
     return blend_one(some, spectrum, share, 1.0 - share)

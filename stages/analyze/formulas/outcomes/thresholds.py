@@ -89,7 +89,7 @@ def mg_pass_at_k(R: object, k: int) -> float:
     0.166667
     """
     bank, k = bank_and_draws(R, k)
-    return bank.mean(hypergeometric.upper_half(bank.samples, k)[bank.counts])
+    return bank.mean(bank.values(lambda n: hypergeometric.upper_half(n, k)))
 
 
 def maj_at_k(R: object, k: int) -> float:
