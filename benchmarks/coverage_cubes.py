@@ -13,12 +13,14 @@ from itertools import product
 
 import numpy as np
 import xarray as xr
+from scipy.special import betaincinv
 
 from benchmarks.coverage_rows import Bench, Row, share
 from evalcube.stages.analyze.formulas.clustering import cluster_moments
 from evalcube.stages.analyze.labelled.aggregate import aggregate, points
 from evalcube.stages.analyze.labelled.forensics import cost_table
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.ranking import rank_rows
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
 
@@ -78,9 +80,10 @@ class Sweep:
         asked = np.broadcast_to((np.arange(shape[-1]) < number[:, None])[..., None], each)
         status = np.where(asked, right, int(Status.MISSING)).astype(np.uint8)
         status, spent = (part.reshape(-1, *each[2:]) for part in (status, np.where(asked, spent, 0.0)))
-        return self._labelled(status, spent, trials=trials)
+        return self.labelled(status, spent, trials=trials)
 
-    def _labelled(self, status: np.ndarray, tokens: np.ndarray, *, trials: bool) -> xr.Dataset:
+    def labelled(self, status: np.ndarray, tokens: np.ndarray, *, trials: bool) -> xr.Dataset:
+        """A dataset of outcomes and tokens (sweep, task, point, question, repeat)."""
         moments = cluster_moments(status)
         cells = np.zeros((*moments.shape[:-1], len(COUNTERS)))
         parts = {
@@ -243,6 +246,35 @@ def win_rows(bench: Bench) -> Iterator[Row]:
         yield Row("wins, equal pairs undecided", case, *share(np.array(inside)))
 
 
+def metric_rows(bench: Bench) -> Iterator[Row]:
+    """Pass@k and pass^k, whose questions have rates of their own: the least over k = 1, 2, 4."""
+    sizes = {
+        "8 questions × 4": (1, 1, 8, 1),
+        "8 points × 5 questions × 4": (2, 4, 5, 1),
+        "8 points × 15 questions × 4, half of them × 4 now": (2, 4, 15, 4),
+        "3 points × 100 questions × 4": (1, 3, 100, 1),
+    }
+    large = bench.rng("metrics").random(200_000)
+    for (case, (tasks, each, base, grown)), rates in product(
+        sizes.items(), ((1, 1), (0.2, 0.2), (0.1, 1.5), (20, 1), (50, 50))
+    ):
+        rng = bench.rng("metrics", case, str(rates))
+        sweep = Sweep(np.zeros((tasks, each)), each // 2, base, (1, grown), repeats=4)
+        asked = np.arange(base * grown) < base * np.where(sweep.easy, 1, grown)[:, None]
+        own = rng.beta(*rates, (bench.few(20), tasks, *asked.shape, 1))
+        right = np.where(asked[..., None], rng.random((*own.shape[:-1], 4)) < own, int(Status.MISSING))
+        ds = sweep.labelled(right.astype(np.uint8), np.zeros(right.shape), trials=True)
+        found = cube_outcome_metrics(ds, ["pass_at_k", "pass_hat_k"], [1, 2, 4], by="model")
+        for name in ("pass_at_k", "pass_hat_k"):
+            held = []
+            for k in (1, 2, 4):
+                alone = betaincinv(*rates, large)
+                truth = (1 - (1 - alone) ** k if name == "pass_at_k" else alone**k).mean()
+                one = found.sel(k=k)
+                held.append(_inside(one[f"{name}_lower"], one[f"{name}_upper"], truth))
+            yield Row(name, f"{case}, rates Beta{rates}", *min(held))
+
+
 DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "upsampled": upsampled_rows,
     "tokens": token_rows,
@@ -250,5 +282,6 @@ DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "points": point_rows,
     "families": family_rows,
     "wins": win_rows,
+    "metrics": metric_rows,
 }
 """Designs of simulated cubes by name: `--only` picks some, and another is one function more."""

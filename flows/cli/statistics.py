@@ -188,10 +188,10 @@ def metrics(
         str,
         typer.Option(
             "--metrics",
-            help="pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, maj_at_k, auc_at_k, bayes, avg, ...; each also "
-            "as NAME_ci with an interval.",
+            help="pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as "
+            "NAME_ci, a Bayesian estimate.",
         ),
-    ] = "pass_at_k,pass_hat_k,maj_at_k",
+    ] = "pass_at_k,pass_hat_k",
     by: GroupsOption = "model",
     settings: Annotated[
         list[str] | None,

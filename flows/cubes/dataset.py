@@ -149,7 +149,7 @@ class CubeAccessor:
         self,
         part: Part | None = None,
         *,
-        names: Sequence[str] = ("pass_at_k", "pass_hat_k", "maj_at_k"),
+        names: Sequence[str] = ("pass_at_k", "pass_hat_k"),
         k: Sequence[int] = (),
         settings: Mapping[str, object] | None = None,
     ) -> MetricsResult:

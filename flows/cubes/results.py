@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from evalcube.flows.cubes.selection import OpenPart
@@ -218,21 +218,21 @@ class MetricsResult(Shown, _Grouped):
     @property
     def by(self) -> list[str]:
         """What was grouped by."""
-        return [str(name) for name in self.estimates["questions"].dims]
+        return [str(name) for name in self.estimates["points_planned"].dims]
 
     def _table(self) -> TableSpec:
-        from evalcube.stages.analyze.labelled.counters import weighing
+        from evalcube.stages.analyze.labelled.counters import BASE
         from evalcube.stages.analyze.render.table_specs import metric_spec
 
-        level: Any = self.estimates.attrs["settings"].get("confidence", 0.95)
-        sheet = metric_spec(
-            self.records(), self.by, self.estimates.attrs["metrics"], self.part.selection, float(level)
+        found = self.estimates.attrs
+        return metric_spec(
+            self.records(),
+            self.by,
+            found["metrics"],
+            self.part.selection,
+            float(found["settings"].get("confidence", 0.95)),
+            weighed=BASE in self.part.dataset.coords,
         )
-        if weighing(self.part.dataset):
-            # A question is what is averaged here, and its point has no weight of its own.
-            told = "points that were asked more often than the first plan says weigh more"
-            return replace(sheet, notes=(*sheet.notes, f"Every question weighs the same: {told}."))
-        return sheet
 
     def records(self) -> list[dict[str, Any]]:
         """A row for each group and k."""

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from evalcube.stages.analyze.labelled.aggregate import Pooling
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
 from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
-from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, refuse_votes
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
@@ -332,12 +332,15 @@ def metrics(
     cube: CubeLike,
     part: Part | None = None,
     *,
-    names: Sequence[str] = ("pass_at_k", "pass_hat_k", "maj_at_k"),
+    names: Sequence[str] = ("pass_at_k", "pass_hat_k"),
     k: Sequence[int] = (),
     by: Sequence[str] = ("model",),
     settings: Mapping[str, object] | None = None,
 ) -> MetricsResult:
-    """Metrics of repeated answers, the repeats of a question being its samples.
+    """Metrics of repeated answers, the repeats of a question being its samples, with intervals by question.
+
+    Each is the mean over tasks of the means over points, weighed by the base design, of the means over questions with
+    at least k answers.
 
     Parameters
     ----------
@@ -346,14 +349,15 @@ def metrics(
     part
         Which part of it; default: all of it.
     names
-        Of `evalcube.stages.analyze.formulas.outcomes.table.METRICS`.
+        Of `evalcube.stages.analyze.formulas.outcomes.table.METRICS`, but for ``maj_at_k``: a vote needs the answers
+        themselves.
     k
         Numbers of draws; default powers of two up to the number of repeats.
     by
         Coordinates to group by; facets and parameters also by their plain names.
     settings
         Arguments of the metrics by name, such as ``{"tau": 0.5, "confidence": 0.9, "weights": [0.5, 0.5]}``; each goes
-        to all metrics that take it.
+        to all metrics that take it, and ``confidence`` is the level of all intervals.
 
     Returns
     -------
@@ -370,7 +374,11 @@ def metrics(
         raise SweepError("`names`: nothing is named", "Give names such as pass_at_k,pass_hat_k")
     for name in names:
         checked_option("names", name, list(METRICS))
+    with refused():
+        refuse_votes(names)
     options = _metric_options(names, settings or {})
+    level: Any = (settings or {}).get("confidence", 0.95)
+    need_number("confidence", level)
     opened = open_part(cube, part)
     groups = checked_names(by, keys(opened.dataset), "by")
     samples = opened.dataset.sizes["repeat"]
@@ -384,7 +392,9 @@ def metrics(
             else "Give whole numbers from 1",
         )
     with refused():
-        found = cube_outcome_metrics(opened.dataset, list(names), draws, by=groups, options=options)
+        found = cube_outcome_metrics(
+            opened.dataset, list(names), draws, by=groups, options=options, confidence=level
+        )
     found = found.assign_attrs(metrics=list(names), settings=dict(settings or {}))
     return MetricsResult(opened, _named(found, opened))
 
@@ -404,7 +414,7 @@ def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dic
     """The settings that each metric takes, by metric; every setting is taken by one, and none lacks what it needs."""
     takes = {name: METRICS[name].settings for name in names}
     for setting in settings:
-        if not any(setting in known for known in takes.values()):
+        if setting != "confidence" and not any(setting in known for known in takes.values()):
             own = ", ".join(sorted({one for known in takes.values() for one in known}))
             others = ", ".join(name for name, metric in METRICS.items() if setting in metric.settings)
             raise SweepError(

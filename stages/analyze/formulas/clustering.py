@@ -19,6 +19,8 @@ from numpy.typing import ArrayLike, NDArray
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 
+_Integers = NDArray[np.int64]
+
 MOMENTS = ("correct", "answers", "questions", "correct_squares", "correct_answers", "answer_squares")
 """Sums over the questions of a point: Σc, Σm, Q, Σc², Σcm, Σm²."""
 
@@ -77,3 +79,33 @@ def cluster_effect(moments: ArrayLike) -> Floats:
         most = np.maximum(asked.sum(axis=-1) / np.maximum(questions.sum(axis=-1), 1.0), 1.0)
         found = np.where(shown[1] > 0, shown[0] / shown[1], most)
     return np.asarray(np.clip(found, 1.0, most))
+
+
+def unit_moments(
+    values: Floats, weights: Floats, cells: _Integers, units: _Integers, strata: _Integers
+) -> Floats:
+    """Sums for `evalcube.stages.analyze.formulas.stratified.combine` of a weighted mean of values, shape (moment,).
+
+    Units are independent within their stratum, whatever their values have in common: the variance is that of the units'
+    sums of deviations from the means of cells.
+
+    Parameters
+    ----------
+    values, weights
+        Values in [0, 1] and their weights, shape (n,).
+    cells, units
+        Numbers of the cell, whose mean is not left to chance, and of the unit that each belongs to, shape (n,).
+    strata
+        Number of the stratum of each unit, shape (unit,).
+    """
+    total, product = (np.bincount(cells, part) for part in (weights, weights * values))
+    means = product / np.where(total > 0, total, 1.0)
+    apart = np.bincount(units, weights * (values - means[cells]), len(strata))
+    share = np.bincount(units, weights, len(strata))
+    there = share > 0
+    number = np.bincount(strata[there], minlength=int(strata.max(initial=0)) + 1)[strata]
+    alone = there & (number == 1)
+    spread = np.where(number > 1, number / np.maximum(number - 1, 1), 0.0) * apart**2
+    mass = float(weights.sum())
+    parts = (1.0, mass, 0.0, mass, product.sum(), spread.sum(), (share**2).sum(), (share[alone] ** 2).sum())
+    return np.array(parts)

@@ -1,33 +1,29 @@
-"""Outcome metrics such as pass@k of labelled outcomes or a cube, with how many questions they rest on.
+"""Outcome metrics such as pass@k of labelled outcomes or a cube, with intervals and how many questions they rest on.
 
-A question with some, but not all, of its samples finished is left out, and counted: every question then has the
-same N, which the metrics need, and k means the same everywhere. To use the samples that all questions have,
-select them first: ``ds.isel(repeat=slice(0, 4))``.
+A question counts once however often it was answered, for each k for which it has at least so many answers. Of a cube,
+a metric is the mean over tasks of the means over points, weighed by the base design, of the means over questions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
-from evalcube.stages.analyze.formulas.outcomes.counts import (
-    Categories,
-    Integers,
-    Successes,
-    count_rows,
-    distinct_rows,
-)
+from evalcube.stages.analyze.formulas.outcomes.counts import Integers
+from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
+from evalcube.stages.analyze.labelled.questions import Bank, Group, Request, evaluate
 from evalcube.stages.reply.status import FINISHED, Status
 
 if TYPE_CHECKING:
     import xarray as xr
 
-_UNFINISHED, _UNTOUCHED = -1, -2
+NEEDS_ANSWERS = ("maj_at_k", "maj_at_k_ci")
+"""Metrics which right and wrong are not enough for: the vote of a cube's answers is decided by the answers."""
 
 
 def outcome_metrics(
@@ -62,9 +58,9 @@ def outcome_metrics(
 
     Returns
     -------
-    A Dataset: a variable per metric, or ``<metric>_sigma``, ``_mu``, ``_lo`` and ``_hi`` for its parts, NaN
-    without questions; ``questions``, used; ``questions_incomplete``, left out. A question of which no sample is
-    finished counts in neither.
+    A Dataset: a variable per metric, with ``<metric>_lower`` and ``_upper`` if it is a mean over questions in
+    [0, 1], or ``<metric>_sigma``, ``_mu``, ``_lo`` and ``_hi`` for its parts, NaN without questions; along k,
+    ``questions``, which have at least k samples, and ``questions_incomplete``, which have some, but fewer.
 
     Raises
     ------
@@ -85,12 +81,17 @@ def outcome_metrics(
     others = [dim for dim in counts.dims if dim not in (*questions, "category")]
     counts = counts.transpose(*others, *questions, "category").compute()
     extra = [dim for dim in member.dims if dim not in questions] if member is not None else []
-    flat = counts.values.reshape(*(counts.sizes[dim] for dim in others), -1, counts.sizes["category"])
+    bank = Bank.of(
+        counts.values.reshape(*(counts.sizes[dim] for dim in others), -1, counts.sizes["category"])
+    )
     masks = _masks(counts, list(questions), member, extra)
-    shape = flat.shape[:-2] + masks.shape[:-1]
-    rows = ((place, flat[place[: len(others)]][masks[place[len(others) :]]]) for place in np.ndindex(*shape))
+    shape = bank.codes.shape[:-1] + masks.shape[:-1]
+    groups = (
+        (place, Group.plain(np.ravel(bank.codes[place[: len(others)]][masks[place[len(others) :]]])))
+        for place in np.ndindex(*shape)
+    )
     dims = (*others, *extra)
-    found = _evaluate(rows, shape, dims, _Request(names, table.draws_list(k), w, options))
+    found = evaluate(bank, groups, shape, dims, Request(names, table.draws_list(k), w, options))
     return found.assign_coords(_coordinates((counts, member), dims))
 
 
@@ -129,28 +130,34 @@ def cube_outcome_metrics(
     *,
     by: str | Sequence[str] = ("model", "tier"),
     options: table.Options | None = None,
+    confidence: float = 0.95,
 ) -> xr.Dataset:
     """Metrics of any groups of a cube's questions; a question's samples are its repeats.
 
     Parameters
     ----------
     ds
-        Dataset with ``status`` and ``in_tier``, lazy or not.
+        Dataset with ``status`` and ``in_tier``, lazy or not; points weigh by ``base_trials``, if it has that.
     metrics, k, options
-        As for `outcome_metrics`.
+        As for `outcome_metrics`, but for those in `NEEDS_ANSWERS`.
     by
         Names to group by, as for `evalcube.stages.analyze.labelled.aggregate.aggregate`: model, task, tier, facets,
-        parameters. Questions of several models in one group count for each model.
+        parameters. Several models in one group weigh alike.
+    confidence
+        Level of the intervals of metrics that are means over questions.
 
     Returns
     -------
     Dataset
-        As of `outcome_metrics`, along the names of `by`, models first.
+        As of `outcome_metrics`, along the names of `by`, models first; with ``points`` that have such questions, along
+        k, and ``points_planned``, points of models with any question. Points in no tier, which have no right answer,
+        are left out.
 
     Raises
     ------
     ValueError
-        If `by` has an unknown name or ``status`` is missing, and as the metrics do.
+        If `by` has an unknown name, ``status`` is missing or a metric needs the answers themselves, and as the metrics
+        do.
     """
     from evalcube.stages.analyze.labelled import selection  # with xarray, which plain arrays do without
 
@@ -158,23 +165,56 @@ def cube_outcome_metrics(
     by = [by] if isinstance(by, str) else list(by)
     for name in by:
         selection.known(known, name, "by")
-    wanted = _Request(table.selected(metrics, None, options), table.draws_list(k), None, options)
-    outcomes, finished = cube_outcomes(ds)
-    counts = _question_counts(outcomes, finished, "repeat", table.top_category(None))
+    names = table.selected(metrics, None, options)
+    wanted = Request(
+        tuple(name for name in names if metrics is not None or name not in NEEDS_ANSWERS),
+        table.draws_list(k),
+        None,
+        options,
+        confidence,
+    )
+    refuse_votes(wanted.names)
+    counts = _question_counts(*cube_outcomes(ds), "repeat", table.top_category(None))
     values = counts.transpose("model", "task", "params", "trial", "category").compute().values
-    values = values.reshape(values.shape[0], -1, *values.shape[3:])
+    bank = Bank.of(values.reshape(values.shape[0], -1, *values.shape[3:]))
+    base = _point_weights(ds)
     chosen = selection.select(ds, None, known)
     models, cells = (
         selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
     )
-    rows = (
-        ((*outer, *inner), values[np.ix_(some, points)].reshape(-1, values.shape[-1]))
+    groups = (
+        ((*outer, *inner), Group.of_cells(bank, some, points[base[points] > 0], base, ds.sizes["params"]))
         for outer, some in models.members()
         for inner, points in cells.members()
     )
-    result = _evaluate(rows, models.shape + cells.shape, (*models.names, *cells.names), wanted)
+    result = evaluate(bank, groups, models.shape + cells.shape, (*models.names, *cells.names), wanted)
     levels = dict(zip((*models.names, *cells.names), (*models.levels, *cells.levels), strict=True))
     return result.assign_coords(levels | _labels_of_models(ds, models.names))
+
+
+def _point_weights(ds: xr.Dataset) -> Floats:
+    """Weight of each point within its task, row by row; 0 in no tier."""
+    from evalcube.stages.analyze.labelled import counters
+
+    base = counters.base_design(ds)
+    ranked = counters.members(ds).any(axis=0)
+    return (ranked if base is None or not base.any() else np.where(ranked, base, 0.0)).ravel().astype(float)
+
+
+def refuse_votes(names: Iterable[str]) -> None:
+    """Refuse metrics that need the answers themselves.
+
+    Raises
+    ------
+    ValueError
+        If one of the names is in `NEEDS_ANSWERS`.
+    """
+    for name in names:
+        if name in NEEDS_ANSWERS:
+            raise ValueError(
+                f"{name} needs the answers themselves: ties and different wrong answers decide a vote, and a cube "
+                "holds right or wrong; g_pass_at_k_tau with tau=0.51 asks whether more than half of k answers are right"
+            )
 
 
 def _labels_of_models(ds: xr.Dataset, names: Sequence[str]) -> dict[Any, Any]:
@@ -188,27 +228,10 @@ def _labels_of_models(ds: xr.Dataset, names: Sequence[str]) -> dict[Any, Any]:
     }
 
 
-@dataclass(frozen=True)
-class _Request:
-    """What to evaluate."""
-
-    names: tuple[str, ...]
-    draws: list[int]
-    w: object
-    options: table.Options | None
-
-    def variables(self) -> Iterator[tuple[str, str, int]]:
-        """Name of each result, its metric and the place of its value in what the metric returns."""
-        for name in self.names:
-            parts = table.METRICS[name].parts or ("",)
-            for place, part in enumerate(parts):
-                yield (f"{name}_{part}" if part else name), name, place
-
-
 def _question_counts(
     array: xr.DataArray, finished: xr.DataArray | None, sample: str, top: int
 ) -> xr.DataArray:
-    """Counts of the categories per question, dims (..., category); −1 if unfinished, −2 if untouched."""
+    """Counts of the categories per question, dims (..., category)."""
     import xarray as xr
 
     there = array.notnull() if finished is None else finished & array.notnull()
@@ -227,41 +250,11 @@ def _question_counts(
 
 
 def _count_block(block: NDArray[Any], there: NDArray[np.bool_], top: int) -> Integers:
-    shape = block.shape[:-1]
-    rows = block.reshape(-1, block.shape[-1])
-    present = there.reshape(rows.shape)
-    result = np.full((rows.shape[0], top + 1), _UNFINISHED, dtype=np.int64)
-    complete = present.all(axis=1)
-    result[~present.any(axis=1)] = _UNTOUCHED
-    result[complete] = count_rows(rows if complete.all() else rows[complete], top)
-    return result.reshape(*shape, top + 1)
-
-
-def _evaluate(
-    groups: Iterable[tuple[tuple[int, ...], Integers]],
-    shape: tuple[int, ...],
-    dims: Sequence[Any],
-    wanted: _Request,
-) -> xr.Dataset:
-    """The metrics of each group of questions, given with its place."""
-    import xarray as xr
-
-    found = {
-        key: np.full((*shape, len(wanted.draws)) if table.METRICS[name].takes_k else shape, np.nan)
-        for key, name, _ in wanted.variables()
-    }
-    used, incomplete = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
-    for place, rows in groups:
-        complete = rows[rows[:, 0] >= 0]
-        used[place], incomplete[place] = len(complete), (rows[:, 0] == _UNFINISHED).sum()
-        if len(complete):
-            _fill(found, place, complete, wanted)
-    variables: dict[str, Any] = {
-        key: ((*dims, "k") if table.METRICS[name].takes_k else tuple(dims), found[key])
-        for key, name, _ in wanted.variables()
-    }
-    variables |= {"questions": (tuple(dims), used), "questions_incomplete": (tuple(dims), incomplete)}
-    return xr.Dataset(variables, coords={"k": wanted.draws})
+    counts = [((block == category) & there).sum(axis=-1) for category in range(top + 1)]
+    found = np.stack(counts, axis=-1).astype(np.int64)
+    if (found.sum(axis=-1) != there.sum(axis=-1)).any():
+        raise out_of_range(np.where(there, block, 0), top)
+    return found
 
 
 def _coordinates(sources: tuple[xr.DataArray | None, ...], dims: tuple[Any, ...]) -> dict[Any, Any]:
@@ -285,27 +278,3 @@ def _masks(
     unknown = {dim: counts.sizes[dim] for dim in questions if dim not in member.dims}
     full = member.expand_dims(unknown).transpose(*extra, *questions)
     return np.asarray(full.values.astype(bool).reshape(*full.shape[: len(extra)], -1))
-
-
-def _fill(
-    found: dict[str, NDArray[np.float64]], place: tuple[int, ...], rows: Integers, wanted: _Request
-) -> None:
-    distinct, weights = distinct_rows(rows)
-    samples = int(rows[0].sum())
-    groups = Categories(samples, distinct, weights)
-    bank: Successes | Categories = groups
-    if distinct.shape[1] == 2:
-        order = np.argsort(distinct[:, 1])
-        bank = Successes(samples, distinct[order, 1], weights[order])
-    for name in wanted.names:
-        metric = table.METRICS[name]
-        if not metric.categorical and not isinstance(bank, Successes):
-            raise ValueError(
-                f"{name} is for binary outcomes, but `w` has weights for {distinct.shape[1]} categories"
-            )
-        source = groups if metric.categorical else bank
-        for index, k in enumerate(wanted.draws if metric.takes_k else [None]):
-            value = table.evaluate(name, source, k, wanted.w, wanted.options)
-            for part, number in enumerate(np.ravel(value)):
-                key = next(key for key, owner, at in wanted.variables() if owner == name and at == part)
-                found[key][(*place, index) if metric.takes_k else place] = number

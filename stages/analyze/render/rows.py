@@ -74,14 +74,14 @@ def pair_records(pairs: Sequence[Pair]) -> list[PlainRow]:
 
 def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) -> list[PlainRow]:
     """A row for each group and k of `evalcube.stages.analyze.labelled.outcomes.cube_outcome_metrics`."""
-    dims = list(table["questions"].dims)
+    dims = list(table["points_planned"].dims)
+    counted = ("questions", "questions_incomplete", "points")
     rows = []
     for place, found, values in _groups(table, dims, labels):
-        base = found | {name: int(values[name][place]) for name in ("questions", "questions_incomplete")}
-        if not base["questions"] and not base["questions_incomplete"]:
-            continue
-        for index, k in enumerate(table["k"].values.tolist()):
-            row = base | {"k": k}
+        planned = int(values["points_planned"][place])
+        for index, k in enumerate(table["k"].values.tolist() if planned else ()):
+            row = found | {name: int(values[name][(*place, index)]) for name in counted}
+            row |= {"points_planned": planned, "k": k}
             for name in (part for metric in names for part in metric_parts(metric)):
                 row[name] = float(np.ravel(values[name][place])[index if "k" in table[name].dims else 0])
             rows.append(row)
@@ -136,7 +136,8 @@ def cost_rows(table: xr.Dataset, labels: Sequence[str], front: Mapping[str, Fron
 
 def metric_parts(metric: str) -> list[str]:
     """Names of a metric's values, the main one first."""
-    return [f"{metric}_{part}" if part else metric for part in METRICS[metric].parts or ("",)]
+    parts = METRICS[metric].parts or ("", "lower", "upper")
+    return [f"{metric}_{part}" if part else metric for part in parts]
 
 
 def _groups(

@@ -190,9 +190,10 @@ def e_text(e: float) -> str:
     return ABSENT if np.isnan(e) else ">9999" if e > 9999 else f"{e:.2g}" if e < 10 else f"{e:.0f}"
 
 
-_INCOMPLETE_QUESTIONS = (
-    "Questions with some of their repeats only are left out; `evalcube run` completes those of a sweep, and "
-    "another import those that come from logs."
+_QUESTIONS = "Mean over tasks of the means over points{}; a question counts once, from k answers on."
+_INCOMPLETE_QUESTIONS = "Questions with fewer than k answers are left out."
+_FEWER_POINTS = (
+    "* Some points have no question with k answers: not comparable with rows that rest on all points."
 )
 
 
@@ -202,29 +203,45 @@ def metric_spec(
     names: Sequence[str],
     selection: str = "",
     confidence: float = 0.95,
+    *,
+    weighed: bool = False,
 ) -> TableSpec:
     """Groups, k, and the metrics beside or below each other."""
-    wide = len(names) <= _WIDE and all(len(metric_parts(name)) == 1 for name in names)
+    level = f"{100 * confidence:g} %"
     columns = [*_names(by), Column("k", lambda row: ABSENT if row["k"] is None else str(row["k"]))]
-    if wide:
+    if len(names) <= _WIDE and not any(METRICS[name].parts for name in names):
         shown = rows
-        columns += [Column(name, lambda row, at=name: number(row[at], 3)) for name in names]  # type: ignore[misc]
+        columns += [column for name in names for column in _metric_columns(name, level)]
     else:
         shown = [found for row in rows for found in _by_metric(row, names, rows[0]["k"])]
         columns += [
             Column("metric", lambda row: row["metric"], right=False),
             Column("value", lambda row: number(row["value"], 3)),
-            Column(f"{100 * confidence:g} %", lambda row: _numbers(row["lo"], row["hi"], 3)),
+            Column(level, lambda row: _numbers(row["lo"], row["hi"], 3)),
             Column("σ", lambda row: number(row["sigma"], 3), 2),
         ]
-    columns.append(Column("questions", lambda row: number(row["questions"]), 1))
-    left = max((row["questions_incomplete"] for row in rows), default=0)
+    columns.append(Column("questions", lambda row: number(row["questions"]) + _fewer(row), 1))
     notes = (f"Part of the cube ({selection}).",) if selection else ()
+    notes = (*notes, _QUESTIONS.format(", weighed as in the first plan" if weighed else ""))
     if any(name.endswith("_ci") for name in names):
         notes = (*notes, _BAYESIAN)
-    if left:
+    if any(row["questions_incomplete"] for row in rows):
         notes = (*notes, _INCOMPLETE_QUESTIONS)
-    return TableSpec(tuple(columns), shown, notes).filled()
+    if any(_fewer(row) for row in rows):
+        notes = (*notes, _FEWER_POINTS)
+    return TableSpec(tuple(columns), shown, notes, lambda row: bool(_fewer(row))).filled()
+
+
+def _metric_columns(name: str, level: str) -> list[Column]:
+    """A metric and its interval."""
+    return [
+        Column(name, lambda row: number(row[name], 3)),
+        Column(level, lambda row: _numbers(row[f"{name}_lower"], row[f"{name}_upper"], 3), 2, of=name),
+    ]
+
+
+def _fewer(row: PlainRow) -> str:
+    return INCOMPLETE if row["points"] < row["points_planned"] else ""
 
 
 def _by_metric(row: PlainRow, names: Sequence[str], first: int) -> Iterator[PlainRow]:
@@ -236,6 +253,8 @@ def _by_metric(row: PlainRow, names: Sequence[str], first: int) -> Iterator[Plai
         main, *others = metric_parts(name)
         values = {other.removeprefix(f"{name}_"): row[other] for other in others}
         bounds = {part: values.get(part, np.nan) for part in ("lo", "hi", "sigma")}
+        if "lower" in values:
+            bounds |= {"lo": values["lower"], "hi": values["upper"]}
         yield row | {"k": row["k"] if takes_k else None, "metric": name, "value": row[main]} | bounds
 
 

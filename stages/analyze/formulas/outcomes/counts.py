@@ -43,7 +43,8 @@ class Successes:
     @property
     def questions(self) -> float:
         """M: the number of questions, or the sum of their weights."""
-        return self.weights.sum().item()
+        total: float = self.weights.sum().item()
+        return total
 
     @property
     def failures(self) -> Integers:
@@ -99,7 +100,8 @@ class Categories:
     @property
     def questions(self) -> float:
         """M: the number of questions, or the sum of their weights."""
-        return self.weights.sum().item()
+        total: float = self.weights.sum().item()
+        return total
 
     def as_successes(self, categories: NDArray[np.bool_]) -> Successes:
         """The samples in some of the categories as successes."""

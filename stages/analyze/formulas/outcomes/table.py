@@ -57,6 +57,8 @@ _BINARY = (
     "geom_ds_at_k geo_spectrum_at_k geo_spectrum_star_at_k threshold_spectrum_at_k"
 ).split()
 _CATEGORICAL = ("max_at_k", "bayes", "avg")
+OF_MEANS = ("geom_ds_at_k", "geo_spectrum_at_k", "geo_spectrum_star_at_k")
+"""Metrics that are functions of means over questions, and no such means."""
 
 METRICS: Mapping[str, Metric] = {
     full: Metric(

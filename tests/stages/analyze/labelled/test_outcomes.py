@@ -2,6 +2,8 @@ import dask
 import numpy as np
 import pytest
 import xarray as xr
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas import outcomes
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
@@ -47,38 +49,101 @@ def test_outcome_metrics__one_result_per_remaining_label(ds):
     assert result["model_name"].values.tolist() == ["a", "b"]
     one = correct(ds, model=1, task=2)
     assert float(result["pass_at_k"].sel(k=3)[1, 2]) == outcomes.pass_at_k(one, 3)
-    assert (float(result["bayes"][1, 2]), float(result["bayes_sigma"][1, 2])) == outcomes.bayes(one)
+    both = float(result["bayes"][1, 2]), float(result["bayes_sigma"][1, 2])
+    assert both == pytest.approx(outcomes.bayes(one), rel=1e-13)
     parts = [float(result[f"maj_at_k_ci_{part}"].sel(k=3)[1, 2]) for part in ("mu", "sigma", "lo", "hi")]
-    assert tuple(parts) == outcomes.maj_at_k_ci(one, 3)
+    assert tuple(parts) == pytest.approx(outcomes.maj_at_k_ci(one, 3), rel=1e-13)
     assert (result["questions"] == 20).all()
 
 
-def test_cube_outcome_metrics__a_tier_pools_the_questions_of_its_points(ds):
+def test_cube_outcome_metrics__a_tier_is_the_mean_over_its_tasks(ds):
     result = cube_outcome_metrics(ds, ["pass_at_k"], 2)
 
     member = ds["in_tier"].values[1]
-    rows = ds["status"].values[0][member].reshape(-1, 8) == Status.CORRECT
+    rows = [ds["status"].values[0][task][member[task]].reshape(-1, 8) == Status.CORRECT for task in range(3)]
+    mean = np.mean([outcomes.pass_at_k(part, 2) for part in rows if len(part)])
     assert result["pass_at_k"].dims == ("model", "tier", "k")
-    assert float(result["pass_at_k"].sel(tier="hard", k=2)[0]) == pytest.approx(
-        outcomes.pass_at_k(rows, 2), rel=1e-13
-    )
-    assert result["questions"].sel(tier="hard").values.tolist() == [5 * member.sum()] * 2
+    assert float(result["pass_at_k"].sel(tier="hard", k=2)[0]) == pytest.approx(mean, rel=1e-13)
+    assert result["questions"].sel(tier="hard", k=2).values.tolist() == [5 * member.sum()] * 2
     by_model = cube_outcome_metrics(ds, ["pass_at_k"], 2, by="model")
     assert by_model["pass_at_k"].values.tolist() == result["pass_at_k"].sel(tier="easy").values.tolist()
+    assert (by_model["pass_at_k_lower"] < by_model["pass_at_k"]).all()
+    assert (by_model["pass_at_k"] < by_model["pass_at_k_upper"]).all()
 
 
-def test_cube_outcome_metrics__leaves_out_and_counts_incomplete_questions(ds):
+def test_cube_outcome_metrics__any_question_with_k_answers_counts(ds):
     ds["status"][0, 0, 0, 0, 3] = Status.TRANSPORT
+    ds["status"][0, 0, 1, 2, 1:] = Status.MISSING
     ds["status"][0, 1] = Status.MISSING
     ds["status"][1, :, :, :, :] = Status.MISSING
 
-    result = cube_outcome_metrics(ds, ["pass_at_k"], 2, by=["model", "task"])
+    names = ["pass_at_k", "geo_spectrum_at_k", "pass_at_k_ci", "avg"]
+    result = cube_outcome_metrics(ds, names, [1, 2], by=["model", "task"])
 
-    assert result["questions"].values.tolist() == [[19, 0, 20], [0, 0, 0]]
-    assert result["questions_incomplete"].values.tolist() == [[1, 0, 0], [0, 0, 0]]
-    rest = correct(ds, model=0, task=0)[1:]
-    assert float(result["pass_at_k"][0, 0, 0]) == outcomes.pass_at_k(rest, 2)
+    assert result["questions"].values.tolist() == [[[20, 19], [0, 0], [20, 20]], [[0, 0]] * 3]
+    assert result["questions_incomplete"].values[0].tolist() == [[0, 1], [0, 0], [0, 0]]
+    rows = ds["status"].values[0, 0]
+    rates = [np.mean([(row[row < 5] == 1).mean() for row in point]) for point in rows]
+    assert float(result["pass_at_k"][0, 0, 0]) == pytest.approx(np.mean(rates), rel=1e-13)
+    assert float(result["avg"][0, 0]) == pytest.approx(np.mean(rates), rel=1e-13)
+    assert float(result["geo_spectrum_at_k"][0, 0, 1]) < float(result["pass_at_k"][0, 0, 1])
+    assert (result["pass_at_k_ci_lo"].values[0, 0] < result["pass_at_k_ci_hi"].values[0, 0]).all()
     assert np.isnan(result["pass_at_k"].values[1]).all()
+
+
+@given(grown=st.lists(st.integers(1, 4), min_size=4, max_size=4), repeats=st.integers(1, 2))
+def test_cube_outcome_metrics__do_not_depend_on_where_questions_were_added(grown, repeats):
+    status = np.tile(np.random.default_rng(0).integers(0, 2, (1, 2, 4, 5, 2)), (1, 1, 1, 4, 2))
+    status = status.astype(np.uint8)
+    first = np.arange(20) < 5 * np.ones(4)[:, None]
+    more = np.arange(20) < 5 * np.array(grown)[:, None]
+    asked = np.zeros(status.shape, dtype=bool)
+    asked[:, 0] = (more[..., None] & (np.arange(4) < 2 * repeats))[None]
+    asked[:, 1] = (first[..., None] & (np.arange(4) < 2))[None]
+
+    before, after = (
+        cube_outcome_metrics(_points(status, there), ["pass_at_k", "pass_at_k_ci"], [1], by="model")
+        for there in ((first[..., None] & (np.arange(4) < 2))[None, None], asked)
+    )
+
+    assert float(after["pass_at_k"][0, 0]) == pytest.approx(float(before["pass_at_k"][0, 0]), rel=1e-12)
+
+
+def _points(status, asked):
+    return xr.Dataset(
+        {"status": (tuple(SIZES), np.where(asked, status, np.uint8(Status.MISSING)))},
+        coords={
+            "model_name": ("model", ["a"]),
+            "task": ["x", "y"],
+            "tier": ["easy"],
+            "in_tier": (("tier", "task", "params"), np.ones((1, 2, 4), bool)),
+            "base_trials": (("task", "params"), np.full((2, 4), 10)),
+        },
+    )
+
+
+@pytest.mark.parametrize("name", ["maj_at_k", "maj_at_k_ci"])
+def test_cube_outcome_metrics__a_vote_needs_the_answers(ds, name):
+    with pytest.raises(ValueError, match="needs the answers themselves"):
+        cube_outcome_metrics(ds, [name], 3)
+
+    assert name not in cube_outcome_metrics(ds, None, 3)
+
+
+@pytest.mark.parametrize("k", [1, 4])
+@pytest.mark.parametrize("rate", ["even", "extreme"])
+def test_cube_outcome_metrics__intervals_cover(rate, k):
+    rng = np.random.default_rng([23, k])
+    truth, inside = [], []
+    for _ in range(200):
+        p = rng.beta(*((0.2, 0.2) if rate == "extreme" else (1, 1)), (1, 2, 4, 10, 1))
+        status = (rng.random((*p.shape[:-1], 4)) < p).astype(np.uint8)
+        found = cube_outcome_metrics(_points(status, np.True_), ["pass_at_k"], k, by="model")
+        inside.append((float(found["pass_at_k_lower"][0, 0]), float(found["pass_at_k_upper"][0, 0])))
+        truth.append(1 - (1 - rng.beta(*((0.2, 0.2) if rate == "extreme" else (1, 1)), 100_000)) ** k)
+    mean = np.mean(truth)
+
+    assert np.mean([low <= mean <= high for low, high in inside]) >= 0.91
 
 
 def test_cube_outcome_metrics__lazy_chunks_give_the_same(ds):
@@ -107,7 +172,7 @@ def test_cube_outcome_metrics__groups_of_models_and_points_pool_their_questions(
 
     rows = np.concatenate([correct(ds, model=0, task=0), correct(ds, model=1, task=0)])
     assert result["pass_at_k"].dims == ("facet_family", "param_length", "k")
-    assert result["questions"].values.tolist() == [[len(rows)]]
+    assert result["questions"].values.tolist() == [[[len(rows)]]]
     assert result["pass_at_k"].values.ravel().tolist() == [
         pytest.approx(outcomes.pass_at_k(rows, 2), rel=1e-13)
     ]
@@ -131,9 +196,10 @@ def test_outcome_metrics__categories_and_nan():
 
     result = outcome_metrics(array, k=2, questions=["question"], sample="sample", w=w)
 
-    kept = np.delete(values[1], 4, axis=0)
-    assert float(result["max_at_k"][1, 0]) == pytest.approx(outcomes.max_at_k(kept, 2, w), rel=1e-13)
-    assert result["questions_incomplete"].values.tolist() == [0, 1]
+    rows = [row[~np.isnan(row)] for row in values[1]]
+    mean = np.mean([outcomes.max_at_k(row, 2, w) for row in rows])
+    assert float(result["max_at_k"][1, 0]) == pytest.approx(mean, rel=1e-13)
+    assert result["questions_incomplete"].values.tolist() == [[0], [0]]
     with pytest.raises(ValueError, match="pass_at_k is for binary outcomes"):
         outcome_metrics(array, ["pass_at_k"], questions=["question"], sample="sample", w=w)
 
