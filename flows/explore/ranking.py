@@ -15,13 +15,12 @@ from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
-from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.formulas.forensics.cost import pareto_front
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.counters import raw_task_counters
 from evalcube.stages.analyze.labelled.leaderboard import row_order
-from evalcube.stages.analyze.labelled.ranking import cluster_name
+from evalcube.stages.analyze.labelled.ranking import cluster_name, rank_groups
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.analyze.labelled.scores import VERSIONS
 from evalcube.stages.analyze.render import meaning
@@ -99,14 +98,8 @@ def _meaning(board: Leaderboard) -> Json:
 
 
 def _groups(board: Leaderboard) -> list[str]:
-    """Letters of the groups that each row belongs to, best first: rows with a letter in common are not told apart."""
-    ends = np.array(
-        [
-            [lead.lower, lead.upper] if row.rank is not None else [np.nan, np.nan]
-            for row, lead in zip(board.rows, map(board.leading, board.rows), strict=True)
-        ]
-    ).reshape(-1, 2)
-    clusters = list(reversed(overlap_clusters(ends[:, 0], ends[:, 1])))
+    """Letters of the groups that each row belongs to, best first: rows with one in common may stand at one place."""
+    clusters = rank_groups(board)
     return [
         " ".join(cluster_name(number) for number, members in enumerate(clusters) if place in members)
         for place in range(len(board.rows))

@@ -20,7 +20,7 @@ from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
 
 SCHEMA = "evalcube.ranking"
-SCHEMA_VERSION = 3
+SCHEMA_VERSION = 4
 
 _SHOWN = (
     *("model_name", "template", "sampler", "eval_id", "rank", "score", "accuracy", "rate", "rank_interval"),
@@ -55,7 +55,7 @@ class Ranking:
 
     rows: tuple[RankedRow, ...]
     clusters: tuple[tuple[int, ...], ...]
-    """Indices of rows that the intervals of what leads the board do not tell apart, best cluster first."""
+    """Indices of rows whose rank intervals overlap, best cluster first."""
     rates: Floats
     """Shape (row, row): the chance that the row is truly better than the column, averaged over tasks."""
     prior: float
@@ -106,9 +106,7 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
     order = row_order(ds, board)
     # Who was asked other questions has no place among the others, and wins nothing from them.
     ranked = np.array([row.rank is not None for row in board.rows], dtype=bool)
-    ends = np.array([[lead.lower, lead.upper] for lead in map(board.leading, board.rows)]).reshape(-1, 2)
-    ends[~ranked] = np.nan
-    clusters = tuple(reversed(overlap_clusters(ends[:, 0], ends[:, 1])))
+    clusters = rank_groups(board)
     rates = win_rates(*_successes(ds, order)).rates
     rates[~ranked], rates[:, ~ranked] = np.nan, np.nan
     wins, ratings = expected_wins(rates), _ratings(rates, prior)
@@ -123,6 +121,15 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
         for place, (row, label) in enumerate(zip(board.rows, label_rows(board), strict=True))
     )
     return Ranking(rows, clusters, rates, prior)
+
+
+def rank_groups(board: Leaderboard) -> tuple[tuple[int, ...], ...]:
+    """Indices of rows whose rank intervals overlap, the best first: who shares a group may stand at one place."""
+    ends = np.full((len(board.rows), 2), np.nan)
+    for place, row in enumerate(board.rows):
+        if row.rank is not None:
+            ends[place] = row.rank_interval.lower, row.rank_interval.upper
+    return tuple(overlap_clusters(ends[:, 0], ends[:, 1]))
 
 
 def cluster_name(number: int) -> str:

@@ -249,6 +249,15 @@ class Leaderboard:
         return tuple(_remarks(self))
 
     @property
+    def places_text(self) -> tuple[str, ...]:
+        """What several places of one row mean, where a row has them."""
+        spans = [row.rank_interval for row in self.rows if row.rank is not None]
+        for ends in (f"{one.lower:.0f}–{one.upper:.0f}" for one in spans if one.lower < one.upper):
+            draws = f"{100 * self.confidence:g} % of draws"
+            return (f"# {ends}: the order is open; with other questions, it takes these places in {draws}.",)
+        return ()
+
+    @property
     def ceiling_text(self) -> str:
         """What a model that is always right scores, where that is not 1000; empty where it is."""
         if not self.ceiling < SCALE - 0.5:  # nor where there is none
@@ -309,6 +318,7 @@ def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
 def _remarks(board: Leaderboard) -> list[str]:
     found = []
     lead, by_token = board.heads
+    found += board.places_text
     if board.sort and board.sort != lead:
         found.append(f"Sorted by {board.sort}; # is the place by {lead}.")
     if board.sort != by_token:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from evalcube.stages.analyze.labelled.results import Leaderboard, Row
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
 from evalcube.stages.analyze.verdict.composite import LAYERS
 
 
@@ -59,7 +59,7 @@ def by_lead(board: Leaderboard) -> Leaderboard:
     """The board in the order of what leads it, with ranks: complete rows first, those without a value last.
 
     Equal ones are in the order of their accuracy, then of their names. Incomplete rows and those that were asked other
-    points than most have no rank.
+    points than most have no rank. A rank interval holds the rank.
 
     Parameters
     ----------
@@ -76,10 +76,17 @@ def by_lead(board: Leaderboard) -> Leaderboard:
         return (absent, unranked, 0.0 if absent else -value, accuracy, *names)
 
     rows = [
-        row if math.isnan(board.leading(row).value) or row.unranked else replace(row, rank=place)
+        row if math.isnan(board.leading(row).value) or row.unranked else _at(row, place)
         for place, row in enumerate(sorted(board.rows, key=key), start=1)
     ]
     return replace(board, rows=tuple(rows))
+
+
+def _at(row: Row, place: int) -> Row:
+    ranks = row.rank_interval
+    return replace(
+        row, rank=place, rank_interval=Estimate(ranks.value, min(ranks.lower, place), max(ranks.upper, place))
+    )
 
 
 def columns(board: Leaderboard) -> dict[str, _By]:

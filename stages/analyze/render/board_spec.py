@@ -30,14 +30,13 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     refused = any(row.refused > 0 for row in board.rows)
     by_score = board.lead == "score"
     columns = [
-        Column("#", lambda row: ABSENT if row.rank is None else str(row.rank)),
+        Column("#", places),
         Column("model", lambda row: labels[id(row)], right=False, name=True),
         *(_score_columns(board) if by_score else _rate_columns(board)),
         *_composite_columns(board),
         *([Column("done", lambda row: share_done(row.trials, row.planned), 3)] if partial else []),
         Column("tokens", lambda row: number(row.tokens_per_trial), 6),
         Column("truncated", lambda row: percent(row.truncated), 0 if cut else 7),
-        *([Column("ranks", lambda row: span(row.rank_interval), 8)] if len(board.rows) > 1 else []),
         Column("USD/1000", lambda row: significant(row.cost_per_1000), 9),
         Column("invalid", lambda row: percent(row.invalid), 10),
         *([Column("refused", lambda row: percent(row.refused), 10)] if refused else []),
@@ -51,6 +50,13 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
     if by_score and board.version == "auto" and board.ceiling_text and board.ceiling_text not in notes:
         notes, explains = (*notes, board.ceiling_text), {board.ceiling_text: _V1.head}
     return TableSpec(tuple(columns), board.rows, notes, lambda row: row.marked, explains).filled()
+
+
+def places(row: Row) -> str:
+    """The row's rank, or the ranks that it may have where these are open."""
+    if row.rank is None:
+        return ABSENT
+    return str(row.rank) if math.isnan(row.rank_interval.lower) else span(row.rank_interval)
 
 
 _V1 = Column("v1", lambda row: number(row.score_v1), 13)
@@ -129,7 +135,7 @@ def leading_text(board: Leaderboard, row: Row) -> tuple[str, str]:
 def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
     """Every evaluation with its place among the others."""
     columns = [
-        Column("#", lambda item: ABSENT if item.row.rank is None else str(item.row.rank)),
+        Column("#", lambda item: places(item.row)),
         Column("model", lambda item: item.label, right=False, name=True),
         Column(
             board.heads[0],
@@ -138,20 +144,20 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
         *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
         _by_token_column(board),
-        Column("ranks", lambda item: span(item.row.rank_interval)),
+        Column("mean rank", lambda item: number(item.row.rank_interval.value, 1), 2),
         Column("groups", lambda item: item.letters or ABSENT),
         Column("wins", lambda item: number(item.wins, 2), 1),
         Column("rating", lambda item: number(item.rating, 3), 2),
     ]
     met = max(sum(item.row.rank is not None for item in found.rows) - 1, 0)
     notes = (
-        "ranks: places that the model takes when the questions are drawn again.",
-        "groups: models that share a letter have overlapping intervals.",
+        "groups: models that share a letter may stand at the same place.",
         f"wins: expected against the {met} {'other that is' if met == 1 else 'others that are'} ranked.",
         "rating: a/(a + b) is a's chance against b.",
         *board.notes,
+        *board.places_text,
     )
-    explains = {notes[2]: "wins", notes[3]: "rating"}
+    explains = {notes[1]: "wins", notes[2]: "rating"}
     return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked, explains)
 
 

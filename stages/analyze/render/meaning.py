@@ -44,7 +44,8 @@ TOKEN_BANDS = (
 
 TOKENS_OF_SHORT_ANSWERS = (
     "The bands are those of models that reason for about 1000 tokens; short answers bring more, with no upper limit, "
-    "and are compared with each other only."
+    "so that a weak model that answers briefly has a high ratio. What is said of a model therefore goes by the lower "
+    "of this ratio and a thousandth of its score."
 )
 
 WHY_1000 = (
@@ -106,11 +107,23 @@ def in_words(value: float, bands: Sequence[Band]) -> str:
 
     Examples
     --------
-    >>> in_words(0.55, TOKEN_BANDS)
-    '0.5–0.7: good quality at reasonable efficiency'
+    >>> in_words(738, SCORE_BANDS)
+    '700–900: strong, with minor weaknesses'
     """
     found = band(value, bands)
     return "" if found is None else f"{found.ends}: {found.words}"
+
+
+def token_words(per_token: float, score: float) -> str:
+    """What a score per token says: no more of quality than the score itself, however short the answers.
+
+    Examples
+    --------
+    >>> token_words(1.2, 240), token_words(1.2, 740)
+    ('poor quality, or very inefficient', 'excellent quality and efficiency')
+    """
+    found = band(min(per_token, score / 1000), TOKEN_BANDS)
+    return "" if found is None else found.words
 
 
 def listed(bands: Sequence[Band]) -> str:

@@ -23,7 +23,7 @@ from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
-from evalcube.stages.analyze.render.board_spec import leading_text
+from evalcube.stages.analyze.render.board_spec import leading_text, places
 from evalcube.stages.analyze.render.cover import cover, spans
 from evalcube.stages.analyze.render.table_specs import pair_in_words, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
@@ -152,6 +152,7 @@ def render_report(
         plain=plain,
         interval=_interval,
         span=span,
+        places=places,
         letter=ranking.cluster_name,
         code=partial(_code, board=board),
     )

@@ -34,7 +34,7 @@ def test_forms__are_drawn_without_a_fault_on_a_phone(at):
     assert at.faults == []
 
 
-@pytest.mark.parametrize(("width", "column"), [(1400, "ranks"), (400, "C_P")])
+@pytest.mark.parametrize(("width", "column"), [(1400, "groups"), (400, "C_P")])
 def test_ranking__a_long_name_leaves_the_figures_on_the_screen(at, width, column):
     at.page.set_viewport_size({"width": width, "height": 900})
     at.go("ranking")

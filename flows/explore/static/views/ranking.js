@@ -106,9 +106,14 @@
   const columnsOf = (board, page) => {
     const { meaning } = board;
     const scoreHint = ["ReasonScore, 10 to 1000.", ...listed(meaning.score), meaning.always_right, meaning.why].filter(Boolean).join("\n");
-    const tokenHint = ["Score for each completion token: greener is better.", ...listed(meaning.token), meaning.short].join("\n");
+    const tokenHint = ["Score for each completion token: greener is more, of whatever quality.", ...listed(meaning.token), meaning.short].join("\n");
     const byScore = board.lead === "score";
     const rows = board.rows;
+    const tokenWords = ({ score, score_per_token: ratio }) => (format.isNumber(ratio.value) ? said(Math.min(ratio.value, score.value / 1000), meaning.token).split(": ")[1] : "");
+    const places = row => {
+      const { lower, upper } = row.rank_interval;
+      return row.rank === null ? format.absent : lower < upper ? `${lower}–${upper}` : String(row.rank);
+    };
     const star = row => (row.incomplete || row.partial || row.others ? "*" : "");
     const share = (key, title, hint, extra = false) => ({ key, title, hint, extra, descending: true, value: row => row[key], show: row => format.percent(row[key]) });
     const count = (key, title, hint, extra = true) => ({ key, title, hint, extra, value: row => row[key] });
@@ -121,18 +126,16 @@
     const parts = name => row => ({ value: row[name].value, lower: row[name].lower, upper: row[name].upper });
     const tierScale = board.tiers.map((_, place) => extent(rows.map(row => (byScore ? row.tiers[place]?.score.value : row.tiers[place]?.rate.value))));
     return [
-      { key: "rank", title: "#", hint: "Place; none for evaluations that were asked other questions, or not all.", value: row => row.rank, show: row => row.rank ?? format.absent, descending: false },
+      { key: "rank", title: "#", hint: "Place; several where the order is open: had other questions been drawn, it would be one of these. None for evaluations that were asked other questions, or not all.", value: row => row.rank, show: places, descending: false },
       { key: "label", title: "model", left: true, value: row => row.label, show: row => h("a.name", { href: page.link("trials", { model: row.label }), title: `${row.model_name} · ${row.template} · ${row.sampler}` }, row.label + star(row)) },
       { key: "score", title: "score", hint: scoreHint, extra: !byScore, value: row => row.score.value, parts: parts("score"), show: row => told(format.number(row.score.value, 0), said(row.score.value, meaning.score)) },
-      { key: "score_per_token", title: "score/token", hint: tokenHint, extra: !byScore, value: row => row.score_per_token.value, parts: parts("score_per_token"), show: row => told(shaded(row.score_per_token.value, perToken, format.number(row.score_per_token.value)), said(row.score_per_token.value, meaning.token)) },
+      { key: "score_per_token", title: "score/token", hint: tokenHint, extra: !byScore, value: row => row.score_per_token.value, parts: parts("score_per_token"), show: row => told(shaded(row.score_per_token.value, perToken, format.number(row.score_per_token.value)), tokenWords(row)) },
       { key: "correct_per_1000_tokens", title: "right/1k tok", choice: "right by 1000 tokens", hint: "Correct answers that 1000 completion tokens bring: greener is better.", extra: byScore, value: row => row.correct_per_1000_tokens.value, parts: parts("correct_per_1000_tokens"), show: row => shaded(row.correct_per_1000_tokens.value, perThousand, format.number(row.correct_per_1000_tokens.value)) },
       { key: "rate", title: board.mode, hint: board.mode.startsWith("C") ? "Share of right answers, guesses taken out." : "Share of right answers.", value: row => row.rate.value, parts: parts("rate"), show: row => format.percent(row.rate.value) },
       ...(rows.some(row => row.composite) ? compositeColumns(board) : []),
       { key: "interval", left: true, title: level, choice: `interval (${level})`, hint: `${level} interval of what the board is ordered by.`, value: row => lead(board, row).lower, parts: row => ({ lower: lead(board, row).lower, upper: lead(board, row).upper }),
         show: row => bar(lead(board, row), scale, `${leadName(board)} ${shown(board, lead(board, row).value)}, interval ${format.interval(lead(board, row), isShare(board))}`) },
-      { key: "groups", title: "groups", hint: "Rows with a letter in common cannot be told apart.", left: true, value: row => row.groups, show: row => h("span.letters", {}, row.groups) },
-      { key: "ranks", title: "ranks", hint: "Places that the interval covers, if the questions were drawn again.", value: row => row.rank_interval.value, parts: row => ({ lower: row.rank_interval.lower, upper: row.rank_interval.upper }),
-        show: row => (format.isNumber(row.rank_interval.lower) ? (row.rank_interval.lower === row.rank_interval.upper ? String(row.rank_interval.lower) : `${row.rank_interval.lower}–${row.rank_interval.upper}`) : format.absent) },
+      { key: "groups", title: "groups", hint: "Rows with a letter in common may stand at the same place.", left: true, value: row => row.groups, show: row => h("span.letters", {}, row.groups) },
       { key: "accuracy", title: "accuracy", hint: "Plain share of right answers.", extra: true, value: row => row.accuracy.value, parts: parts("accuracy"), show: row => format.percent(row.accuracy.value) },
       ...(board.tiers.length > 1 ? board.tiers.map((tier, place) => ({
         key: `tier-${tier}`, title: tier, hint: [`${leadName(board)} of tier ${tier}.`, ...(byScore ? [...listed(meaning.score), "From easy to hard:", ...meaning.profiles] : [])].join("\n"), value: row => (byScore ? row.tiers[place].score.value : row.tiers[place].rate.value),

@@ -20,8 +20,8 @@ def test_standings__rows_clusters_and_wins_agree():
 
     assert [item.row for item in found.rows] == list(board.rows)
     for number, members in enumerate(found.clusters):
-        low = max(board.rows[place].score.lower for place in members)
-        assert low <= min(board.rows[place].score.upper for place in members)
+        best = max(board.rows[place].rank_interval.lower for place in members)
+        assert best <= min(board.rows[place].rank_interval.upper for place in members)
         assert all(number in found.rows[place].clusters for place in members)
     assert found.rows[0].clusters[0] == 0
     ranked = np.array([row.rank is not None for row in board.rows])
@@ -32,6 +32,22 @@ def test_standings__rows_clusters_and_wins_agree():
     assert [bool(item.clusters) for item in found.rows] == ranked.tolist()
     assert np.isnan([item.wins for item in found.rows]).tolist() == (~ranked).tolist()
     assert found.to_dict(board)["rows"][0]["expected_wins"] == found.rows[0].wins
+
+
+@settings(max_examples=20, deadline=None)
+@given(st.integers(0, 2**32), st.lists(st.floats(3, 8), min_size=2, max_size=7), st.sampled_from([4, 40]))
+def test_standings__groups_and_places_say_the_same(seed, abilities, trials):
+    people = [Profile(f"model {number}", ability=ability) for number, ability in enumerate(abilities)]
+    ds = dataset(people, tasks=2, trials=trials, seed=seed)
+
+    rows = rank_rows(ds, leaderboard(ds, draws=100)).rows
+
+    for one in rows:
+        assert one.row.rank_interval.lower <= one.row.rank <= one.row.rank_interval.upper
+        for other in rows:
+            ends = one.row.rank_interval, other.row.rank_interval
+            meet = max(end.lower for end in ends) <= min(end.upper for end in ends)
+            assert meet == bool(set(one.letters) & set(other.letters))
 
 
 def test_standings__a_truncated_trial_is_a_failure():
