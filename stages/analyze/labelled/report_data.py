@@ -128,20 +128,23 @@ def unique_by_task(ds: xr.Dataset) -> list[float]:
 
 
 def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:
-    """Share of each of `OUTCOMES` in the finished trials of each model, points weighing as in the leaderboard.
+    """Share of each of `OUTCOMES` in the finished trials of each model, a mean over tasks as the board's accuracy is.
 
     Empty for a model without any.
     """
     labels = axes.names(ds, "counter")
-    weighed = counters.counter_cells(ds).values * counters.point_factors(ds)[..., np.newaxis]
-    summed = weighed.sum(axis=(1, 2))[list(order)]
+    summed = counters.ranked_counters(ds).values[list(order)]
+    trials = column(summed, "trials", labels)[..., np.newaxis]
+    each = np.where(trials > 0, summed, np.nan) / np.where(trials > 0, trials, 1.0)
     rows = []
-    for values in summed:
-        count = {label: float(value) for label, value in zip(labels, values, strict=True)}
+    for values in each:
+        if np.isnan(values).all():
+            rows.append({})
+            continue
+        count = dict(zip(labels, np.nanmean(values, axis=0).tolist(), strict=True))
         right = count["correct"] + count["invalid"] + count["refused"]
         every = {**count, "incorrect": count["completed"] - right}
-        trials = count["trials"]
-        rows.append({name: every[name] / trials for name in OUTCOMES} if trials > 0 else {})
+        rows.append({name: every[name] for name in OUTCOMES})
     return rows
 
 

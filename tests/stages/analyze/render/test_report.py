@@ -327,17 +327,21 @@ def test_curve_views__equal_difficulties_are_pooled_and_many_are_binned():
     assert list(binned.difficulty) == sorted(binned.difficulty)
 
 
-def test_outcome_shares__are_those_of_the_counters_and_add_up():
+def test_outcome_shares__are_those_of_the_board_and_add_up():
     ds = dataset(gaps=True)
     order = range(ds.sizes["model"])[::-1]
 
     found = report_data.outcome_shares(ds, order)
 
+    accuracy = {row.model_name: row.accuracy.value for row in leaderboard(ds).rows}
     for model, shares in zip(order, found, strict=True):
-        counted = ds["counters"][model].sum(("task", "params")).to_series()
+        inside = ds["in_tier"].any("tier")
+        counted = ds["counters"][model].where(inside, 0).sum("params")
+        each = (counted / counted.sel(counter="trials")).mean("task").to_series()
         assert sum(shares.values()) == pytest.approx(1)
         for name in ("correct", "truncated", "invalid", "refused"):
-            assert shares[name] == pytest.approx(counted[name] / counted["trials"])
+            assert shares[name] == pytest.approx(each[name])
+        assert shares["correct"] == pytest.approx(accuracy[ds["model_name"].values[model]])
     assert len({shares["correct"] for shares in found}) > 1
 
 
