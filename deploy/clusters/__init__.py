@@ -1,9 +1,9 @@
 """Dask clusters to run a sweep on."""
 
-from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection, refuse_fork
 from evalcube.deploy.clusters.existing import ExistingScheduler
 from evalcube.deploy.clusters.local import LocalProcesses, ThisProcess
-from evalcube.deploy.clusters.made import GivenCluster, MadeCluster
+from evalcube.deploy.clusters.made import GivenCluster, MadeCluster, open_client
 
 __all__ = [
     "Cluster",
@@ -14,4 +14,6 @@ __all__ = [
     "LocalProcesses",
     "MadeCluster",
     "ThisProcess",
+    "open_client",
+    "refuse_fork",
 ]

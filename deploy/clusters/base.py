@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -41,8 +42,11 @@ class Connection:
 
     replaces = False
     """Whether it replaces workers that have gone, and says itself why they went."""
+    process = 0
+    """In which one was made: threads of Dask's are there, and in no fork of it."""
 
     def __init__(self, client: Client, code: Code | None = None) -> None:
+        Connection.process = os.getpid()
         self.client = client
         self.code = Code(client) if code is None else code
 
@@ -88,6 +92,22 @@ class Connection:
             What the user should read; each is said once, so return news only.
         """
         return ()
+
+
+def refuse_fork() -> None:
+    """Refuse a process that was forked from one which had a connection: without its threads a run would hang.
+
+    Raises
+    ------
+    ClusterError
+        This is one.
+    """
+    if Connection.process not in {0, os.getpid()}:
+        raise ClusterError(
+            f"this process is a fork of one ({Connection.process}) in which a sweep was run, and Dask's threads do not "
+            "come along. Run the first sweep after the fork, or start processes without one: "
+            "multiprocessing.get_context('spawn'), celery --pool=solo or threads, gunicorn without --preload"
+        )
 
 
 class Cluster(ABC):

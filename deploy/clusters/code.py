@@ -196,6 +196,12 @@ class Code:
         return await future._result()  # noqa: SLF001 - the public one is for threads that can wait
 
     @property
+    def address(self) -> str:
+        """The scheduler's."""
+        scheduler: Any = self.client.scheduler
+        return str(scheduler.address)
+
+    @property
     def gone(self) -> bool:
         """Whether the scheduler is away for good."""
         return is_gone(self.client)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -12,6 +11,7 @@ from distributed.comm.addressing import get_address_host_port
 
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
 from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code
+from evalcube.deploy.clusters.silence import quiet
 from evalcube.deploy.clusters.source import source_digest
 
 
@@ -80,20 +80,3 @@ def connection_elsewhere(client: Client, choice: Choice, kind: type[Connection] 
     if problem := code.unfit_scheduler():
         raise ClusterError(f"the cluster's scheduler {problem}")
     return kind(client, code)
-
-
-@contextmanager
-def quiet() -> Iterator[None]:
-    """Keep Dask from logging tracebacks of a lost connection: the driver reports that, once."""
-    loggers = [
-        logging.getLogger(name)
-        for name in ("distributed.client", "distributed.batched", "tornado.application")
-    ]
-    before = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel(logging.CRITICAL + 1)
-    try:
-        yield
-    finally:
-        for logger, level in zip(loggers, before, strict=True):
-            logger.setLevel(level)

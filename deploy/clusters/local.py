@@ -14,7 +14,9 @@ import dask
 from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
+from evalcube._together import Together
 from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
+from evalcube.deploy.clusters.silence import EVERYTHING, quiet
 
 _MOST_WORKERS = 8
 
@@ -41,6 +43,8 @@ SETTINGS = {
         "analyze": "20ms",
     },
 }
+settled = Together(lambda: dask.config.set(SETTINGS))
+"""A context with these settings."""
 
 
 @contextmanager
@@ -73,7 +77,7 @@ class _OnThisMachine(Cluster):
             They cannot be started.
         """
         # The settings hold for as long as the cluster: workers that are added later read them, too.
-        with dask.config.set(SETTINGS):
+        with settled(), quiet(EVERYTHING):
             try:
                 self._prepare()
                 # Blocked only while starting: Dask's loop thread keeps the mask, and workers restarted later get it.

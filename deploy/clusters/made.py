@@ -8,27 +8,32 @@ import importlib
 import inspect
 import os
 import signal
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
 import dask
-from distributed import Client, SpecCluster, SSHCluster, Status
+from distributed import Client, SpecCluster, SSHCluster, Status, default_client
 from distributed.security import Security
 
+from evalcube._together import Together
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
 from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code
-from evalcube.deploy.clusters.existing import connection_elsewhere, quiet
-from evalcube.deploy.clusters.local import SETTINGS, interrupts_blocked
+from evalcube.deploy.clusters.existing import connection_elsewhere
+from evalcube.deploy.clusters.local import interrupts_blocked, settled
+from evalcube.deploy.clusters.silence import quiet
 
-_ALLOWED_FAILURES = 10
+_patient = Together(lambda: dask.config.set({"distributed.scheduler.allowed-failures": 10}))
 """Deaths of workers that a task may see before it is suspected: time limits end jobs that do no wrong."""
 _GONE_SECONDS = 10.0
 """So long no worker of a job is there until another job is begun: a nanny starts its worker again within seconds."""
 _AGAIN_SECONDS = 60.0
 """Between two attempts to begin others, where the first one failed."""
+_LIVING_SECONDS = 10.0
+"""In which the loop of a client or a cluster answers, if it runs at all."""
 _LONGEST = 600
 """Characters of a cluster's own words that are passed on."""
 
@@ -62,11 +67,11 @@ class MadeCluster(Cluster):
             There is no such class, or its cluster cannot be made.
         """
         kind = _found(self.name)
-        settings = {**SETTINGS, "distributed.scheduler.allowed-failures": _ALLOWED_FAILURES}
         with ExitStack() as stack:
             stack.enter_context(quiet())
             # They hold for as long as the cluster: workers that are added later read them, too.
-            stack.enter_context(dask.config.set(settings))
+            stack.enter_context(settled())
+            stack.enter_context(_patient())
             options = self._options(kind, stack)
             try:
                 with interrupts_blocked():
@@ -119,6 +124,8 @@ class GivenCluster(Cluster):
     given: Any
     patience: float = PATIENCE_SECONDS
     """Seconds without any worker after which a run gives up."""
+    found: bool = False
+    """Whether nobody named it: it is the client that is open here, which Dask's own functions use, too."""
 
     @contextmanager
     def connect(self) -> Iterator[Connection]:
@@ -140,13 +147,21 @@ class GivenCluster(Cluster):
         if isinstance(given, Client):
             scheduler: Any = given.scheduler
             place, security = given.cluster or scheduler.address, given.security
+        _refuse_dead(given)
         with quiet():
             try:
                 client = Client(place, security=security, set_as_default=False)
             except (OSError, RuntimeError, TypeError, ValueError) as error:
                 raise ClusterError(f"`cluster` cannot be reached: {_words(error)}") from error
             with client:
-                yield connection_elsewhere(client, EVERYBODY, _Tended)
+                try:
+                    connection = connection_elsewhere(client, EVERYBODY, _Tended)
+                except ClusterError as error:
+                    here = (
+                        "To work without the Client that is open here, give `workers`" if self.found else ""
+                    )
+                    raise ClusterError(error.message, remedy=here) from None
+                yield connection
 
 
 class _Tended(Connection):
@@ -194,6 +209,30 @@ class _Tended(Connection):
             (f"{len(gone)} jobs ended, as at a time limit: others are started in their place",)
             if gone
             else ()
+        )
+
+
+def open_client() -> GivenCluster | None:
+    """The cluster of the client that is open in this process, which Dask's own functions use; None without one."""
+    try:
+        client = default_client()
+    except ValueError:
+        return None
+    return None if client.asynchronous else GivenCluster(client, found=True)
+
+
+def _refuse_dead(given: Any) -> None:  # noqa: ANN401 - a cluster of anybody's
+    """Refuse what has no loop any more: a fork has its parent's objects without the threads that serve them."""
+    loop = getattr(getattr(given, "loop", None), "asyncio_loop", None)
+    if loop is None:
+        return
+    alive = threading.Event()
+    with suppress(RuntimeError):  # it is closed
+        loop.call_soon_threadsafe(alive.set)
+        alive.wait(_LIVING_SECONDS)
+    if not alive.is_set():
+        raise ClusterError(
+            "the Dask client or cluster is closed, or was made before this process was forked. Make one here"
         )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import site
 import sys
 import sysconfig
@@ -24,17 +25,26 @@ def plugin_fault(error: BaseException) -> str | None:
     """
     points: dict[str, list[EntryPoint]] = {}
     for point in installed_plugins():
-        points.setdefault(point.module.partition(".")[0], []).append(point)
-    installed = _installed()
-    for module, file, line, function in reversed(list(_frames(error.__traceback__))):
-        top = module.partition(".")[0]
-        if top == "evalcube":
-            return None
-        if top in points or _is_own(file, installed):
-            what = "".join(traceback.format_exception_only(error)).strip()
+        points.setdefault(_top(point.module), []).append(point)
+    installed, what = _installed(), "".join(traceback.format_exception_only(error)).strip()
+    frames = list(_frames(error.__traceback__))
+    ours = [place for place, (module, *_) in enumerate(frames) if _top(module) == "evalcube"]
+    # Whatever a plugin calls wrongly, of evalcube too; who called evalcube is not meant.
+    for module, file, line, function in reversed(frames[min(ours, default=0) :]):
+        top = _top(module)
+        if top != "evalcube" and (top in points or _is_own(file, installed)):
             whose = _plugin(points[top], function) if top in points else f"your module '{module}'"
             return f"{whose} failed in {function} ({file}, line {line}): {what}. Mend it, or leave it out"
+    # One that does not take what it is given has no line of its own there.
+    called = re.match(r"(?:\w+\.<locals>\.)?(\w+)[\w.]*\(\) (?:takes|got|missing) ", str(error))
+    if isinstance(error, TypeError) and called is not None:
+        for point in (point for named in points.values() for point in named if point.attr == called[1]):
+            return f"{_plugin([point], called[1])} cannot be called: {what}. Mend it, or leave it out"
     return None
+
+
+def _top(module: str) -> str:
+    return module.partition(".")[0]
 
 
 def _frames(trace: TracebackType | None) -> Iterator[tuple[str, str, int, str]]:
@@ -42,7 +52,9 @@ def _frames(trace: TracebackType | None) -> Iterator[tuple[str, str, int, str]]:
     while trace is not None:
         code = trace.tb_frame.f_code
         module = str(trace.tb_frame.f_globals.get("__name__", ""))
-        yield module, code.co_filename, trace.tb_lineno, code.co_qualname
+        # Made again from what a worker sent, code has its plain name only.
+        name = code.co_name if code.co_qualname == "<module>" else code.co_qualname
+        yield module, code.co_filename, trace.tb_lineno, name
         trace = trace.tb_next
 
 
@@ -52,7 +64,7 @@ def _plugin(points: Sequence[EntryPoint], function: str) -> str:
     point = next(iter(own), points[0])
     package = "" if point.dist is None else f" of package {point.dist.name}"
     if not own and len(points) > 1:
-        return f"module '{point.module.partition('.')[0]}'{package}"
+        return f"module '{_top(point.module)}'{package}"
     return f"plugin '{point.name}' ({point.group}){package}"
 
 

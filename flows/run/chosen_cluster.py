@@ -14,12 +14,13 @@ from evalcube.deploy.clusters import (
     LocalProcesses,
     MadeCluster,
     ThisProcess,
+    open_client,
+    refuse_fork,
 )
 from evalcube.deploy.clusters.code import Choice
 from evalcube.deploy.clusters.slurm.script import JobSettings
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.plugins import installed_plugins
 from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.storage.urls import directory_of, is_directory
@@ -38,8 +39,7 @@ def default_cluster(trials: int) -> Cluster:
     trials
         How many are left to ask.
     """
-    # A process of its own dies alone; code that is not ours might kill it, and the driver finds the trial to blame.
-    return LocalProcesses() if trials > _FEW or installed_plugins() else ThisProcess()
+    return LocalProcesses() if trials > _FEW else ThisProcess()
 
 
 def chosen_cluster(
@@ -49,7 +49,7 @@ def chosen_cluster(
     scheduler: str | None = None,
     workers: int | None = None,
 ) -> Cluster | None:
-    """The cluster that a run works on; None if nobody named one, so that the run decides.
+    """The cluster that a run works on; None if nobody named one and no client is open, so that the run decides.
 
     Parameters
     ----------
@@ -59,8 +59,8 @@ def chosen_cluster(
         A cluster of ours, a cluster or client of Dask's, what a config's `cluster` may be, or the path of a YAML file
         with such.
     scheduler
-        Address of a running Dask scheduler; default: that of the variable DASK_SCHEDULER_ADDRESS, if nothing else is
-        named, the config's `cluster` included.
+        Address of a running Dask scheduler; default: the client that is open here, or that of the variable
+        DASK_SCHEDULER_ADDRESS, if nothing else is named, the config's `cluster` included.
     workers
         Number of local worker processes.
 
@@ -70,7 +70,10 @@ def chosen_cluster(
         If more than one is given, or what is given is for `submit` alone.
     ConfigError
         With all problems of the cluster's description.
+    ClusterError
+        In a fork of a process that ran a sweep.
     """
+    refuse_fork()
     if cluster is not None and (scheduler is not None or workers is not None):
         raise SweepError("`cluster` excludes `scheduler` and `workers`", "Give one of them")
     if isinstance(cluster, Cluster):
@@ -84,6 +87,8 @@ def chosen_cluster(
     section = cluster_section(settings, cluster)
     if section is not None:
         return make_cluster(section)
+    if (opened := open_client()) is not None:
+        return opened
     # Dask's own variable, which its operator sets in every pod.
     scheduler = os.environ.get(SCHEDULER_VARIABLE, "").strip()
     return ExistingScheduler(scheduler) if scheduler else None

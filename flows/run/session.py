@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
-from evalcube.deploy.clusters import Cluster, Connection, ThisProcess
+from evalcube.deploy.clusters import Cluster, Connection, GivenCluster, ThisProcess
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.plan.engines import Engines, joined_engines, origins_of, read_engines, write_engines
@@ -214,7 +214,7 @@ class Session:
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
             stack.enter_context(connection.told_if_lost())
-            client = connection.client
+            self._note_place(cluster, connection)
             addresses = wait_for_workers(cluster, connection, self._lease, self._note, self._is_stopped)
             if self._is_stopped():
                 return "stopped"
@@ -222,7 +222,7 @@ class Session:
             context = self._context(served.routes, connection, cluster.environment != "inherited")
             tokens = context.proof.tokens
             admission = Admission(connection.code, plugin_name(self._id), tokens, self._note)
-            client.subscribe_topic(topic(self._id), self._receive)
+            connection.client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(_forget_run, connection, self._id)
             stack.callback(admission.close)
@@ -260,6 +260,12 @@ class Session:
             self._wait_for_reports(connection, driver.workers, blocks)
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
+
+    def _note_place(self, cluster: Cluster, connection: Connection) -> None:
+        """Say on whose cluster the run is, if it is not its own."""
+        if cluster.environment == "own":
+            opened = " (the open Client)" if isinstance(cluster, GivenCluster) and cluster.found else ""
+            self._note(f"on the Dask cluster at {connection.code.address}{opened}")
 
     def _is_stopped(self) -> bool:
         """Whether somebody wants it, while there is no driver yet that obeys."""

@@ -83,14 +83,15 @@ def run(
     cube, cache
         Address of the results and of the response cache; default: those of the config.
     scheduler
-        Address of a running Dask scheduler; default: that of the variable ``DASK_SCHEDULER_ADDRESS`` where the config
-        names no cluster, else this machine.
+        Address of a running Dask scheduler. Default, where the config names no cluster: the Dask client that is open
+        here, else that of the variable ``DASK_SCHEDULER_ADDRESS``, else this machine.
     workers
-        Number of local worker processes; default: none where few trials are left and no plugin is installed, as this
-        process does them sooner; else one per core, at most eight.
+        Number of local worker processes; default: none where few trials are left, as this process does them sooner;
+        else one per core, at most eight.
     cluster
-        A cluster of this package's or of Dask's, a client of Dask's, what a config's `cluster` may be, or the path of a
-        YAML file with such; excludes `scheduler` and `workers`. Default: the config's.
+        A cluster of Dask's or a client, either of which is left open; the address of a scheduler; what a config's
+        `cluster` may be, or the path of a YAML file with such. Excludes `scheduler` and `workers`. Default: the
+        config's.
     sampling
         How far each cell is measured; default: as the config says. Excludes `only` and `trials`.
     only

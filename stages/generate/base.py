@@ -298,7 +298,14 @@ class Cell:
         # A digest and not seed + index: trial 1 of one seed must not be trial 0 of the next.
         digest = hashlib.sha256(self._prefix + str(index).encode()).digest()
         stream = Stream(int.from_bytes(digest, "big"))
-        return self.task.generate_at(self.params, index, self._prefix, stream)
+        trial = self.task.generate_at(self.params, index, self._prefix, stream)
+        texts: tuple[object, ...] = (getattr(trial, "prompt", None), getattr(trial, "answer", None))
+        if not all(isinstance(text, str) for text in texts):
+            raise TaskError(
+                f"task '{self.task.name}' made {repr(trial)[:200]}, which is no Trial with a prompt and an answer as "
+                "texts; mend its `generate`"
+            )
+        return trial
 
     def row_id(self, index: int) -> str:
         """What the source of the questions calls the one of a trial, without making it; mostly empty."""

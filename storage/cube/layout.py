@@ -21,6 +21,7 @@ from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 from zarr.core.array_spec import ArrayConfigParams
 from zarr.errors import ZarrUserWarning
 
+from evalcube._together import Together
 from evalcube.storage.cube.schema import (
     COUNTER_LABELS,
     COUNTERS,
@@ -115,12 +116,15 @@ def consolidate(store: Store) -> None:
 
 
 @contextmanager
-def expected_warnings() -> Iterator[None]:
-    """A context in which zarr does not warn of what is so by design."""
+def _expected() -> Iterator[None]:
     with warnings.catch_warnings():
         for message in _KNOWN:
             warnings.filterwarnings("ignore", message=message, category=ZarrUserWarning)
         yield
+
+
+expected_warnings = Together(_expected)
+"""A context in which zarr does not warn of what is so by design."""
 
 
 def _with_indexes(

@@ -21,6 +21,10 @@ def grade(reply, context):
 
 def parse(reply, context):
     return json.loads(reply)
+
+
+def misuse(function):
+    function(None)
 """
 
 
@@ -64,6 +68,33 @@ def test_plugin_fault__names_the_plugin_and_its_package(grader, monkeypatch):
     told = plugins.plugin_fault(raised(grader.grade, "42", None))
 
     assert told.startswith("plugin 'strict' (evalcube.graders) of package acme-evals failed in grade (")
+
+
+class Strict:
+    def generate(self, params):
+        return params
+
+
+def test_plugin_fault__of_one_that_does_not_take_what_it_is_given_names_it(monkeypatch):
+    point = EntryPoint("strict", "mine:Strict", "evalcube.tasks")._for(SimpleNamespace(name="acme-evals"))
+    monkeypatch.setattr(plugins, "installed_plugins", lambda: [point])
+    error = raised(Strict().generate, 1, 2)
+    error.__traceback__ = raised(raise_if_failed, None).__traceback__  # as where evalcube calls
+
+    told = plugins.plugin_fault(error)
+
+    assert told.startswith(
+        "plugin 'strict' (evalcube.tasks) of package acme-evals cannot be called: TypeError: Strict.generate()"
+    )
+
+
+def test_plugin_fault__is_that_of_who_calls_evalcube_wrongly(grader):
+    ours = {"__name__": "evalcube.calls"}
+    exec("def call(function, argument):\n    function(argument)", ours)  # noqa: S102 - stands for evalcube
+
+    told = plugins.plugin_fault(raised(ours["call"], grader.misuse, raise_if_failed))
+
+    assert told.startswith("your module 'my_graders' failed in misuse (")
 
 
 def test_plugin_fault__is_none_of_evalcube_itself():

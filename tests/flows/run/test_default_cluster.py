@@ -1,11 +1,8 @@
 """Where a run works that names no cluster."""
 
-from importlib.metadata import EntryPoint, EntryPoints
-
 import pytest
 
 from evalcube.deploy.clusters import LocalProcesses, ThisProcess
-from evalcube.flows.config import plugins as module
 from evalcube.flows.run.chosen_cluster import default_cluster
 from evalcube.flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
@@ -17,13 +14,6 @@ from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 )
 def test_default_cluster__small_sweeps_need_no_process(trials, kind):
     assert isinstance(default_cluster(trials), kind)
-
-
-def test_default_cluster__code_of_others_runs_in_processes_of_its_own(monkeypatch):
-    point = EntryPoint("theirs", "theirs:Task", "evalcube.tasks")
-    monkeypatch.setattr(module, "entry_points", lambda **_: EntryPoints([point]))
-
-    assert isinstance(default_cluster(5), LocalProcesses)
 
 
 def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simulator):
