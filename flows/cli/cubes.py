@@ -20,11 +20,11 @@ from evalcube.flows.cli.options import (
     MarkdownOption,
     ModeOption,
     PlotOption,
-    PoolingOption,
     ScoreOption,
     TrialsOption,
     UniqueOption,
     ViewOption,
+    WeighOption,
     WhereOption,
 )
 from evalcube.flows.cli.output import complain, safe, show, show_json
@@ -169,7 +169,7 @@ def report(
     cache: CacheOption = None,
     version: ScoreOption = "auto",
     mode: ModeOption = "C_P",
-    pooling: PoolingOption = "pooled",
+    weigh: WeighOption = "tasks",
     where: WhereOption = None,
     view: ViewOption = None,
     trials: Annotated[
@@ -197,7 +197,7 @@ def report(
         part=part_of(where, view, first, unique_only=unique_only, clip_tokens=clip_tokens),
         version=version,  # type: ignore[arg-type]  # refused there if it is none
         mode=mode,  # type: ignore[arg-type]
-        pooling=pooling,  # type: ignore[arg-type]
+        weigh=weigh,  # type: ignore[arg-type]
         tell=lambda line: complain(safe(line)),
     )
     show(str(path))

@@ -60,12 +60,12 @@ ScoreOption = Annotated[
         "score, however few there are.",
     ),
 ]
-PoolingOption = Annotated[
+WeighOption = Annotated[
     str,
     typer.Option(
-        "--pooling",
-        help="pooled: points weigh as in the first plan, however many trials were added. "
-        "stratified: points of a group weigh alike, and their rates are averaged.",
+        "--weigh",
+        help="What weighs the same: tasks (the points of a task weighing as in the first plan), points, or trials "
+        "(their plain sum).",
     ),
 ]
 ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.")]

@@ -16,11 +16,11 @@ from evalcube.flows.cli.options import (
     JsonOption,
     MarkdownOption,
     ModeOption,
-    PoolingOption,
     ScoreOption,
     TrialsOption,
     UniqueOption,
     ViewOption,
+    WeighOption,
     WhereOption,
 )
 from evalcube.flows.cli.selecting import cubes_and_models, names_of, part_of, several
@@ -42,7 +42,7 @@ def table(
     cube: CubesArgument,
     by: GroupsOption = "model",
     mode: ModeOption = "C_P",
-    pooling: PoolingOption = "pooled",
+    weigh: WeighOption = "tasks",
     joint: Annotated[
         str,
         typer.Option(
@@ -63,7 +63,7 @@ def table(
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
-    found = estimate_groups(cube, part, by=names_of(by), mode=mode, pooling=pooling, joint=joint)  # type: ignore[arg-type]
+    found = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh, joint=joint)  # type: ignore[arg-type]
     _emit(found, cube, as_json=as_json, markdown=markdown, as_csv=as_csv)
 
 

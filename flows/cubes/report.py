@@ -26,7 +26,7 @@ from evalcube.flows.errors import SweepError, need_addresses, need_number, refus
 from evalcube.flows.plan.points import differing, telling
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.aggregate import Pooling
+from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair, compare_evaluations
 from evalcube.stages.analyze.labelled.results import Leaderboard
@@ -59,7 +59,7 @@ def report(
     part: Part | None = None,
     version: Version = "auto",
     mode: Mode = "C_P",
-    pooling: Pooling = "pooled",
+    weigh: Weigh = "tasks",
     tell: Callable[[str], object] = str,
 ) -> Path:
     """Write a report of a cube, or of several as if they were merged: one HTML file that needs nothing else.
@@ -82,7 +82,7 @@ def report(
         Which part of the cube to report on, see `evalcube.flows.cubes.selection.open_part`; default all of it.
     version
         Of the score, "auto", "v1" or "v2".
-    mode, pooling
+    mode, weigh
         How accuracies of tasks are estimated, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
     tell
         Called with each line that a reader of the file should know, such as that a cache does not answer; they stand in
@@ -107,7 +107,7 @@ def report(
     if date is not None and not isinstance(date, datetime.date):
         raise SweepError(f"`date`: {told(date)} is no date", "Give a datetime.date")
     readers = [Reader(address, cache) for address in addresses]
-    checked_option("pooling", pooling, get_args(Pooling))
+    checked_option("weigh", weigh, get_args(Weigh))
     checked_option("outcomes", outcomes, list(SAMPLED))
     if len(readers) == 1:
         opened = open_part(readers[0].cube, part, notes=readers[0].notes, trials=False)
@@ -128,7 +128,7 @@ def report(
             | _answered(models)
             | ({"samples": "; ".join(lacking)} if lacking else {}),
             samples=shown,
-            pooling=pooling,
+            weigh=weigh,
             failures=_failures(models),
             verdict=standing,
             no_verdict=without,

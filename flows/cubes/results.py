@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from evalcube.flows.cubes.selection import OpenPart
+from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.ranking import Ranking
@@ -170,13 +171,6 @@ class _Grouped(NamedTuple):
     estimates: xr.Dataset
 
 
-_WEIGHING = {
-    "": "every trial weighs the same",
-    "known": "points weigh as in the first plan, however many trials were added",
-    "stratified": "every point weighs the same",
-}
-
-
 class TableResult(Shown, _Grouped):
     """Success rates of groups: `part` that was read, and `estimates` (a dataset whose dimensions are the groups)."""
 
@@ -191,9 +185,8 @@ class TableResult(Shown, _Grouped):
         from evalcube.stages.analyze.render.table_specs import group_spec
 
         found = self.estimates.attrs
-        how = _WEIGHING[found["base_design"] if found["pooling"] == "pooled" else "stratified"]
         notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
-        notes.append(f"{found['pooling']}: {how}.")
+        notes.append(f"By {found['weigh']}: {WEIGHING[found['weigh']]}.")
         if axes.most_repeats(self.part.dataset) > 1 and found["joint"] == "none":
             notes.append("Questions were asked several times: intervals go by question.")
         return group_spec(self.records(), self.by, found["mode"], tuple(notes))

@@ -27,7 +27,7 @@ from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
-from evalcube.stages.analyze.labelled.aggregate import Pooling
+from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
 from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
@@ -189,7 +189,7 @@ def table(
     *,
     by: Sequence[str] = ("model",),
     mode: Mode = "C_P",
-    pooling: Pooling = "pooled",
+    weigh: Weigh = "tasks",
     joint: Joint = "none",
     confidence: float = 0.95,
 ) -> TableResult:
@@ -205,9 +205,9 @@ def table(
         Coordinates to group by; facets and parameters also by their plain names.
     mode
         Estimator: E_I, E_P, E_O, C_I, C_P or C_O.
-    pooling
-        "pooled": points weigh as in the first plan, however many trials were added; "stratified": points weigh alike,
-        and their rates are averaged.
+    weigh
+        "tasks": tasks weigh the same, and the points of a task as in the first plan, however many trials were added;
+        "points": points weigh alike; "trials": the plain sum of all trials.
     joint
         "bonferroni": intervals of products that are sure to cover; or "none".
     confidence
@@ -224,14 +224,14 @@ def table(
         As `leaderboard`.
     """
     checked_option("mode", mode, MODES)
-    checked_option("pooling", pooling, get_args(Pooling))
+    checked_option("weigh", weigh, get_args(Weigh))
     checked_option("joint", joint, get_args(Joint))
     need_number("confidence", confidence)
     opened = open_part(cube, part, trials=False)
     names = checked_names(by, keys(opened.dataset), "by")
     with refused():
         found = estimate_groups(
-            opened.dataset, by=names, mode=mode, pooling=pooling, joint=joint, confidence=confidence
+            opened.dataset, by=names, mode=mode, weigh=weigh, joint=joint, confidence=confidence
         ).compute()
     return TableResult(opened, _named(found, opened))
 

@@ -1,9 +1,10 @@
-"""Weights of points by the design of a sweep, so that no summary depends on where trials were added later.
+"""Weights of points by the design of a sweep, so that no summary depends on where trials were added or lost.
 
-The *base design* says how many answers each point was first planned with. Adaptive sampling and filters give some
-points more. Each point's counters are scaled by what it was planned with over what was asked, and summed; the sums are
-then scaled to Kish's effective number of trials, so that a formula which takes them for plain counts is as sure as it
-may be. Where all points have grown alike, both scales are 1 and the sums are the plain ones, to the last bit.
+The *base design* says how many answers each point was first planned with; it is a ratio, within each task. What all
+summaries estimate is the mean over tasks of the means over a task's points, each weighing as in the base design
+(`task_weights`). Formulas that take counts get sums instead: each point's counters are scaled by its base over its
+finished trials and summed; the sums are then scaled to Kish's effective number of trials. Where all points have grown
+alike, both scales are 1 and the sums are the plain ones, to the last bit.
 
 References
 ----------
@@ -13,6 +14,7 @@ L. Kish (1965), Survey Sampling, Wiley, chapter 8: effective sample size.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -22,11 +24,67 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import COUNTERS
 
 
-def design_factors(counters: ArrayLike, base: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
-    """Factor of each point's counters: its base design over the answers that were asked for, at most 1.
+Weigh = Literal["tasks", "points", "trials"]
+"""What has the same weight in a mean: each task, with points in it as in the base design; each point; each trial."""
 
-    Trials that have not run are not counted as asked for, so that a sweep which is stopped while points grow weighs
-    them as before. A point that lost requests weighs less by what it lost.
+WEIGHING: dict[str, str] = {
+    "tasks": "tasks weigh the same, and the points of a task as in the first plan",
+    "points": "every point weighs the same",
+    "trials": "every trial weighs the same",
+}
+
+
+def ratios(base: ArrayLike, used: ArrayLike) -> Floats:
+    """A base design in lowest terms within each task, so that designs of equal ratios are equal.
+
+    Parameters
+    ----------
+    base
+        Answers of the base design, shape (..., point); a task where any that is used is not known, which is 0, has 1 at
+        all of its points.
+    used
+        Booleans that broadcast to the same shape: points that count.
+
+    Returns
+    -------
+    Whole numbers, shape (..., point); 0 where not used.
+
+    Examples
+    --------
+    >>> ratios([[32, 32, 64], [0, 5, 7]], [[True, True, True], [True, True, False]]).tolist()
+    [[1.0, 1.0, 2.0], [1.0, 1.0, 0.0]]
+    """
+    first, there = np.broadcast_arrays(np.asarray(base, dtype=np.int64), np.asarray(used, dtype=bool))
+    known = ~(there & (first <= 0)).any(axis=-1, keepdims=True)
+    least = np.where(there & known, first, 1 * ~known)
+    divisor = np.maximum(np.gcd.reduce(least, axis=-1, keepdims=True), 1)
+    return np.where(there, np.where(known, first // divisor, 1), 0).astype(np.float64)
+
+
+def task_weights(base: ArrayLike, used: ArrayLike) -> Floats:
+    """Weights of points in a mean over all tasks: as in the base design within a task, and each task 1.
+
+    Parameters
+    ----------
+    base, used
+        As for `ratios`, shape (..., task, point).
+
+    Returns
+    -------
+    Array (..., task, point), which sums to the number of tasks with points that are used.
+
+    Examples
+    --------
+    >>> task_weights([[32, 96], [32, 32]], [[True, True], [True, False]]).tolist()
+    [[0.25, 0.75], [1.0, 0.0]]
+    """
+    share = ratios(base, used)
+    total = share.sum(axis=-1, keepdims=True)
+    return np.asarray(share / np.where(total > 0, total, 1.0))
+
+
+def design_factors(counters: ArrayLike, base: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Floats:
+    """Factor of each point's counters: its base design over its finished trials.
 
     Parameters
     ----------
@@ -39,19 +97,16 @@ def design_factors(counters: ArrayLike, base: ArrayLike, *, labels: Sequence[str
 
     Returns
     -------
-    Array (...), in (0, 1].
+    Array (...), of positive numbers; 1 without trials.
 
     Examples
     --------
-    >>> design_factors([[32, 0], [128, 0], [30, 2]], 32, labels=["trials", "transport"]).tolist()
-    [1.0, 0.25, 1.0]
+    >>> design_factors([[32], [128], [16]], 32, labels=["trials"]).tolist()
+    [1.0, 0.25, 2.0]
     """
-    asked = column(counters, "trials", labels)
-    if "transport" in labels:
-        asked = asked + column(counters, "transport", labels)
-    first, asked = np.broadcast_arrays(np.asarray(base, dtype=float), asked)
-    grown = (first > 0) & (asked > first)
-    return np.asarray(np.where(grown, first, 1.0) / np.where(grown, asked, 1.0))
+    first, trials = np.broadcast_arrays(np.asarray(base, dtype=float), column(counters, "trials", labels))
+    used = (first > 0) & (trials > 0)
+    return np.asarray(np.where(used, first, 1.0) / np.where(used, trials, 1.0))
 
 
 def levelled(factors: ArrayLike, used: ArrayLike, *, axis: int | tuple[int, ...]) -> Floats:

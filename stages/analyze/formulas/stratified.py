@@ -153,6 +153,26 @@ def score_moments(
     return np.stack([np.where(there, part, 0.0) for part in parts], axis=-1)
 
 
+def standard(sums: ArrayLike) -> Floats:
+    """Summed moments (..., moment) brought to a weight of 1, so that groups of them weigh alike in a further sum.
+
+    Zero where there is no weight.
+
+    Examples
+    --------
+    >>> tasks = moments([[[8, 8, 4, 0, 0]] * 3, [[8, 8, 8, 0, 0]] + [[0] * 5] * 2], labels=[
+    ...     "trials", "completed", "correct", "truncated", "guess_sum"])
+    >>> float(combine(standard(tasks.sum(axis=-2)).sum(axis=-2))[0])
+    0.75
+    """
+    values = np.asarray(sums, dtype=float)
+    weight = values[..., 1:2]
+    scale = np.where(weight > 0, 1.0, 0.0) / np.where(weight > 0, weight, 1.0)
+    return np.concatenate(
+        [values[..., :1], values[..., 1:5] * scale, values[..., 5:] * scale**2], axis=-1
+    ) * (weight > 0)
+
+
 def exact_estimate(
     counters: ArrayLike,
     *,

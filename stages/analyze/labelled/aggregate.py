@@ -1,8 +1,8 @@
 """Estimates of any groups of a cube's cells, labelled, with the counters they rest on.
 
-Counters of a group are summed first, each point with its weight in the base design, and one formula is applied to the
-sums; `pooling="stratified"` averages the estimates of points instead. A dataset on Dask stays lazy: sums run block by
-block along models.
+A group's estimate is the mean over its tasks of the means over their points, each weighing as in the base design; a
+group of several evaluations is the mean of theirs. `weigh` asks for another mean. A dataset on Dask stays lazy: sums run
+block by block along models.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import xarray as xr
 
 from evalcube.stages.analyze.formulas import design, estimators, stratified
 from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
@@ -24,13 +25,13 @@ from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.counters import BASE, CELL_DIMS, base_design, counter_cells
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 
-Pooling = Literal["pooled", "stratified"]
 Interval = Literal["exact", "wilson"]
 
 _BOUNDS = ("point", "lower", "upper")
 _PRESENT, _PLANNED = "points", "points_planned"
-_SQUARES = ("squares", "effects")
-"""Sums of weighed trials by their factors, and the same by design effects."""
+_WEIGHT = "weight"
+_EFFECTS = "effects"
+"""Sum of trials by their design effects."""
 _GROUP = "group_"
 
 
@@ -40,7 +41,7 @@ def aggregate(
     by: str | Sequence[str] = (),
     where: Where | None = None,
     mode: Mode = "C_P",
-    pooling: Pooling = "pooled",
+    weigh: Weigh = "tasks",
     weights: str | xr.DataArray | None = None,
     confidence: float = 0.95,
     joint: Joint = "none",
@@ -62,16 +63,17 @@ def aggregate(
         both ends included and None for open, or a function of a value.
     mode
         One of `evalcube.stages.analyze.formulas.estimators.MODES`.
-    pooling
-        "pooled": the formula on summed counters; points weigh by the trials that the first plan gave them
-        (``base_trials``), however many were added. "stratified": mean over points, each with its weight.
+    weigh
+        "tasks": every task weighs the same, and the points of a task as in the first plan (``base_trials``), however
+        many trials they have. "points": every point weighs the same, or by `weights`. "trials": the formula on the
+        plain sum of counters, as the reference has it, so that points with more trials weigh more.
     weights
-        Weights of the points if stratified: a coordinate's name or an array along task and params; None is
+        Weights of the points if `weigh` is "points": a coordinate's name or an array along task and params; None is
         equal weight. NaN is weight 0.
     confidence
         Level of the intervals in (0, 1); 0.95 uses z = 1.96.
     joint
-        For the products C_P and C_O if pooled, see `evalcube.stages.analyze.formulas.estimators.estimate`; "bonferroni"
+        For the products C_P and C_O by trials, see `evalcube.stages.analyze.formulas.estimators.estimate`; "bonferroni"
         implies Wilson's intervals.
     interval
         "exact" covers at any size and counts the noise of guessing
@@ -94,7 +96,7 @@ def aggregate(
     """
     table = selection.keys(ds)
     wanted = _names(by, table)
-    _check_options(mode, pooling, weights, confidence, joint)
+    _check_options(mode, weigh, weights, confidence, joint)
     if interval not in get_args(Interval):
         raise ValueError(f"`interval` must be 'exact' or 'wilson', got {interval!r}")
     chosen = selection.select(ds, where, table)
@@ -105,28 +107,29 @@ def aggregate(
     exact = interval == "exact" and joint == "none"
     effects = question_effects(ds) if exact else None
     effect = _dims(np.ones(ds.sizes["task"]), ("task",)) if effects is None else effects.variable
-    share = _weights(ds, weights, table) if pooling == "stratified" else _base(ds)
+    share = _dims(base_design(ds), (*MODEL, *CELL)) if weigh == "tasks" else _weights(ds, weights, table)
     labels = names(ds, "counter")
     columns = [
         *labels,
         _PRESENT,
         _PLANNED,
         *(f"{label} weighed" for label in labels),
-        *(stratified.MOMENTS if pooling == "stratified" else _SQUARES),
+        _WEIGHT,
+        *((_EFFECTS,) if weigh == "trials" else stratified.MOMENTS),
     ]
-    each = {"labels": labels, "mode": mode, "pooling": pooling}
+    each = {"labels": labels, "mode": mode, "weigh": weigh}
     summed = _sums(values, share, effect, (models, cells), len(columns), each).transpose(*wanted, "column")
-    kwargs = {**options, "labels": labels, "joint": joint, "pooling": pooling, "exact": exact}
+    kwargs = {**options, "labels": labels, "joint": joint, "weigh": weigh, "exact": exact}
     result = _estimated(_finish, summed, "column", kwargs)
     result["counters"] = _dims(summed[..., : len(labels)].data, (*wanted, "counter"))
     weighed = summed[..., columns.index(f"{labels[0]} weighed") :][..., : len(labels)]
-    trials = weighed[..., labels.index("trials")].data[..., np.newaxis]
-    result["per_trial"] = _dims(weighed.data / np.where(trials > 0, trials, np.nan), (*wanted, "counter"))
+    weight = summed[..., columns.index(_WEIGHT)].data[..., np.newaxis]
+    result["per_trial"] = _dims(weighed.data / np.where(weight > 0, weight, np.nan), (*wanted, "counter"))
     for name in (_PRESENT, _PLANNED):
         result[name] = _dims(summed[..., columns.index(name)].data.astype(np.int64), wanted)
     result = _labelled(result, ds, (models, cells))
-    found = _attributes(mode, pooling, confidence, joint, exact=exact)
-    return result.assign_attrs(found | {"base_design": "known" if BASE in ds.coords else ""})
+    found = _attributes(mode, weigh, confidence, joint, exact=exact)
+    return result.assign_attrs(found | {"base_design": "known" if BASE in ds.variables else ""})
 
 
 def points(
@@ -167,7 +170,7 @@ def points(
         As `aggregate`.
     """
     table = selection.keys(ds)
-    _check_options(mode, "pooled", None, confidence, joint)
+    _check_options(mode, "trials", None, confidence, joint)
     chosen = selection.select(ds, where, table)
     exact = interval == "exact" and joint == "none"
     kwargs: dict[str, Any] = {**_options(mode, confidence), "labels": names(ds, "counter")}
@@ -181,7 +184,7 @@ def points(
     result = result.assign_coords(ds.coords)
     kept = {"model": chosen.models, "task": chosen.cells.any(axis=1), "params": chosen.cells.any(axis=0)}
     result = result.isel({dim: np.flatnonzero(there) for dim, there in kept.items()})
-    return result.assign_attrs(_attributes(mode, "pooled", confidence, joint, exact=exact))
+    return result.assign_attrs(_attributes(mode, "trials", confidence, joint, exact=exact))
 
 
 def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
@@ -193,18 +196,19 @@ def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
     return wanted
 
 
-def _check_options(mode: str, pooling: str, weights: object, confidence: float, joint: str) -> None:
+def _check_options(mode: str, weigh: str, weights: object, confidence: float, joint: str) -> None:
     """Refuse unknown options now, even if the dataset is computed later."""
     estimators.checked_mode(mode)
     quantile(confidence)
     estimators.factor_confidence(confidence, joint)
-    if pooling not in ("pooled", "stratified"):
-        raise ValueError(f"`pooling` must be 'pooled' or 'stratified', got {pooling!r}")
-    if pooling == "pooled" and weights is not None:
-        raise ValueError("`weights` are weights of points; they need pooling='stratified'")
-    if pooling == "stratified" and joint != "none":
+    if weigh not in get_args(Weigh):
+        raise ValueError(f"`weigh` must be 'tasks', 'points' or 'trials', got {weigh!r}")
+    if weigh != "points" and weights is not None:
+        raise ValueError("`weights` are weights of points; they need weigh='points'")
+    if weigh != "trials" and joint != "none":
         raise ValueError(
-            "`joint` widens products of Wilson's intervals; the stratified interval has none: leave it out"
+            f"`joint` = {joint!r} widens products of Wilson's intervals, which only the sum of all trials has; add "
+            "weigh='trials', or leave `joint` out"
         )
 
 
@@ -212,13 +216,13 @@ def _options(mode: Mode, confidence: float) -> dict[str, Any]:
     return {"mode": mode, "confidence": None if confidence == 0.95 else confidence}
 
 
-def _attributes(mode: str, pooling: str, confidence: float, joint: str, *, exact: bool) -> dict[str, Any]:
-    interval = "wilson" if pooling == "pooled" else "wilson at the effective number of trials"
+def _attributes(mode: str, weigh: str, confidence: float, joint: str, *, exact: bool) -> dict[str, Any]:
+    interval = "wilson" if weigh == "trials" else "wilson at the effective number of trials"
     if exact:
         interval = "exact at the effective number of trials"
     return {
         "mode": mode,
-        "pooling": pooling,
+        "weigh": weigh,
         "interval": interval,
         "confidence": confidence,
         "joint": joint,
@@ -261,39 +265,46 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
     return _dims(share.values, CELL)
 
 
-def _base(ds: xr.Dataset) -> xr.Variable:
-    """The base design of each cell, shape (task, params); 0 where it is not known."""
-    base = base_design(ds)
-    shape = tuple(ds.sizes[dim] for dim in CELL)
-    return _dims(np.zeros(shape) if base is None else base, CELL)
-
-
 def _columns(
-    values: Floats, share: Floats, effect: Floats | float, *, labels: list[str], mode: str, pooling: str
+    values: Floats, share: Floats, effect: Floats | float, *, labels: list[str], mode: str, weigh: str
 ) -> Floats:
-    """What a cell adds to a group: its counters, whether it has trials and is planned, and its moments.
+    """What a cell adds to a group: its counters, whether it has trials and is planned, and what is weighed.
 
     Parameters
     ----------
     share
-        Weight of the cell if stratified, else its base design.
+        Base design of the cell, or its weight among all.
     """
     estimators.counts(values, labels=labels)
     planned = [label for label in ("trials", "transport", "missing") if label in labels]
-    there = column(values, "trials", labels) > 0
+    trials = column(values, "trials", labels)
+    there = trials > 0
     meant = sum(column(values, label, labels) for label in planned) > 0
-    parts = [values, there[..., np.newaxis], np.asarray(meant)[..., np.newaxis]]
-    worth = np.asarray(effect, dtype=float)[..., np.newaxis]
-    if pooling == "stratified":
-        trials = column(values, "trials", labels)[..., np.newaxis]
-        parts.append(np.asarray(share)[..., np.newaxis] * values / np.where(trials > 0, trials, 1.0))
-        parts.append(stratified.moments(values / worth, share, labels=labels, mode=mode))
+    worth = np.asarray(effect, dtype=float)
+    share = design.ratios(share, there) if weigh == "tasks" else share
+    weight = trials if weigh == "trials" else share * there
+    each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
+    parts = [values, there[..., np.newaxis], np.asarray(meant)[..., np.newaxis], each, weight[..., np.newaxis]]
+    if weigh == "trials":
+        parts.append((trials * worth)[..., np.newaxis])
     else:
-        weighed, squares = design.design_moments(
-            values, design.design_factors(values, share, labels=labels), labels=labels
-        )
-        parts += [weighed, squares[..., np.newaxis], squares[..., np.newaxis] * worth]
+        parts.append(stratified.moments(values / worth[..., np.newaxis], share, labels=labels, mode=mode))
     return np.concatenate(parts, axis=-1)
+
+
+def _standard(sums: Floats, labels: list[str]) -> Floats:
+    """Sums of `_columns` brought to a weight of 1, but for what is counted."""
+    counted, moments = len(labels) + 2, len(stratified.MOMENTS)
+    weighed = sums[..., counted:-moments]
+    weight = weighed[..., -1:]
+    return np.concatenate(
+        [
+            sums[..., :counted],
+            weighed / np.where(weight > 0, weight, 1.0),
+            stratified.standard(sums[..., -moments:]),
+        ],
+        axis=-1,
+    )
 
 
 def _sums(
@@ -321,10 +332,23 @@ def _inner(groups: Groups) -> dict[str, int]:
     return {f"{_GROUP}{name}": size for name, size in zip(groups.names, groups.shape, strict=True)}
 
 
-def _cell_sums(values: Floats, share: Floats, effect: Floats, *, groups: Groups, **kwargs: Any) -> Floats:  # noqa: ANN401
-    """Sums of `_columns` over cells: counters (..., task, params, counter) -> (..., names of groups, column)."""
-    each = _columns(values, share, effect[..., np.newaxis], **kwargs)
-    return groups.sums(each.reshape(*each.shape[:-3], -1, each.shape[-1]))
+def _cell_sums(
+    values: Floats, share: Floats, effect: Floats, *, groups: Groups, labels: list[str], mode: str, weigh: str
+) -> Floats:
+    """Sums of `_columns` over cells: counters (..., task, params, counter) -> (..., names of groups, column).
+
+    Of weight 1 but for sums of trials, so that evaluations weigh alike; those of each task before they are summed, if
+    tasks are to weigh alike.
+    """
+    each = _columns(values, share, effect[..., np.newaxis], labels=labels, mode=mode, weigh=weigh)
+    tasks, slots = each.shape[-3:-1]
+    flat = each.reshape(*each.shape[:-3], -1, each.shape[-1])
+    if weigh == "trials":
+        return groups.sums(flat)
+    if weigh == "points":
+        return _standard(groups.sums(flat), labels)
+    parts, groups = groups.split(np.repeat(np.arange(tasks), slots))
+    return _standard(groups.sums(_standard(parts.sums(flat), labels)), labels)
 
 
 def _model_sums(values: Floats, *, groups: Groups) -> Floats:
@@ -348,17 +372,17 @@ def _finish(
     labels: list[str],
     mode: str,
     confidence: float | None,
-    joint: str,
-    pooling: str,
+    joint: Joint,
+    weigh: str,
     exact: bool,
 ) -> Bounds:
-    if pooling == "stratified":
+    if weigh != "trials":
         return stratified.combine(summed[..., -len(stratified.MOMENTS) :], confidence=confidence, exact=exact)
-    weighed, squares, effects = summed[..., -len(labels) - 2 : -2], summed[..., -2], summed[..., -1]
-    sums = design.effective(weighed, squares, labels=labels)
+    sums, effects = summed[..., : len(labels)], summed[..., -1]
     if not exact:
         return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence, joint=joint)
-    effect = np.where(squares > 0, effects, 1.0) / np.where(squares > 0, squares, 1.0)
+    trials = column(sums, "trials", labels)
+    effect = np.where(trials > 0, effects, 1.0) / np.where(trials > 0, trials, 1.0)
     return stratified.exact_estimate(sums, labels=labels, mode=mode, confidence=confidence, effect=effect)
 
 

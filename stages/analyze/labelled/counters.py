@@ -8,7 +8,7 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas import design
+from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.applied import applied
@@ -18,11 +18,10 @@ from evalcube.stages.analyze.labelled.restriction import within
 CELL_DIMS = ("model", "task", "params", "counter")
 
 BASE = "base_trials"
-"""Coordinate (task, params): answers that the first plan gave each point; without it, points weigh by their trials."""
-
+"""Coordinate (model, task, params): answers that the first plan gave each point; without it, points weigh alike."""
 
 _UNEVEN = 1e-3
-"""Relative difference of factors from which points are said to be weighed; one lost request is no such thing."""
+"""Relative difference of factors from which points are said to be weighed; one lost request is not worth saying."""
 
 
 def counters(ds: xr.Dataset) -> xr.DataArray:
@@ -89,21 +88,65 @@ def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
     return dataset.assign(counters=xr.Variable(cells.dims, values, cells.attrs, fastpath=True))
 
 
-def base_design(ds: xr.Dataset) -> Floats | None:
-    """Answers that the first plan gave each point, shape (task, params); None if the dataset does not say it."""
-    if BASE not in ds.coords:
-        return None
-    return np.asarray(ds.variables[BASE].transpose("task", "params").values, dtype=float)
+def base_design(ds: xr.Dataset) -> Floats:
+    """Answers that the first plan gave each point, shape (model, task, params); 0 if the dataset does not say it."""
+    shape = tuple(ds.sizes[dim] for dim in CELL_DIMS[:-1])
+    if BASE not in ds.variables:
+        return np.zeros(shape)
+    base = ds.variables[BASE]
+    values = base.transpose(*(dim for dim in CELL_DIMS if dim in base.dims)).values
+    return np.array(np.broadcast_to(values, shape), dtype=float)
 
 
 def point_factors(ds: xr.Dataset) -> Floats:
     """Factor of each cell's counters, shape (model, task, params), largest 1 in each model; needs them in memory."""
     cells, labels = counter_cells(ds).values, names(ds, "counter")
-    base = base_design(ds)
-    if base is None:
-        return np.ones(cells.shape[:-1])
     used = (column(cells, "trials", labels) > 0) & members(ds).any(axis=0)
-    return design.levelled(design.design_factors(cells, base, labels=labels), used, axis=(1, 2))
+    return design.levelled(design.design_factors(cells, base_design(ds), labels=labels), used, axis=(1, 2))
+
+
+def task_moments(
+    ds: xr.Dataset, member: NDArray[np.bool_], mode: str, effect: Floats | None = None
+) -> Floats:
+    """Moments of the mean rate of each task, of weight 1: shape (model, [tier,] task, moment); needs them in memory.
+
+    Points weigh as in the base design.
+
+    Parameters
+    ----------
+    ds
+        With ``counters``.
+    member
+        Which points are meant, shape ([tier,] task, params).
+    mode
+        One of `evalcube.stages.analyze.formulas.estimators.MODES`.
+    effect
+        Trials that are worth one independent trial, shape (model, task); None is 1.
+    """
+    cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
+    share = design.ratios(base_design(ds), column(cells, "trials", labels) > 0)
+    worth = 1.0 if effect is None else effect[..., np.newaxis, np.newaxis]
+    each = stratified.moments(cells / worth, share, labels=labels, mode=mode)
+    tiers = "g" if member.ndim == 3 else ""
+    return stratified.standard(np.einsum(f"mkpj,{tiers}kp->m{tiers}kj", each, member.astype(float)))
+
+
+def per_trial(ds: xr.Dataset, member: NDArray[np.bool_] | None = None) -> Floats:
+    """Counters per finished trial, mean over tasks of the mean over points as in `task_moments`: (model, counter).
+
+    Parameters
+    ----------
+    ds
+        With ``counters``, in memory.
+    member
+        Which points are meant, shape (task, params); default: all.
+    """
+    cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
+    trials = column(cells, "trials", labels)
+    share = design.task_weights(base_design(ds), (trials > 0) & (True if member is None else member))
+    total = share.sum(axis=(1, 2))[:, np.newaxis]
+    each = cells * (share / np.where(trials > 0, trials, 1.0))[..., np.newaxis]
+    return np.asarray(each.sum(axis=(1, 2)) / np.where(total > 0, total, np.nan))
 
 
 def weighing(ds: xr.Dataset) -> str:
@@ -132,14 +175,6 @@ def task_counters(ds: xr.Dataset) -> xr.DataArray:
     At their effective numbers, as of `tier_counters`.
     """
     return _effective(ds, np.ones_like(members(ds).any(axis=0)), ("model", "task", "counter"))
-
-
-def ranked_counters(ds: xr.Dataset) -> xr.DataArray:
-    """Counters summed over the points of each task that are in any tier, each once: (model, task, counter).
-
-    At their effective numbers, as of `tier_counters`.
-    """
-    return _effective(ds, np.asarray(members(ds).any(axis=0)), ("model", "task", "counter"))
 
 
 def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
@@ -187,21 +222,20 @@ def within_tiers(ds: xr.Dataset) -> xr.Dataset:
 def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:
     """Counters of groups of points of each task, member ([tier,] task, params), at their effective numbers."""
     values = counter_cells(ds)
-    base = base_design(ds)
-    ranked = members(ds).any(axis=0)
+    base = xr.Variable(CELL_DIMS[:-1], base_design(ds), fastpath=True)
     options: dict[str, Any] = {
-        "base": np.zeros(ranked.shape) if base is None else base,
-        "ranked": ranked,
+        "ranked": members(ds).any(axis=0),
         "member": member.astype(np.float64),
         "labels": names(ds, "counter"),
     }
     sizes = {"tier": len(member), **values.sizes}
-    (summed,) = applied(_weighed, [(values, CELL_DIMS[1:])], [{dim: sizes[dim] for dim in dims[1:]}], options)
+    parts = [(values, CELL_DIMS[1:]), (base, CELL_DIMS[1:-1])]
+    (summed,) = applied(_weighed, parts, [{dim: sizes[dim] for dim in dims[1:]}], options)
     return xr.DataArray(summed)
 
 
 def _weighed(
-    values: Floats, *, base: Floats, ranked: NDArray[np.bool_], member: Floats, labels: list[str]
+    values: Floats, base: Floats, *, ranked: NDArray[np.bool_], member: Floats, labels: list[str]
 ) -> Floats:
     """Sums over the members of each task: counters (..., task, params, counter) -> (..., [tier,] task, counter)."""
     used = (column(values, "trials", labels) > 0) & ranked

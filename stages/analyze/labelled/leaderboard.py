@@ -24,9 +24,9 @@ from evalcube.stages.analyze.labelled.counters import (
     CELL_DIMS,
     counter_cells,
     members,
-    point_factors,
+    per_trial,
     priced,
-    ranked_counters,
+    task_moments,
     tier_counters,
     weighing,
 )
@@ -39,7 +39,6 @@ from evalcube.stages.analyze.labelled.scores import (
     Scores,
     Version,
     draw_means,
-    mean_moments,
     posterior,
     resampled,
 )
@@ -147,7 +146,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     cells = ds.variables["counters"].values
     member = members(ds)
     estimators.counts(cells, labels=labels)
-    grouped, factors = tier_counters(ds).values, point_factors(ds)
+    grouped = tier_counters(ds).values
     there = column(cells, "trials", labels) > 0
     planned = _planned(ds, there)
     expected = (planned[:, np.newaxis] & member).any(axis=-1)
@@ -164,9 +163,9 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
     if scores is None:
         scores = resampled(ds, how, grouped, member, tokens)
-    every = ranked_counters(ds).values
-    overall = mean_moments(every, effect, labels, how.mode)
-    plain = mean_moments(every, effect, labels, "E_P")
+    ranked = member.any(axis=0)
+    overall = task_moments(ds, ranked, how.mode, effect).sum(axis=-2)
+    plain = task_moments(ds, ranked, "E_P", effect).sum(axis=-2)
     draws = scores.draws if lead == "score" else draw_means(ds, how, overall)
     guesser = np.full(len(cells), np.nan)
     if how.version == "v1":
@@ -175,7 +174,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         )
     accuracy = stratified.combine(plain, confidence=how.level, exact=True)
     rates = stratified.combine(
-        mean_moments(grouped, effect, labels, how.mode), confidence=how.level, exact=True
+        task_moments(ds, member, how.mode, effect).sum(axis=-2), confidence=how.level, exact=True
     )
     first = reasonscore.tier_score(grouped, labels=labels, basis=how.basis, expected=expected)
     columns = {
@@ -184,7 +183,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         "score": _estimates(scores.mean),
         "tiers": _tiers(ds, scores, rates, first, present, due, tokens),
         "score_per_token": _estimates(scores.per_token),
-        "correct_per_1000_tokens": _estimates(np.stack(_by_token(accuracy, every, labels), axis=-1)),
+        "correct_per_1000_tokens": _estimates(np.stack(_by_token(accuracy, per_trial(ds, ranked), labels), axis=-1)),
         "score_v1": reasonscore.mean_score(first.score).tolist(),
         "accuracy": _estimates(np.stack(accuracy, axis=-1)),
         "rate": _estimates(np.stack(stratified.combine(overall, confidence=how.level, exact=True), axis=-1)),
@@ -192,7 +191,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         "rank_interval": _estimates(_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how)),
         "behind": behind.tolist(),
         "others": others,
-        **_counted(ds, factors),
+        **_counted(ds),
     }
     asked = planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool)
     rows = tuple(
@@ -202,22 +201,21 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     return _Scored(rows, lead, size if np.isfinite(size) else math.nan, scores.ceiling)
 
 
-def _counted(ds: xr.Dataset, factors: Floats) -> dict[str, Any]:
-    """What rows say that follows from summed counters, by field and model; shares rest on the points' weights."""
+def _counted(ds: xr.Dataset) -> dict[str, Any]:
+    """What rows say that follows from counters, by field and model: sums of what was done, and means over tasks."""
     labels, cells = names(ds, "counter"), ds.variables["counters"].values
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
-    shares = dict(zip(labels, (cells * factors[..., np.newaxis]).sum(axis=(1, 2)).T, strict=True))
-    trials = np.where(totals["trials"] > 0, shares["trials"], np.nan)
+    shares = dict(zip(labels, per_trial(ds).T, strict=True))
     nothing = np.zeros(len(cells))
     return {
-        "tokens_per_trial": _known(shares["tokens_sum"] / trials).tolist(),
-        **{name: (shares[name] / trials).tolist() for name in ("truncated", "invalid", "refused")},
+        "tokens_per_trial": _known(shares["tokens_sum"]).tolist(),
+        **{name: shares[name].tolist() for name in ("truncated", "invalid", "refused")},
         **{
             name: totals.get(name, nothing).astype(int).tolist()
             for name in ("trials", "transport", "missing")
         },
         "cost": _cost(ds, totals).tolist(),
-        "cost_per_1000": (1000 * _cost(ds, shares) / trials).tolist(),
+        "cost_per_1000": (1000 * _cost(ds, shares)).tolist(),
         "unique": _unique(ds, totals).tolist(),
         "max_tokens": _limits(ds),
     }
@@ -233,13 +231,9 @@ def _known(tokens: Floats | np.float64) -> Floats:
     return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 
 
-def _by_token(accuracy: Bounds, every: Floats, labels: list[str]) -> Bounds:
+def _by_token(accuracy: Bounds, each: Floats, labels: list[str]) -> Bounds:
     """Accuracy by 1000 completion tokens per trial, which are the mean over the tasks as it is."""
-    trials = column(every, "trials", labels)
-    there = trials > 0
-    tasks = np.where(there, column(every, "tokens_sum", labels) / np.where(there, trials, 1.0), 0.0)
-    with np.errstate(all="ignore"):
-        tokens = _known(tasks.sum(axis=1) / there.sum(axis=1))
+    tokens = _known(column(each, "tokens_sum", labels))
     value, lower, upper = (1000.0 * part / tokens for part in accuracy)
     return value, lower, upper
 

@@ -10,11 +10,12 @@ import xarray as xr
 
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import exact_estimate
 from evalcube.stages.analyze.labelled import axes, counters, duplicates
-from evalcube.stages.analyze.labelled.aggregate import Pooling, aggregate
+from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 
@@ -67,7 +68,7 @@ def task_views(
     order: Sequence[int],
     *,
     mode: Mode = "C_P",
-    pooling: Pooling = "pooled",
+    weigh: Weigh = "tasks",
     confidence: float = 0.95,
 ) -> list[list[TaskView]]:
     """What each model, in the order given, did in each task of the dataset.
@@ -78,7 +79,7 @@ def task_views(
         In memory.
     order
         Indices of models.
-    mode, pooling, confidence
+    mode, weigh, confidence
         Of the accuracies, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
     """
     if not len(order):
@@ -86,7 +87,7 @@ def task_views(
     tasks = axes.names(ds, "task")
 
     def by_task(data: xr.Dataset) -> xr.Dataset:
-        found = aggregate(data, by=("model", "task"), mode=mode, pooling=pooling, confidence=confidence)
+        found = aggregate(data, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)
         return found.isel(model=list(order)).sel(task=tasks)
 
     found, rates = by_task(ds), by_task(counters.within_tiers(ds))
@@ -133,18 +134,13 @@ def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float
     Empty for a model without any.
     """
     labels = axes.names(ds, "counter")
-    summed = counters.ranked_counters(ds).values[list(order)]
-    trials = column(summed, "trials", labels)[..., np.newaxis]
-    each = np.where(trials > 0, summed, np.nan) / np.where(trials > 0, trials, 1.0)
+    each = counters.per_trial(ds, counters.members(ds).any(axis=0))[list(order)]
     rows = []
     for values in each:
-        if np.isnan(values).all():
-            rows.append({})
-            continue
-        count = dict(zip(labels, np.nanmean(values, axis=0).tolist(), strict=True))
+        count = {label: float(value) for label, value in zip(labels, values, strict=True)}
         right = count["correct"] + count["invalid"] + count["refused"]
         every = {**count, "incorrect": count["completed"] - right}
-        rows.append({name: every[name] for name in OUTCOMES})
+        rows.append({name: every[name] for name in OUTCOMES} if count["trials"] > 0 else {})
     return rows
 
 

@@ -61,25 +61,6 @@ class Scores:
     """Score that a model which is always right has with as many trials."""
 
 
-def mean_moments(grouped: Floats, effect: Floats, labels: list[str], mode: Mode) -> Floats:
-    """Sums of the tasks of each group, every task weighing the same: shape (model, [tier,] moment).
-
-    A task is one stratum of all its points: their differences count as noise, so that the interval is not too narrow
-    where points of few trials, or points that looked certain, got none of those that were added.
-
-    Parameters
-    ----------
-    grouped
-        Effective counters, shape (model, [tier,] task, counter).
-    effect
-        Trials that are worth one independent trial, shape (model, task).
-    """
-    worth = effect if grouped.ndim == 3 else effect[:, np.newaxis]
-    return np.asarray(
-        stratified.moments(grouped / worth[..., np.newaxis], labels=labels, mode=mode).sum(axis=-2)
-    )
-
-
 def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_], tokens: Floats) -> Scores:
     """Scores of what the rates may be."""
     labels = names(ds, "counter")

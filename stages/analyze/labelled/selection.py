@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -64,6 +64,20 @@ class Groups:
     def shape(self) -> tuple[int, ...]:
         """Number of levels of each name."""
         return tuple(len(level) for level in self.levels)
+
+    def split(self, part: NDArray[np.intp]) -> tuple[Groups, Groups]:
+        """The parts into which a label of the members, such as their task, splits the groups, and groups of these."""
+        from scipy.sparse import csr_array
+
+        most = int(part.max(initial=0)) + 1
+        place = np.repeat(np.arange(self.matrix.shape[0]), np.diff(self.matrix.indptr))
+        found, number = np.unique(place * most + part[self.matrix.indices], return_inverse=True)
+        ones, several = np.ones(len(number)), np.ones(len(found))
+        fine = csr_array((ones, (number, self.matrix.indices)), shape=(len(found), self.matrix.shape[1]))
+        coarse = csr_array(
+            (several, (found // most, np.arange(len(found)))), shape=(self.matrix.shape[0], len(found))
+        )
+        return Groups(("part",), (list(range(len(found))),), fine), replace(self, matrix=coarse)
 
     def members(self) -> Iterator[tuple[tuple[int, ...], NDArray[np.intp]]]:
         """The place of each group, with the indices of its members."""

@@ -16,7 +16,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from evalcube.stages.analyze.labelled import ranking, report_data
-from evalcube.stages.analyze.labelled.aggregate import Pooling
+from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
@@ -80,7 +80,7 @@ def render_report(
     *,
     facts: Mapping[str, str],
     samples: Sequence[SampleTrial] = (),
-    pooling: Pooling = "pooled",
+    weigh: Weigh = "tasks",
     failures: Mapping[str, Mapping[str, int]] = MappingProxyType({}),
     verdict: ShownVerdict | None = None,
     no_verdict: str = "",
@@ -103,7 +103,7 @@ def render_report(
         heading.
     samples
         Trials to show; the first 500, or as many as have 3 000 000 characters, their texts cut to 4 000 characters.
-    pooling
+    weigh
         How accuracies of tasks are made from those of points, see
         `evalcube.stages.analyze.labelled.aggregate.aggregate`.
     failures
@@ -127,7 +127,7 @@ def render_report(
         loaded = loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
     labels = [shorten(label, MOST_NAME) for label in label_rows(board)]
     tasks = report_data.task_views(
-        loaded, order, mode=board.mode, pooling=pooling, confidence=board.confidence
+        loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence
     )
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
     curves = report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence)
@@ -166,7 +166,8 @@ def render_report(
         ranking=figures.tracks(board),
         initials=figures.initials(board.tiers),
         tasks=tasks,
-        pooling=pooling,
+        weigh=weigh,
+        weighing=WEIGHING[weigh],
         mode_words=MODES_IN_WORDS[board.mode],
         standings=found,
         groups=[[labels[place] for place in members] for members in found.clusters] if found else [],

@@ -53,8 +53,8 @@ def by_hand(ds, models, cells):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_aggregate__pooled_is_the_formula_on_summed_counters(ds, mode):
-    found = aggregate(ds, by=["model_name", "tier"], mode=mode, interval="wilson")
+def test_aggregate__by_trials_is_the_formula_on_summed_counters(ds, mode):
+    found = aggregate(ds, by=["model_name", "tier"], mode=mode, weigh="trials", interval="wilson")
 
     member = ds["in_tier"].values
     for model in range(5):
@@ -68,27 +68,25 @@ def test_aggregate__pooled_is_the_formula_on_summed_counters(ds, mode):
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_aggregate__stratified_is_the_formula_on_points(ds, mode):
+def test_aggregate__by_points_is_the_formula_on_points(ds, mode):
     found = aggregate(
-        ds, by=["task"], mode=mode, pooling="stratified", weights="difficulty", interval="wilson"
+        ds, by=["model", "task"], mode=mode, weigh="points", weights="difficulty", interval="wilson"
     )
 
     weights = np.nan_to_num(ds["difficulty"].values)
     for task in range(4):
-        cells = ds["counters"].values[:, task].reshape(-1, len(COUNTERS))
-        expected = stratified(cells, np.tile(weights[task], 5), mode=mode)
-        assert [float(found[part][task]) for part in ("point", "lower", "upper")] == pytest.approx(
-            [float(part) for part in expected]
-        )
+        expected = stratified(ds["counters"].values[:, task], weights[task], mode=mode)
+        for name, part in zip(("point", "lower", "upper"), expected, strict=True):
+            assert found[name].values[:, task] == pytest.approx(part, nan_ok=True)
 
 
-@pytest.mark.parametrize("pooling", ["pooled", "stratified"])
+@pytest.mark.parametrize("weigh", ["tasks", "points", "trials"])
 @pytest.mark.parametrize("by", GROUPINGS, ids=str)
-def test_aggregate__lazy_stays_lazy_and_equals_eager_whatever_the_chunks(ds, by, pooling):
-    eager = aggregate(ds, by=by, pooling=pooling)
+def test_aggregate__lazy_stays_lazy_and_equals_eager_whatever_the_chunks(ds, by, weigh):
+    eager = aggregate(ds, by=by, weigh=weigh)
     with Callback(start=forbidden):
         lazy = [
-            aggregate(ds.assign(counters=ds["counters"].chunk(chunks)), by=by, pooling=pooling)
+            aggregate(ds.assign(counters=ds["counters"].chunk(chunks)), by=by, weigh=weigh)
             for chunks in ({"model": 1, "params": 3}, {"model": 2, "task": 1, "counter": 5}, {})
         ]
 
@@ -200,11 +198,11 @@ def test_aggregate__where_of_tiers_limits_the_groups(ds):
         ({"where": {"model_name": (1, 2)}}, "cannot test 'model_name' with"),
         ({"where": {"param_length": (4, 8, 12)}}, "use a list for values"),
         ({"mode": "C"}, "E_I, E_P, E_O, C_I, C_P, C_O, got 'C'"),
-        ({"pooling": "mean"}, "'pooled' or 'stratified', got 'mean'"),
+        ({"weigh": "mean"}, "'tasks', 'points' or 'trials', got 'mean'"),
         ({"joint": "sidak"}, "`joint`"),
-        ({"joint": "bonferroni", "pooling": "stratified"}, "leave it out"),
-        ({"weights": "difficulty"}, "need pooling='stratified'"),
-        ({"weights": "model_name", "pooling": "stratified"}, "must name a coordinate along"),
+        ({"joint": "bonferroni", "weigh": "tasks"}, "add weigh='trials'"),
+        ({"weights": "difficulty"}, "need weigh='points'"),
+        ({"weights": "model_name", "weigh": "points"}, "must name a coordinate along"),
         ({"confidence": 95}, r"inside \(0, 1\)"),
     ],
     ids=str,
@@ -238,19 +236,19 @@ def test_aggregate__a_group_without_trials_is_undefined_and_says_so(ds):
 
 def test_aggregate__says_how_it_was_computed(ds):
     one = aggregate(ds, mode="E_P", confidence=0.9)
-    two = aggregate(ds, pooling="stratified", interval="wilson")
+    two = aggregate(ds, weigh="points", interval="wilson")
 
     assert one.attrs == {
         "mode": "E_P",
-        "pooling": "pooled",
+        "weigh": "tasks",
         "interval": "exact at the effective number of trials",
         "confidence": 0.9,
         "joint": "none",
         "base_design": "",
     }
     assert aggregate(ds, joint="bonferroni").attrs["interval"] == "wilson"
-    assert (two.attrs["pooling"], two.attrs["interval"]) == (
-        "stratified",
+    assert (two.attrs["weigh"], two.attrs["interval"]) == (
+        "points",
         "wilson at the effective number of trials",
     )
 
@@ -262,22 +260,22 @@ def test_aggregate__adaptive_sampling_biases_the_pool_only():
         made["counters"][0, 0, slot, :3] = [n, n, correct]
 
     assert float(aggregate(made)["point"]) == pytest.approx(0.58, abs=0.001)
-    assert float(aggregate(made, pooling="stratified")["point"]) == pytest.approx(0.725)
+    assert float(aggregate(made, weigh="points")["point"]) == pytest.approx(0.725)
 
 
 def test_aggregate__weights_may_be_an_array(ds):
     weights = xr.DataArray(np.r_[1.0, np.zeros(9)], dims="params")
 
-    one = aggregate(ds, by="task", pooling="stratified", weights=weights)
-    first = aggregate(ds, by="task", pooling="stratified", where={"params": 0})
+    one = aggregate(ds, by="task", weigh="points", weights=weights)
+    first = aggregate(ds, by="task", weigh="points", where={"params": 0})
 
     assert one["point"].values == pytest.approx(first["point"].values)
     known = aggregate(
-        ds, pooling="stratified", where={"task": ["arithmetic", "boolean"]}, weights="param_length"
+        ds, weigh="points", where={"task": ["arithmetic", "boolean"]}, weights="param_length"
     )
-    assert aggregate(ds, pooling="stratified", weights="param_length")["point"] == known["point"]
+    assert aggregate(ds, weigh="points", weights="param_length")["point"] == known["point"]
     with pytest.raises(ValueError, match="must not be negative"):
-        aggregate(ds, pooling="stratified", weights=-weights)
+        aggregate(ds, weigh="points", weights=-weights)
 
 
 def test_points__estimates_every_cell_with_its_coordinates(ds):
@@ -316,8 +314,8 @@ def test_points__refuses_as_aggregate_does(ds):
         points(ds, where={"x": 1})
 
 
-@pytest.mark.parametrize("pooling", ["pooled", "stratified"])
-def test_aggregate__shares_per_trial_weigh_points_as_its_estimate_does(pooling):
+@pytest.mark.parametrize("weigh", ["tasks", "points"])
+def test_aggregate__shares_per_trial_weigh_points_as_its_estimate_does(weigh):
     ds = dataset([Profile("a", limit=300.0)], tasks=1, trials=20)
     counters = ds["counters"].values.copy()
     counters[:, :, 0] *= 4  # asked four times as often
@@ -327,8 +325,8 @@ def test_aggregate__shares_per_trial_weigh_points_as_its_estimate_does(pooling):
     there = trials > 0
     weighed = grown.assign_coords(base_trials=(("task", "params"), ds["counters"].values[0, ..., 0]))
 
-    found = aggregate(weighed, by="model", pooling=pooling)["per_trial"].sel(counter="truncated")
+    found = aggregate(weighed, by="model", weigh=weigh)["per_trial"].sel(counter="truncated")
 
     assert found.item() == pytest.approx((counters[0, 0, there, place] / trials[there]).mean())
     assert 0 < found.item() < 1
-    assert aggregate(weighed, by="model", pooling=pooling)["per_trial"].sel(counter="trials").item() == 1
+    assert aggregate(weighed, by="model", weigh=weigh)["per_trial"].sel(counter="trials").item() == 1
