@@ -123,6 +123,7 @@ def compare(
             min=0, help="With --flips: most questions that are shown; default: 20, with --json and --csv all."
         ),
     ] = None,
+    weigh: WeighOption = "tasks",
     cache: CacheOption = None,
     where: WhereOption = None,
     view: ViewOption = None,
@@ -140,6 +141,8 @@ def compare(
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     cubes, chosen = cubes_and_models(cube, models or ())
     if flips:
+        if weigh != "tasks":
+            raise SweepError(f"--weigh {weigh} does not go with --flips", "Leave one of them out")
         from evalcube.flows.cli.flips import print_flips
         from evalcube.flows.trials.flips import flips as find
 
@@ -151,7 +154,7 @@ def compare(
     from evalcube.flows.cubes.statistics import compare as compare_models
     from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
 
-    found = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated)
+    found = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated, weigh=weigh)  # type: ignore[arg-type]
     opened, pairs = found
     document = {
         "schema": "evalcube.comparison",

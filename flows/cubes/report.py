@@ -24,9 +24,9 @@ from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import SweepError, need_addresses, need_number, refused, told
 from evalcube.flows.plan.points import differing, telling
+from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair, compare_evaluations
 from evalcube.stages.analyze.labelled.results import Leaderboard

@@ -257,19 +257,17 @@ def _aligned(
     width = max((slot for _, slot in places.values()), default=-1) + 1
     shape = (2, len(tasks), width, sizes["trial"], sizes["repeat"])
     status, planned = np.full(shape, int(Status.MISSING), np.uint8), np.zeros(shape, bool)
-    base = np.zeros(shape[1:3])
+    base = np.zeros(shape[:3])
     points: list[list[Point]] = [[] for _ in tasks]
-    known = [base_design(side.dataset) for side in sides]
     for number, side in enumerate(sides):
         codes, asked = side.array("status")[..., : sizes["repeat"]], _asked(side, sizes["repeat"])
+        weights = base_design(side.dataset)[0]
         trials = codes.shape[2]
         for key, (task, slot) in side.points.items():
             row, column = places[key]
             status[number, row, column, :trials, : codes.shape[3]] = codes[task, slot]
             planned[number, row, column, :trials, : codes.shape[3]] = asked[task, slot]
-            weights = known[number]
-            if weights is not None and not base[row, column]:
-                base[row, column] = weights[task, slot]
+            base[number, row, column] = weights[task, slot]
     for key, (row, _) in places.items():
         side = first if key in first.points else second
         params = side.dataset["params_json"].transpose(*CELL).values[side.points[key]]
@@ -277,9 +275,7 @@ def _aligned(
     dataset = xr.Dataset(
         {"status": (("model", *CELL, "trial", "repeat"), status)},
         {"model_name": ("model", [first.label, second.label]), "task": tasks, **_tiers(sides, places, shape)},
-    )
-    if all(weights is not None for weights in known):
-        dataset = dataset.assign_coords({BASE: (CELL, base)})
+    ).assign_coords({BASE: (("model", *CELL), base)})
     return SideBySide(first, second, selection, warnings, tuple(map(tuple, points)), dataset, planned)
 
 
@@ -308,13 +304,12 @@ def _asked(side: Side, repeats: int) -> npt.NDArray[np.bool_]:
 def _tiers(
     sides: Sequence[Side], places: dict[tuple[str, str], tuple[int, int]], shape: tuple[int, ...]
 ) -> dict[str, tuple[tuple[str, ...], object]]:
-    """Coordinates ``tier`` and ``in_tier``: membership of points as the first side has it, of its own points."""
+    """Coordinates ``tier`` and ``in_tier``: a point is in the tiers that either side puts it in."""
     names = list(dict.fromkeys(name for side in sides for name in axes.names(side.dataset, "tier")))
     inside = np.zeros((len(names), *shape[1:3]), dtype=bool)
-    for side in reversed(sides):
+    for side in sides:
         own, member = axes.names(side.dataset, "tier"), members(side.dataset)
         for key, place in side.points.items():
-            inside[(slice(None), *places[key])] = False
             for number, name in enumerate(own):
-                inside[(names.index(name), *places[key])] = member[(number, *place)]
+                inside[(names.index(name), *places[key])] |= member[(number, *place)]
     return {"tier": (("tier",), names), "in_tier": (("tier", *CELL), inside)}

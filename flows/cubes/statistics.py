@@ -24,10 +24,10 @@ from evalcube.flows.cubes.sides import full_labels
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.filters import checked_names
+from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
-from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
 from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
@@ -286,6 +286,7 @@ def compare(
     *,
     repeats: int | None = None,
     truncated: str = "wrong",
+    weigh: Weigh = "tasks",
 ) -> ComparisonResult:
     """Paired comparisons of evaluations on the trials that both finished.
 
@@ -297,7 +298,7 @@ def compare(
         Labels, model names or numbers; default all.
     repeats
         Use the first so many repeats of each question.
-    truncated
+    truncated, weigh
         See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
 
     Returns
@@ -311,6 +312,7 @@ def compare(
         As `open_part`; also if a model is unknown, or two have no trial in common.
     """
     checked_option("truncated", truncated, pairing.TRUNCATED)
+    checked_option("weigh", weigh, get_args(Weigh))
     no_bare_text(models=models)
     if repeats is not None:
         need_number("repeats", repeats, whole=True)
@@ -323,7 +325,7 @@ def compare(
     _need_two(opened, len(chosen))
     with refused():
         pairs = pairing.compare_evaluations(
-            opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated
+            opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated, weigh=weigh
         )
     return ComparisonResult(opened, pairs)
 

@@ -23,7 +23,6 @@ from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import COUNTERS
 
-
 Weigh = Literal["tasks", "points", "trials"]
 """What has the same weight in a mean: each task, with points in it as in the base design; each point; each trial."""
 

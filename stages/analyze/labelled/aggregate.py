@@ -1,8 +1,8 @@
 """Estimates of any groups of a cube's cells, labelled, with the counters they rest on.
 
 A group's estimate is the mean over its tasks of the means over their points, each weighing as in the base design; a
-group of several evaluations is the mean of theirs. `weigh` asks for another mean. A dataset on Dask stays lazy: sums run
-block by block along models.
+group of several evaluations is the mean of theirs. `weigh` asks for another mean. A dataset on Dask stays lazy: sums
+run block by block along models.
 """
 
 from __future__ import annotations
@@ -284,7 +284,13 @@ def _columns(
     share = design.ratios(share, there) if weigh == "tasks" else share
     weight = trials if weigh == "trials" else share * there
     each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
-    parts = [values, there[..., np.newaxis], np.asarray(meant)[..., np.newaxis], each, weight[..., np.newaxis]]
+    parts = [
+        values,
+        there[..., np.newaxis],
+        np.asarray(meant)[..., np.newaxis],
+        each,
+        weight[..., np.newaxis],
+    ]
     if weigh == "trials":
         parts.append((trials * worth)[..., np.newaxis])
     else:

@@ -183,7 +183,9 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         "score": _estimates(scores.mean),
         "tiers": _tiers(ds, scores, rates, first, present, due, tokens),
         "score_per_token": _estimates(scores.per_token),
-        "correct_per_1000_tokens": _estimates(np.stack(_by_token(accuracy, per_trial(ds, ranked), labels), axis=-1)),
+        "correct_per_1000_tokens": _estimates(
+            np.stack(_by_token(accuracy, per_trial(ds, ranked), labels), axis=-1)
+        ),
         "score_v1": reasonscore.mean_score(first.score).tolist(),
         "accuracy": _estimates(np.stack(accuracy, axis=-1)),
         "rate": _estimates(np.stack(stratified.combine(overall, confidence=how.level, exact=True), axis=-1)),

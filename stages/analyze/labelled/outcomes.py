@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers
@@ -183,7 +184,7 @@ def cube_outcome_metrics(
         selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
     )
     groups = (
-        ((*outer, *inner), Group.of_cells(bank, some, points[base[points] > 0], base, ds.sizes["params"]))
+        ((*outer, *inner), Group.of_cells(bank, some, points[base[:, points].any(axis=0)], base, ds.sizes["params"]))
         for outer, some in models.members()
         for inner, points in cells.members()
     )
@@ -193,12 +194,11 @@ def cube_outcome_metrics(
 
 
 def _point_weights(ds: xr.Dataset) -> Floats:
-    """Weight of each point within its task, row by row; 0 in no tier."""
+    """Weight of each model's points within their task, (model, point) row by row; 0 in no tier."""
     from evalcube.stages.analyze.labelled import counters
 
-    base = counters.base_design(ds)
-    ranked = counters.members(ds).any(axis=0)
-    return (ranked if base is None or not base.any() else np.where(ranked, base, 0.0)).ravel().astype(float)
+    share = design.ratios(counters.base_design(ds), counters.members(ds).any(axis=0))
+    return share.reshape(len(share), -1)
 
 
 def refuse_votes(names: Iterable[str]) -> None:

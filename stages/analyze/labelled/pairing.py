@@ -9,9 +9,11 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
 from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
+from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.sequential import mean_e_value
 from evalcube.stages.analyze.labelled import axes, counters
@@ -36,10 +38,10 @@ class Difference:
     """Trials that only the first got right."""
     second_only: int
     first_rate: float
-    """Mean over points of the share that the first got right of these trials, weighted as the difference."""
+    """Mean of the share that the first got right of these trials, weighed as the difference."""
     second_rate: float
     difference: Estimate
-    """Mean over points of the difference of success rates, first − second; points weigh as in the base design."""
+    """Mean over tasks, or of one, of the difference of success rates, first − second; see `Pair.weighing`."""
     p: float
     """That this difference is 0: below 1 − level exactly where its interval leaves 0 out."""
     p_holm: float
@@ -59,6 +61,18 @@ class Pair:
     overall: Difference
     truncated: tuple[int, int]
     """Trials that the first and the second truncated."""
+    weigh: Weigh = "tasks"
+    """What weighs the same in the mean over all tasks."""
+    alike: tuple[str, ...] = ()
+    """Tasks in which points weigh alike, as the first plans of the two contradict each other."""
+
+    @property
+    def weighing(self) -> str:
+        """How points and tasks weigh, in words."""
+        also = (
+            f"; in {', '.join(self.alike)}, where the first plans of the two contradict, points weigh alike"
+        )
+        return WEIGHING[self.weigh] + (also if self.alike else "")
 
 
 def compare_evaluations(
@@ -66,6 +80,7 @@ def compare_evaluations(
     models: Sequence[int],
     *,
     truncated: str = "wrong",
+    weigh: Weigh = "tasks",
 ) -> tuple[Pair, ...]:
     """Every pair of some evaluations, compared on the trials that both finished.
 
@@ -74,12 +89,15 @@ def compare_evaluations(
     Parameters
     ----------
     ds
-        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not; points weigh by
-        ``base_trials``, if it has that.
+        Dataset with ``status`` (model, task, params, trial, repeat), lazy or not; the points of a task weigh by
+        ``base_trials``, if it has that, and alike where two evaluations have it in other proportions. Points in no
+        tier, which have no right answer, are in no mean over all tasks.
     models
         Indices of the evaluations, at least two.
     truncated
         "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
+    weigh
+        As for `evalcube.stages.analyze.labelled.aggregate.aggregate`.
 
     Raises
     ------
@@ -92,7 +110,7 @@ def compare_evaluations(
     if "status" not in ds:
         raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
-    weights = _weights(ds)
+    base, rated = counters.base_design(ds), _rated(ds)
     found = []
     for place, first in enumerate(models[:-1]):
         codes = _codes(ds, first)
@@ -104,10 +122,13 @@ def compare_evaluations(
                     f"{labels[first]!r} and {labels[second]!r} have finished no trial in common; run the sweep "
                     "further or select what both have"
                 )
+            weights, apart = _weights(cells, base[first], base[second], weigh)
             single = tuple(_difference(cells[task], weights[task], name) for task, name in enumerate(tasks))
-            overall = _difference(cells, weights, "")
+            counts = rated & (weights > 0)
+            overall = _difference(cells, weights * (counts if counts.any() else 1.0), "")
+            alike = tuple(axes.plain(tasks[task]) for task in np.flatnonzero(apart))
             cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
-            found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1])))
+            found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1]), weigh, alike))
     return _adjusted(found)
 
 
@@ -156,12 +177,21 @@ def counted(codes: NDArray[np.uint8], truncated: str) -> NDArray[np.bool_]:
     return np.isin(codes, over)
 
 
-def _weights(ds: xr.Dataset) -> Floats:
-    """Weight of each point, shape (task, params): its base design, or 1 where that is not known."""
-    base = counters.base_design(ds)
-    if base is None or not base.max(initial=0.0) > 0:
-        return np.ones((ds.sizes["task"], ds.sizes["params"]))
-    return np.asarray(base / base.max())
+def _rated(ds: xr.Dataset) -> NDArray[np.bool_]:
+    """Points in any tier, shape (task, params)."""
+    if "in_tier" not in ds.coords:
+        return np.ones((ds.sizes["task"], ds.sizes["params"]), dtype=bool)
+    return np.asarray(counters.members(ds).any(axis=0))
+
+
+def _weights(cells: Floats, first: Floats, second: Floats, weigh: Weigh) -> tuple[Floats, NDArray[np.bool_]]:
+    """Weight of each point, shape (task, params), and in which tasks the two base designs (task, params) contradict."""
+    trials = cells[..., 0].sum(axis=-1)
+    used = trials > 0
+    apart = (design.ratios(first, used) != design.ratios(second, used)).any(axis=-1)
+    if weigh == "tasks":
+        return design.task_weights(np.where(apart[:, np.newaxis], 1, first), used), apart
+    return np.where(used, 1.0 if weigh == "points" else trials, 0.0), np.zeros_like(apart)
 
 
 def _e_value(trials: Floats, first: Floats, second: Floats, weights: Floats) -> float:

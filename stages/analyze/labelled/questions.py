@@ -113,7 +113,7 @@ class Group:
 
     @classmethod
     def of_cells(cls, bank: Bank, models: Integers, points: Integers, base: Floats, per_task: int) -> Group:
-        """Questions of points of models; `base` has the weights of all points, of which each task has so many."""
+        """Questions of points of models; `base` has the weights of all points by model, each task having so many."""
         codes = bank.codes[np.ix_(models, points)]
         cells = np.arange(codes.shape[0] * codes.shape[1]).reshape(codes.shape[:2])
         units = np.arange(codes.shape[1] * codes.shape[2]).reshape(codes.shape[1:])
@@ -124,7 +124,7 @@ class Group:
             np.broadcast_to(cells[..., np.newaxis], codes.shape).ravel(),
             np.broadcast_to(units, codes.shape).ravel(),
             np.repeat(np.arange(codes.shape[1]), codes.shape[2]),
-            np.tile(base[points], len(models)),
+            base[np.ix_(models, points)].ravel(),
             (np.arange(len(models))[:, np.newaxis] * tasks + task).ravel(),
             np.repeat(np.arange(len(models)), tasks),
         )

@@ -15,8 +15,8 @@ import xarray as xr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from evalcube.stages.analyze.labelled import ranking, report_data
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
+from evalcube.stages.analyze.labelled import ranking, report_data
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
@@ -126,9 +126,7 @@ def render_report(
     if "status" in ds and ds.sizes["repeat"] > 1:
         loaded = loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
     labels = [shorten(label, MOST_NAME) for label in label_rows(board)]
-    tasks = report_data.task_views(
-        loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence
-    )
+    tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
     curves = report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence)
     drawn = [view for view in curves if len(view.difficulty) > 1]

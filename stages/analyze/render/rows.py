@@ -59,6 +59,8 @@ def pair_row(pair: Pair) -> PlainRow:
         "overall": overall,
         "tasks": tasks,
         "truncated": list(pair.truncated),
+        "weigh": pair.weigh,
+        "alike": list(pair.alike),
     }
 
 

@@ -82,7 +82,7 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
         Column("points", lambda row: number(row.points), 4),
     ]
     notes = (
-        f"difference: {pair.first} − {pair.second}, mean over points, in points of 100.",
+        f"difference: {pair.first} − {pair.second}, in points of 100; {pair.weighing}.",
         _ONLY,
         "p: that the difference is 0, for one look, by Holm over all tests shown.",
         _E,
@@ -110,7 +110,7 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     ]
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
     notes = (
-        "difference: first − second, mean over points, in points of 100.",
+        f"difference: first − second, in points of 100; {'; '.join(dict.fromkeys(one.weighing for one in pairs))}.",
         _ONLY,
         "p: that the difference is 0, for one look, by Holm over all pairs.",
         _E,

@@ -177,10 +177,10 @@ def test_metrics__settings_reach_the_metrics_that_take_them(cube, tmp_path):
 
 
 def test_table__sums_are_those_of_the_cube(cube):
-    found = document("table", cube, "--by", "family,task", "--mode", "E_P", "--pooling", "stratified")
+    found = document("table", cube, "--by", "family,task", "--mode", "E_P", "--weigh", "points")
     status = ec.open_cube(cube)["status"].values
 
-    assert (found["pooling"], found["by"]) == ("stratified", ["facet_family", "task"])
+    assert (found["weigh"], found["by"]) == ("points", ["facet_family", "task"])
     row = next(row for row in found["rows"] if (row["facet_family"], row["task"]) == ("w", "sort"))
     assert row["counters"]["correct"] == (status[2, 1] == Status.CORRECT).sum()
     assert row["lower"] < row["point"] < row["upper"]
@@ -188,7 +188,9 @@ def test_table__sums_are_those_of_the_cube(cube):
 
 
 def test_table__bonferroni_widens_products(cube):
-    plain, joint = (document("table", cube, "--joint", name)["rows"][0] for name in ("none", "bonferroni"))
+    plain, joint = (
+        document("table", cube, "--weigh", "trials", "--joint", name)["rows"][0] for name in ("none", "bonferroni")
+    )
 
     assert joint["point"] == plain["point"]
     assert joint["lower"] < plain["lower"] < plain["upper"] < joint["upper"]
@@ -200,7 +202,7 @@ def test_open_cube__analyses_compute_nothing_when_called(cube):
 
     with Callback(start=started.append):
         lazy = [
-            ec.stats.aggregate(ds, by="task", pooling="stratified"),
+            ec.stats.aggregate(ds, by="task", weigh="points"),
             ec.stats.points(ds),
             *ec.stats.cube_outcomes(ds),
         ]
@@ -312,13 +314,13 @@ def test_leaderboard__contradictory_counters_are_refused(cube):
         leaderboard(ds)
 
 
-def test_report__part_and_pooling(cube, tmp_path):
-    run("report", cube, "-o", tmp_path / "r.html", "--pooling", "stratified", "--where", "family=other")
+def test_report__part_and_weights(cube, tmp_path):
+    run("report", cube, "-o", tmp_path / "r.html", "--weigh", "points", "--where", "family=other")
     text = (tmp_path / "r.html").read_text()
 
     assert "Part of the cube (family=other)." in text
     assert text.index("Part of the cube") < text.index("What was measured")
-    assert "Every point weighs the same" in text
+    assert "By points: every point weighs the same" in text
     assert "Who can be told apart" in text
     assert "questions that are new" in text
     assert ">weak<" not in text

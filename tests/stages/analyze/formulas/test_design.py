@@ -2,7 +2,14 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.design import design_factors, design_moments, effective, levelled
+from evalcube.stages.analyze.formulas.design import (
+    design_factors,
+    design_moments,
+    effective,
+    levelled,
+    ratios,
+    task_weights,
+)
 
 LABELS = ["trials", "correct", "transport"]
 POINTS = st.lists(st.tuples(st.integers(1, 500), st.floats(0, 1)), min_size=1, max_size=6)
@@ -33,7 +40,21 @@ def test_effective__a_point_that_is_asked_more_often_moves_no_rate(points, times
     assert before[0] * (1 - 1e-12) <= after[0] <= more[:, 0].sum() * (1 + 1e-12)
 
 
-def test_design_factors__a_lost_request_takes_its_own_weight_only():
-    cells = np.array([[64, 32, 0], [127, 60, 1]], float)
+def test_design_factors__a_point_that_lost_requests_keeps_its_weight():
+    cells = np.array([[64, 32, 0], [32, 16, 32], [0, 0, 64]], float)
 
-    assert design_factors(cells, 64, labels=LABELS).tolist() == [1.0, 0.5]
+    assert design_factors(cells, 64, labels=LABELS).tolist() == [1.0, 2.0, 1.0]
+
+
+@given(POINTS, st.integers(1, 9))
+def test_ratios__are_the_same_of_designs_that_are_multiples(points, times):
+    base = np.array([n for n, _ in points])
+
+    assert ratios(times * base, base > 0).tolist() == ratios(base, base > 0).tolist()
+    assert (ratios(base, base > 0) * base[0] == base * ratios(base, base > 0)[0]).all()
+
+
+def test_task_weights__points_of_a_task_with_one_unknown_weigh_alike():
+    used = np.array([[True, True, False], [True, True, False]])
+
+    assert task_weights([[10, 30, 5], [0, 30, 5]], used).tolist() == [[0.25, 0.75, 0.0], [0.5, 0.5, 0.0]]

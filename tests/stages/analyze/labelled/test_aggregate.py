@@ -246,21 +246,22 @@ def test_aggregate__says_how_it_was_computed(ds):
         "joint": "none",
         "base_design": "",
     }
-    assert aggregate(ds, joint="bonferroni").attrs["interval"] == "wilson"
+    assert aggregate(ds, weigh="trials", joint="bonferroni").attrs["interval"] == "wilson"
     assert (two.attrs["weigh"], two.attrs["interval"]) == (
         "points",
         "wilson at the effective number of trials",
     )
 
 
-def test_aggregate__adaptive_sampling_biases_the_pool_only():
+def test_aggregate__adaptive_sampling_biases_the_sum_of_trials_only():
     made = dataset([Profile("a")], tasks=1, points=2, trials=100)
     for slot, (n, correct) in enumerate([(100, 95), (460, 230)]):
         made["counters"][0, 0, slot] = 0.0
         made["counters"][0, 0, slot, :3] = [n, n, correct]
 
-    assert float(aggregate(made)["point"]) == pytest.approx(0.58, abs=0.001)
-    assert float(aggregate(made, weigh="points")["point"]) == pytest.approx(0.725)
+    assert float(aggregate(made, weigh="trials")["point"]) == pytest.approx(0.58, abs=0.001)
+    for weigh in ("tasks", "points"):
+        assert float(aggregate(made, weigh=weigh)["point"]) == pytest.approx(0.725)
 
 
 def test_aggregate__weights_may_be_an_array(ds):
@@ -270,9 +271,7 @@ def test_aggregate__weights_may_be_an_array(ds):
     first = aggregate(ds, by="task", weigh="points", where={"params": 0})
 
     assert one["point"].values == pytest.approx(first["point"].values)
-    known = aggregate(
-        ds, weigh="points", where={"task": ["arithmetic", "boolean"]}, weights="param_length"
-    )
+    known = aggregate(ds, weigh="points", where={"task": ["arithmetic", "boolean"]}, weights="param_length")
     assert aggregate(ds, weigh="points", weights="param_length")["point"] == known["point"]
     with pytest.raises(ValueError, match="must not be negative"):
         aggregate(ds, weigh="points", weights=-weights)

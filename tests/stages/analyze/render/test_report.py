@@ -335,9 +335,8 @@ def test_outcome_shares__are_those_of_the_board_and_add_up():
 
     accuracy = {row.model_name: row.accuracy.value for row in leaderboard(ds).rows}
     for model, shares in zip(order, found, strict=True):
-        inside = ds["in_tier"].any("tier")
-        counted = ds["counters"][model].where(inside, 0).sum("params")
-        each = (counted / counted.sel(counter="trials")).mean("task").to_series()
+        cells = ds["counters"][model].where(ds["in_tier"].any("tier"), 0)
+        each = (cells / cells.sel(counter="trials")).mean("params").mean("task").to_series()
         assert sum(shares.values()) == pytest.approx(1)
         for name in ("correct", "truncated", "invalid", "refused"):
             assert shares[name] == pytest.approx(each[name])
@@ -373,14 +372,14 @@ def test_report_css__contrast(gaps, theme):
         assert _contrast(colours["page"], colours[f"s{kind}"]) >= 3, f"series {kind}"
 
 
-def test_render_report__names_pooling_and_estimator_and_flags_incomplete_cells():
+def test_render_report__names_weights_and_estimator_and_flags_incomplete_cells():
     ds = dataset(tasks=14, gaps=True)
     board = leaderboard(ds, draws=20, version="v2", mode="C_P")
 
-    text = render_report(ds, board, facts=FACTS, pooling="stratified")
+    text = render_report(ds, board, facts=FACTS, weigh="points")
 
     assert "C_P: with the share won by guessing taken out, truncated trials counting as wrong" in text
-    assert "Every point weighs the same" in text
+    assert "By points: every point weighs the same" in text
     assert "ReasonScore version 2" in text
     assert "Denominator" not in text
     assert "7 of 9 points" in text
