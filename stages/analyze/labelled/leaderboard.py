@@ -163,7 +163,7 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
     if scores is None:
         scores = resampled(ds, how, grouped, member, tokens)
-    ranked = member.any(axis=0)
+    ranked = np.asarray(member.any(axis=0))
     overall = task_moments(ds, ranked, how.mode, effect).sum(axis=-2)
     plain = task_moments(ds, ranked, "E_P", effect).sum(axis=-2)
     draws = scores.draws if lead == "score" else draw_means(ds, how, overall)

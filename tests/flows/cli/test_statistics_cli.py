@@ -189,7 +189,8 @@ def test_table__sums_are_those_of_the_cube(cube):
 
 def test_table__bonferroni_widens_products(cube):
     plain, joint = (
-        document("table", cube, "--weigh", "trials", "--joint", name)["rows"][0] for name in ("none", "bonferroni")
+        document("table", cube, "--weigh", "trials", "--joint", name)["rows"][0]
+        for name in ("none", "bonferroni")
     )
 
     assert joint["point"] == plain["point"]
