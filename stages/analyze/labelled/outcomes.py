@@ -184,7 +184,10 @@ def cube_outcome_metrics(
         selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
     )
     groups = (
-        ((*outer, *inner), Group.of_cells(bank, some, points[base[:, points].any(axis=0)], base, ds.sizes["params"]))
+        (
+            (*outer, *inner),
+            Group.of_cells(bank, some, points[base[:, points].any(axis=0)], base, ds.sizes["params"]),
+        )
         for outer, some in models.members()
         for inner, points in cells.members()
     )

@@ -134,7 +134,7 @@ def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float
     Empty for a model without any.
     """
     labels = axes.names(ds, "counter")
-    each = counters.per_trial(ds, counters.members(ds).any(axis=0))[list(order)]
+    each = counters.per_trial(ds, np.asarray(counters.members(ds).any(axis=0)))[list(order)]
     rows = []
     for values in each:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}
