@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 from typing import SupportsFloat, SupportsIndex
 
 from evalcube import EvalcubeError
-from evalcube.storage.urls import plain_address
 
 _SHOWN = 50
 _MOST_TOLD = 60
@@ -174,29 +171,6 @@ def need_number(name: str, value: object, *, whole: bool = False) -> None:
     kind = SupportsIndex if whole else SupportsFloat
     if isinstance(value, bool | str | bytes) or not isinstance(value, kind):
         raise SweepError(f"`{name}`: {told(value)} is no {'whole ' * whole}number", "Give one")
-
-
-def need_addresses(cube: object) -> list[str | Path]:
-    """Addresses of one cube or several.
-
-    Parameters
-    ----------
-    cube
-        One address, or several.
-
-    Raises
-    ------
-    SweepError
-        If there is none, or it is something else.
-    """
-    if isinstance(cube, str | os.PathLike):
-        return [plain_address(cube)]
-    if isinstance(cube, bytes) or not isinstance(cube, Iterable):
-        raise SweepError(f"`cube`: {told(cube)} is no address of a cube", "Give a text or a path, or several")
-    found = list(map(plain_address, cube))
-    if not found:
-        raise SweepError("`cube`: no cube is named", "Give the address of one or more")
-    return found
 
 
 def told(value: object) -> str:

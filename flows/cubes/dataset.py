@@ -8,14 +8,20 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+import evalcube
 from evalcube.flows.cubes import statistics
+from evalcube.flows.cubes.design import with_design
 from evalcube.flows.cubes.selection import Part, labelled_dataset
+from evalcube.flows.cubes.verdict import cube_verdict
+from evalcube.flows.nouns import CubeLike, listed, need_address, need_addresses
 from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.urls import Address
+from evalcube.storage.urls import absolute
 
 if TYPE_CHECKING:
     from evalcube.flows.cubes.results import ComparisonResult, LeaderboardResult, MetricsResult, TableResult
+    from evalcube.flows.cubes.verdict import CubeVerdict
 
 _ACCESSOR = "ec"
 _KEPT = ("title", "evalcube_format")
@@ -23,18 +29,19 @@ _MOST_BYTES = 64_000_000
 """Of a label whose texts all take as much room as its longest; those above are Python's texts."""
 
 
-def open_cube(url: Address) -> xr.Dataset:
+def open_cube(cube: CubeLike) -> xr.Dataset:
     """A cube as a lazy, labelled dataset.
 
     It is what `xarray.open_zarr` opens, with these changes: labels are ``<U`` in place of numpy's ``StringDType``, so
     that plots, `xarray.merge` and ``to_netcdf`` take them; ``base_trials`` (task, params) and ``max_tokens`` (model)
     come from the cube's description, which leaves ``attrs``; counters of questions are added to ``counters``. The
-    analyses of `evalcube` are at hand as ``dataset.ec``, see `CubeAccessor`.
+    analyses of `evalcube` are at hand as ``dataset.ec``, see `CubeAccessor`. Its address is ``encoding["source"]``, so
+    that it stands for its cube in all functions.
 
     Parameters
     ----------
-    url
-        Address of the cube, or what a function returned that made or filled it.
+    cube
+        A cube; or several in a list, which are joined by identity as `evalcube.merge` joins them, and have no address.
 
     Returns
     -------
@@ -49,7 +56,13 @@ def open_cube(url: Address) -> xr.Dataset:
     """
     if not hasattr(xr.Dataset, _ACCESSOR):  # not at import: two copies of this module would both do it
         xr.register_dataset_accessor(_ACCESSOR)(CubeAccessor)  # type: ignore[no-untyped-call]
-    dataset = labelled_dataset(Cube.open(url))
+    given = listed(cube)
+    if len(given) == 1:
+        address = need_address(given)
+        dataset = labelled_dataset(Cube.open(address))
+        dataset.encoding["source"] = absolute(address)
+    else:
+        dataset = _joined(list(map(str, need_addresses(given))))
     texts = {
         name: xr.Variable(label.dims, _plain(label.values), label.attrs)
         for name, label in dataset.coords.items()
@@ -58,6 +71,12 @@ def open_cube(url: Address) -> xr.Dataset:
     dataset = dataset.assign_coords(texts)
     dataset.attrs = {name: value for name, value in dataset.attrs.items() if name in _KEPT}
     return dataset
+
+
+def _joined(addresses: list[str]) -> xr.Dataset:
+    from evalcube.flows.merge.dataset import open_joined  # with much that one cube needs nothing of
+
+    return with_design(with_question_moments(open_joined(addresses, trials=True).dataset))
 
 
 def _plain(values: np.ndarray) -> np.ndarray:
@@ -69,8 +88,8 @@ def _plain(values: np.ndarray) -> np.ndarray:
 class CubeAccessor:
     """The analyses of `evalcube` on a dataset that `open_cube` opened, or on a part of it: ``dataset.ec``.
 
-    What needs more than counters and outcomes is not here: `evalcube.trials` and `evalcube.verdict` read the cube and
-    its cache, so they take its address.
+    What is computed from its arrays holds of these, whatever was done to them. `trials` and `verdict` read the cube at
+    its address again, and leave out what is not selected any more.
 
     Parameters
     ----------
@@ -166,3 +185,46 @@ class CubeAccessor:
             With ``to_dataframe()``, a row for each group and k.
         """
         return statistics.metrics(self._dataset, part, names=names, k=k, settings=settings)
+
+    def trials(
+        self,
+        *,
+        where: Mapping[str, object] | Sequence[str] = (),
+        status: Sequence[str] = (),
+        sort: str | None = None,
+        limit: int | None = None,
+        columns: Sequence[str] | None = None,
+    ) -> evalcube.results.Trials:
+        """The trials as a table, one row each; see `evalcube.trials`, which takes the dataset too.
+
+        Parameters
+        ----------
+        where, status, sort, limit, columns
+            As for `evalcube.trials`.
+
+        Returns
+        -------
+        Trials
+            With ``len()``, ``rows()`` and ``to_dataframe()``.
+        """
+        # By its public name, as its module rests on this one.
+        return evalcube.trials(
+            self._dataset, where=where, status=status, sort=sort, limit=limit, columns=columns
+        )
+
+    def verdict(
+        self, control: str | None = None, treatments: Sequence[str] = (), *, tasks: Sequence[str] = ()
+    ) -> CubeVerdict:
+        """Compare variants on the questions that they share; see `evalcube.verdict`, which takes the dataset too.
+
+        Parameters
+        ----------
+        control, treatments, tasks
+            As for `evalcube.verdict`.
+
+        Returns
+        -------
+        CubeVerdict
+            The verdict, with what was compared.
+        """
+        return cube_verdict(self._dataset, control, treatments, tasks=tasks)

@@ -22,7 +22,8 @@ from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
-from evalcube.flows.errors import SweepError, need_addresses, need_number, refused, told
+from evalcube.flows.errors import SweepError, need_number, refused, told
+from evalcube.flows.nouns import CubeLike, is_dataset, listed, need_addresses, source_of
 from evalcube.flows.plan.points import differing, telling
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
@@ -36,7 +37,6 @@ from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, StorageError
-from evalcube.storage.urls import Address
 
 _MOST_ANSWERED = 20
 _MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
@@ -49,7 +49,7 @@ SAMPLED: Mapping[str, tuple[Status, ...]] = {
 
 
 def report(
-    cube: Address | Sequence[Address],
+    cube: CubeLike,
     output: str | Path,
     *,
     samples: int = 1,
@@ -67,7 +67,7 @@ def report(
     Parameters
     ----------
     cube
-        The cube's address, or several.
+        A cube, or several. Of a dataset that is a part of its cube, that part.
     output
         The file to write.
     samples
@@ -102,19 +102,21 @@ def report(
     """
     path = Path(output)
     check_output(path)  # told now, not when the work is done
-    addresses = list(dict.fromkeys(need_addresses(cube)))
+    one, *others = given = listed(cube)
+    addresses = [source_of(one)] if is_dataset(one) and not others else need_addresses(given)
     need_number("samples", samples, whole=True)
     if date is not None and not isinstance(date, datetime.date):
         raise SweepError(f"`date`: {told(date)} is no date", "Give a datetime.date")
     readers = [Reader(address, cache) for address in addresses]
     checked_option("weigh", weigh, get_args(Weigh))
     checked_option("outcomes", outcomes, list(SAMPLED))
-    if len(readers) == 1:
-        opened = open_part(readers[0].cube, part, notes=readers[0].notes, trials=False)
-    else:
+    if others:
         opened = open_part(addresses, part, trials=False)
+    else:
+        whose = one if is_dataset(one) else readers[0].cube
+        opened = open_part(whose, part, notes=readers[0].notes, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
-    pair = _first_two(addresses, part, opened, board)
+    pair = _first_two(given, part, opened, board)
     with refused():
         standing, without = (None, "") if opened.selection or len(readers) > 1 else shown_standing(readers[0])
         models = [row for address in addresses for row in cube_status(address)["models"]]
@@ -139,15 +141,13 @@ def report(
     return path
 
 
-def _first_two(
-    addresses: Sequence[str | Path], part: Part | None, opened: OpenPart, board: Leaderboard
-) -> Pair | None:
+def _first_two(cube: CubeLike, part: Part | None, opened: OpenPart, board: Leaderboard) -> Pair | None:
     """The leader and the nearest whose interval overlaps, on the questions of both; None if there is none of these."""
     places = close_rows(board)[:2]
     if len(places) < 2:
         return None
     if "status" not in opened.dataset:
-        opened = open_part(addresses, part)
+        opened = open_part(cube, part)
     order = row_order(opened.dataset, board)
     with suppress(ValueError):  # they have no trial in common
         return compare_evaluations(opened.dataset, [order[place] for place in places])[0]

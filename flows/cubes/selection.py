@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +12,16 @@ import xarray as xr
 
 from evalcube.flows.cubes.design import tells_version, with_design, without_older
 from evalcube.flows.cubes.settings import composite_settings
-from evalcube.flows.errors import SweepError, need_addresses, need_number, no_bare_text, refused
+from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
+from evalcube.flows.nouns import (
+    CubeLike,
+    cube_behind,
+    is_dataset,
+    listed,
+    need_addresses,
+    need_arrays,
+    uneven_dims,
+)
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.records import priced_models, read_notes
@@ -26,7 +35,6 @@ from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
-from evalcube.storage.urls import Address
 
 if TYPE_CHECKING:
     from evalcube.flows.config.views import View
@@ -74,10 +82,6 @@ class OpenPart:
     """Of the layers of outputs, as the config of the cube has them; None where all are the same."""
 
 
-CubeLike = Address | xr.Dataset | Sequence[Address]
-"""A cube's address, a dataset of `flows.cubes.dataset.open_cube`, or the addresses of several cubes, read as one."""
-
-
 def open_part(
     cube: CubeLike | Cube,
     part: Part | None = None,
@@ -90,8 +94,8 @@ def open_part(
     Parameters
     ----------
     cube
-        A cube, its address, a dataset of `evalcube.flows.cubes.dataset.open_cube`, or the addresses of several cubes:
-        what these hold is joined in memory, as `evalcube merge` joins it on disk.
+        A cube in any form, or several in a list: what these hold is joined in memory, as `evalcube merge` joins it on
+        disk. Of a dataset its arrays hold, whatever was selected, and the records of the cube that it was opened from.
     part
         Default: all of it.
     notes
@@ -118,33 +122,38 @@ def open_part(
         )
     part = part or Part()
     no_bare_text(where=part.where)
-    if isinstance(cube, Iterable) and not isinstance(cube, str | bytes | os.PathLike | xr.Dataset):
-        several = need_addresses(cube)
-        cube = several[0] if len(set(map(str, several))) == 1 else [str(one) for one in several]
-    if isinstance(cube, list):
-        return _several(cube, part, notes, trials=trials)
-    opened = cube if isinstance(cube, Cube | xr.Dataset) else _opened(cube)
+    if not isinstance(cube, Cube) and len(given := listed(cube)) > 1:
+        return _several(list(map(str, need_addresses(given))), part, notes, trials=trials)
+    one = cube if isinstance(cube, Cube) else given[0]
+    opened: Cube | xr.Dataset
+    if is_dataset(one):
+        opened, behind = need_arrays(one), cube_behind(one)
+        selected = uneven_dims(one, behind)
+    else:
+        opened = behind = one if isinstance(one, Cube) else _opened(one)
+        selected = []
     if notes is None:
-        notes = read_notes(opened.records) if isinstance(opened, Cube) else {}
+        notes = {} if behind is None else read_notes(behind.records)
     view = _view(part.view, notes)
     most = min((n for n in (part.trials, view.trials if view else None) if n is not None), default=None)
     chosen = Part(
         part.where, view, most, part.unique_only or bool(view and view.unique_only), part.clip_tokens
     )
+    recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
-    dataset = _labelled(opened, trials=trials or chosen.recounts).drop_vars("model", errors="ignore")
+    dataset = _labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
     dataset = _priced(dataset, notes)
-    receipts = _receipts(opened)
+    receipts = _receipts(behind)
     warnings = (
         *_graders(receipts),
-        *_engines(opened, dataset, receipts),
+        *_engines(behind, dataset, receipts),
         *_kept(notes),
         *_unanswered(dataset),
-        *_uncounted(dataset, receipts),
+        *(_uncounted(dataset, receipts) if behind is opened else ()),  # of a selection, counts are of a part
         *_warnings(dataset, chosen),
     )
     with refused():
-        if not chosen.recounts:  # that counts what is missing of each trial by itself
+        if not recounts:  # that counts what is missing of each trial by itself
             dataset = with_unasked(dataset)
         else:
             from evalcube.stages.score.recount import recount, trimmed  # with `dask`, which takes a while
@@ -170,7 +179,8 @@ def open_part(
     if part.where:
         words = _in_words(Part(part.where))
         dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
-    return OpenPart(dataset, _in_words(chosen), warnings, whole, composite_settings(notes)[0])
+    words = ", ".join(filter(None, ("as selected with xarray" if selected else "", _in_words(chosen))))
+    return OpenPart(dataset, words, warnings, whole, composite_settings(notes)[0])
 
 
 def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
@@ -229,7 +239,7 @@ _FEW = 20
 """Replies of a model of which too many without an answer are no chance."""
 
 
-def _opened(cube: Address) -> Cube:
+def _opened(cube: str | Path) -> Cube:
     opened = Cube.open(cube)
     parse_spec(opened.attrs.get("spec"), opened.sizes)
     return opened
@@ -294,9 +304,9 @@ def _priced(dataset: xr.Dataset, notes: Mapping[str, object]) -> xr.Dataset:
     return dataset.assign_coords(price_declared=xr.Variable(("model",), values, fastpath=True))
 
 
-def _receipts(opened: Cube | xr.Dataset) -> list[Receipt]:
+def _receipts(opened: Cube | None) -> list[Receipt]:
     """The newest of each region, where there is a ledger."""
-    if isinstance(opened, xr.Dataset):
+    if opened is None:
         return []
     with Ledger(opened.records) as ledger:
         return list(ledger.newest().values())
@@ -312,9 +322,9 @@ def _graders(receipts: Sequence[Receipt]) -> tuple[str, ...]:
     return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
 
 
-def _engines(opened: Cube | xr.Dataset, dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
+def _engines(opened: Cube | None, dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
     """Evaluations whose replies come from several systems."""
-    if isinstance(opened, xr.Dataset):
+    if opened is None:
         return ()
     engines = read_engines(opened.records)
     if not engines and not any(one.fingerprints for one in receipts):

@@ -6,7 +6,6 @@ import math
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -19,9 +18,10 @@ from evalcube.flows.cubes.results import (
     RankingResult,
     TableResult,
 )
-from evalcube.flows.cubes.selection import CubeLike, OpenPart, Part, open_part
+from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.sides import full_labels
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
+from evalcube.flows.nouns import CubeLike, is_dataset, listed
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.design import Weigh
@@ -147,7 +147,7 @@ def boards(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.dataset.open_cube`.
+        A cube, or several in a list.
     by
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
     part
@@ -198,7 +198,7 @@ def table(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.dataset.open_cube`.
+        A cube, or several in a list.
     part
         Which part of it; default: all of it.
     by
@@ -347,7 +347,7 @@ def metrics(
     Parameters
     ----------
     cube
-        A cube's address, the addresses of several cubes, or a dataset of `evalcube.flows.cubes.dataset.open_cube`.
+        A cube, or several in a list.
     part
         Which part of it; default: all of it.
     names
@@ -439,8 +439,8 @@ def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dic
 
 def _asking_more(cube: CubeLike, repeats: int) -> str:
     """The command that asks each question so often; of several cubes, or of a dataset, without an address."""
-    one = cube[0] if isinstance(cube, list | tuple) and len(cube) == 1 else cube
-    if isinstance(one, str | Path):
+    one, *others = listed(cube)
+    if not (others or is_dataset(one)):
         return f"evalcube upsample {shlex.quote(str(one))} --repeats {repeats}"
     return f"`evalcube upsample --repeats {repeats}`, each cube by itself"
 

@@ -6,6 +6,7 @@ import math
 from dataclasses import asdict
 from typing import Any
 
+from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.engines import origins_of, read_engines
 from evalcube.flows.plan.records import read_driver, read_live, read_notes, read_spent
 from evalcube.flows.plan.refused import refusal_lines
@@ -16,10 +17,9 @@ from evalcube.flows.plan.unnamed import KEY, noted_unnamed
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, graders_of
-from evalcube.storage.urls import Address, plain_address
 
 
-def cube_status(cube: Address) -> dict[str, Any]:
+def cube_status(cube: OneCube) -> dict[str, Any]:
     """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
 
     What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
@@ -27,7 +27,7 @@ def cube_status(cube: Address) -> dict[str, Any]:
     Parameters
     ----------
     cube
-        The cube's address.
+        The cube, all of it.
 
     Returns
     -------
@@ -44,6 +44,7 @@ def cube_status(cube: Address) -> dict[str, Any]:
     SweepError
         If it is not a sweep's, or its description is damaged.
     """
+    cube = need_address(cube)
     opened = Cube.open(cube)
     notes = read_notes(opened.records)
     plan = cube_plan(opened, notes)
@@ -98,7 +99,7 @@ def cube_status(cube: Address) -> dict[str, Any]:
     kept = noted_unnamed(notes)
     spent = read_spent(opened.records)
     return {
-        "cube": str(plain_address(cube)),
+        "cube": str(cube),
         "sizes": opened.sizes,
         "trials": total,
         "done": done,

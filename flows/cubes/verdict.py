@@ -17,6 +17,7 @@ from evalcube.flows.cubes.gold import read_gold
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.settings import composite_settings
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.nouns import OneCube, Selected, address_and_part
 from evalcube.flows.plan.plan import Plan, carries
 from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
@@ -25,7 +26,6 @@ from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.paired import Method
 from evalcube.stages.analyze.verdict.rules import Limits
 from evalcube.stages.reply.status import FINISHED
-from evalcube.storage.urls import Address, plain_address
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
@@ -67,7 +67,7 @@ class CubeVerdict:
 
 
 def cube_verdict(
-    cube: Address,
+    cube: OneCube,
     control: str | None = None,
     treatments: Sequence[str] = (),
     *,
@@ -88,7 +88,7 @@ def cube_verdict(
     Parameters
     ----------
     cube
-        The cube's address.
+        The cube. Of a dataset that is a part of its cube, the questions and evaluations of that part.
     control, treatments
         Evaluations, by the model's label, the full label or the number; without a treatment, the control's gate.
         The control may be left out if there is one evaluation only, or the config says which is in use.
@@ -124,16 +124,18 @@ def cube_verdict(
     no_bare_text(treatments=treatments, tasks=tasks)
     checked_option("method", method, get_args(Method))
     _check_numbers(threshold, missing, holdout)
-    reader = Reader(cube)
+    address, part = address_and_part(cube)
+    reader = Reader(address)
     declared, in_use = composite_settings(reader.notes)
     weights = declared if weights is None else weights
     plan = reader.plan
+    here = list(range(len(plan.labels))) if part is None else np.flatnonzero(part.of_models(plan)).tolist()
     if control is None and in_use is not None and not treatments:
         # The config says which is in use: all others may replace it, as in the report.
         place = reader.evaluation_index(in_use, "control")
-        treatments = [label for other, label in enumerate(plan.labels) if other != place]
+        treatments = [plan.labels[other] for other in here if other != place]
     control = in_use if control is None else control
-    models = _chosen_models(reader, control, treatments)
+    models = _chosen_models(reader, here, control, treatments)
     names = [plan.labels[model] for model in models]
     rated = (
         None if gold_variant is None else plan.labels[reader.evaluation_index(gold_variant, "gold_variant")]
@@ -142,7 +144,7 @@ def cube_verdict(
         raise SweepError(
             f"`gold_variant`: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
         )
-    data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks))
+    data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks, part), part)
     if holdout is not None and split_holdout(data.units, holdout) is None:
         raise SweepError(
             f"`holdout`: {holdout:g} of {len(data.units)} questions leaves one part fewer than {MIN_PART}",
@@ -169,7 +171,7 @@ def cube_verdict(
     asked, given = data.counted_readings()
     return CubeVerdict(
         replace(found, notes=(*found.notes, *data.notes(asked - given, asked))),
-        str(plain_address(cube)),
+        str(address),
         tuple(plan.task_names[row] for row in data.rows),
         len(data.units),
         asked,
@@ -194,7 +196,14 @@ def _check_numbers(threshold: float, missing: float | None, holdout: float | Non
 class _Data:
     """The chosen part of a cube as the verdict takes it: arrays (run, variant, unit, ...)."""
 
-    def __init__(self, dataset: xr.Dataset, plan: Plan, models: Sequence[int], rows: Sequence[int]) -> None:
+    def __init__(
+        self,
+        dataset: xr.Dataset,
+        plan: Plan,
+        models: Sequence[int],
+        rows: Sequence[int],
+        part: Selected | None,
+    ) -> None:
         self._part = dataset.isel(model=list(models), task=list(rows))
         self.plan, self.rows = plan, rows
         sizes = self._part.sizes
@@ -202,6 +211,9 @@ class _Data:
         trial = np.arange(sizes["trial"])[:, None] < self._array("planned_trials")[..., None, None]
         repeat = np.arange(sizes["repeat"]) < self._array("planned_repeats")[..., None, None]
         self.planned: BoolArray = np.asarray(trial & repeat)
+        if part is not None:
+            self.planned &= part.of_points(plan)[list(rows), :, None, None]
+            self.planned &= part.of_numbers(slice(0, sizes["trial"]), slice(0, sizes["repeat"]))
         """Shape (variant, task, params, trial, repeat), as of `finished`."""
         self.finished: BoolArray = self.planned & np.isin(status, FINISHED)
         asked = self.planned.any(axis=4)
@@ -333,18 +345,25 @@ def _gold(path: str | Path, data: _Data) -> dict[str, float]:
     return ratings
 
 
-def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str]) -> list[int]:
+def _chosen_models(
+    reader: Reader, here: Sequence[int], control: str | None, treatments: Sequence[str]
+) -> list[int]:
     if not reader.plan.layers:
         raise SweepError(
             f"cube '{reader.cube.url}' has no layer scores: its sweep declares neither assertions nor a rubric",
             "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
             "decide by right and wrong answers alone: `evalcube verdict --policy FILE`, with the drops that you allow",
         )
-    if control is None and len(reader.plan.labels) > 1:
-        known = ", ".join(f"{i} = {label}" for i, label in enumerate(reader.plan.labels))
+    known = ", ".join(f"{place} = {reader.plan.labels[place]}" for place in here)
+    if control is None and len(here) > 1:
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
-    models = [reader.evaluation_index("0" if control is None else control, "control")]
+    models = [here[0] if control is None else reader.evaluation_index(control, "control")]
     models += [reader.evaluation_index(name, "treatments") for name in treatments]
+    if others := set(models) - set(here):
+        raise SweepError(
+            f"'{reader.plan.labels[min(others)]}' is not in the part that was selected",
+            f"Give one of: {known}",
+        )
     if len(set(models)) < len(models):
         twice = next(model for model in models if models.count(model) > 1)
         raise SweepError(
@@ -353,8 +372,9 @@ def _chosen_models(reader: Reader, control: str | None, treatments: Sequence[str
     return models
 
 
-def _chosen_tasks(plan: Plan, wanted: Sequence[str]) -> list[int]:
-    graded = [row for row, task in enumerate(plan.tasks) if task.graded]
+def _chosen_tasks(plan: Plan, wanted: Sequence[str], part: Selected | None) -> list[int]:
+    there = plan.valid() if part is None else part.of_points(plan)
+    graded = [row for row, task in enumerate(plan.tasks) if task.graded and there[row].any()]
     known = [plan.task_names[row] for row in graded]
     for name in wanted:
         if name not in known:

@@ -12,6 +12,7 @@ from evalcube.flows.cubes.outputs import new_folder
 from evalcube.flows.errors import SweepError
 from evalcube.flows.formats import eee, inspect_log
 from evalcube.flows.formats.source import Source
+from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.trials.opened import split_where
 
 Writer = Callable[[Source, Path], Iterator[Path]]
@@ -34,7 +35,7 @@ class Exported:
 
 
 def export(
-    cube: str | Path,
+    cube: OneCube,
     *,
     to: str,
     output: str | Path,
@@ -50,7 +51,7 @@ def export(
     Parameters
     ----------
     cube
-        Its address.
+        The cube, all of it; see `where`.
     to
         ``eee``: records of Every Eval Ever; ``inspect``: a log of Inspect for each evaluation and task.
     output
@@ -83,7 +84,7 @@ def export(
             f"`where`: {', '.join(measured)} chooses single trials, and whole points are exported",
             "Give conditions on models, tasks and points; single trials are listed by evalcube trials",
         )
-    source = Source(cube, where, cache, organization, time.time() if now is None else now)
+    source = Source(need_address(cube), where, cache, organization, time.time() if now is None else now)
     with new_folder(Path(output), "export the cube") as folder:
         files = [path.relative_to(folder).as_posix() for path in FORMATS[to](source, folder)]
         if not files:

@@ -14,11 +14,11 @@ from evalcube.flows.merge.layers import Layers, Part
 from evalcube.flows.merge.overlay import Array, Layer, differing
 from evalcube.flows.merge.shared import planned_of
 from evalcube.flows.merge.union import Place
+from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.spec import Spec
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
-from evalcube.storage.urls import Address, plain_address
 
 _MOST_SAID = 100
 _STATUSES = 256
@@ -75,7 +75,7 @@ class Difference:
         return {"equal": self.equal, **asdict(self)}
 
 
-def diff_cubes(first: Address, second: Address) -> Difference:
+def diff_cubes(first: OneCube, second: OneCube) -> Difference:
     """Compare two cubes by the identity of evaluations, points, trials and repeats; the order of axes is no difference.
 
     Latencies, prices and facets are no difference either. Holds some regions in memory at a time.
@@ -83,7 +83,7 @@ def diff_cubes(first: Address, second: Address) -> Difference:
     Parameters
     ----------
     first, second
-        Addresses of cubes.
+        The cubes, all of them.
 
     Returns
     -------
@@ -97,7 +97,8 @@ def diff_cubes(first: Address, second: Address) -> Difference:
     SweepError
         If one is not a sweep's.
     """
-    return _Comparison(Input(str(plain_address(first))), Input(str(plain_address(second)))).run()
+    addresses = need_address(first, "first"), need_address(second, "second")
+    return _Comparison(*(Input(str(address)) for address in addresses)).run()
 
 
 class _Comparison:

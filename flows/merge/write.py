@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalcube.flows.errors import SweepError, need_addresses, no_bare_text
+from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.merge.conflicts import Conflict, Tally
 from evalcube.flows.merge.inputs import Input, ledger_digest
 from evalcube.flows.merge.joined import Joined
@@ -18,6 +18,7 @@ from evalcube.flows.merge.overlay import Array
 from evalcube.flows.merge.provenance import provenance, write_ledger_digest
 from evalcube.flows.merge.regions import ModelMerge
 from evalcube.flows.merge.union import read_renames
+from evalcube.flows.nouns import OneCube, need_address, need_addresses
 from evalcube.flows.plan.cache_at_hand import remember_merged
 from evalcube.flows.plan.engines import joined_engines, read_engines, write_engines
 from evalcube.flows.plan.forgotten import write_forgotten
@@ -30,7 +31,7 @@ from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.errors import CubeExistsError
-from evalcube.storage.urls import Address, MadeCube, plain_address
+from evalcube.storage.urls import MadeCube
 
 PREFERENCES = ("fail", "newer", "first")
 _KEPT = ("name", "cache", IMPORTED)
@@ -80,7 +81,7 @@ class Merged(MadeCube):
 
 def merge_cubes(
     output: str | Path,
-    cubes: Sequence[Address],
+    cubes: Sequence[OneCube],
     *,
     prefer: str = "fail",
     rename: Sequence[str] = (),
@@ -94,7 +95,7 @@ def merge_cubes(
     output
         Address of the new cube; nothing may be there.
     cubes
-        Addresses of the cubes.
+        The cubes, all of them.
     prefer
         Whose outcome stays where two cubes have finished the same trial differently: "fail" refuses to choose, "first"
         takes that of the cube that is named first, "newer" that which was written later.
@@ -118,9 +119,7 @@ def merge_cubes(
     if prefer not in PREFERENCES:
         raise SweepError(f"`prefer`: there is no '{prefer}'", f"Give one of: {', '.join(PREFERENCES)}")
     no_bare_text(cubes=cubes)
-    output, addresses = str(need_addresses(output)[0]), [str(plain_address(cube)) for cube in cubes]
-    if not addresses:
-        raise SweepError("`cubes`: nothing is named", "Give the addresses of the cubes to merge")
+    output, addresses = str(need_address(output, "output")), list(map(str, need_addresses(cubes, "cubes")))
     if Cube.exists(output):
         raise CubeExistsError(
             "cannot merge into it: something is already there", output, "Choose another address."

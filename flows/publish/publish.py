@@ -17,6 +17,7 @@ from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.merge.inputs import ledger_digest
 from evalcube.flows.merge.provenance import sources_of, write_ledger_digest
 from evalcube.flows.merge.write import Written, write_joined
+from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.cache_at_hand import addresses_at_hand
 from evalcube.flows.plan.coordinates import labels
 from evalcube.flows.plan.engines import read_engines, write_engines
@@ -40,7 +41,7 @@ from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError
-from evalcube.storage.urls import Address, MadeCube, plain_address, redacted, scheme_of
+from evalcube.storage.urls import MadeCube, redacted, scheme_of
 
 _LONGEST = 200
 
@@ -72,7 +73,7 @@ class Published(MadeCube):
 
 
 def publish_cube(
-    cube: Address,
+    cube: OneCube,
     url: str | Path,
     *,
     tag: str = "",
@@ -89,7 +90,7 @@ def publish_cube(
     Parameters
     ----------
     cube
-        Address of the cube, which is only read.
+        The cube, all of it; it is only read.
     url
         Where the copy is made; with a tag, below it. A name that ends in ``.zip`` makes a single file.
     tag
@@ -121,7 +122,7 @@ def publish_cube(
     StorageError
         If the cube cannot be read, something is at `url` already, or it cannot be written.
     """
-    cube, url = str(plain_address(cube)), str(url)
+    cube, url = str(need_address(cube)), str(url)
     record.checked_tag(tag)
     for name, text in (("licence", licence), ("by", by)):
         if len(need_text(name, text)) > _LONGEST or not text.isprintable():

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.cache_at_hand import needed_replies
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.rescoring import Rescoring, regrade_recorded
@@ -17,11 +18,10 @@ from evalcube.storage.cube.holder import NAME as LEASE_NAME
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.errors import guarded
-from evalcube.storage.urls import plain_address
 
 
 def rescore_cube(
-    cube: str | Path,
+    cube: OneCube,
     *,
     output: str | Path | None = None,
     cache: str | Path | None = None,
@@ -32,7 +32,7 @@ def rescore_cube(
     Parameters
     ----------
     cube
-        Address of the cube.
+        The cube, all of it.
     output
         Address of a new cube to write instead, where nothing is yet; default: into the same one.
     cache
@@ -53,6 +53,7 @@ def rescore_cube(
     SweepError
         If it is not a sweep's, no cache is known, or `output` exists.
     """
+    cube = need_address(cube)
     source = Cube.open(cube)
     notes = read_notes(source.records)
     if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):
@@ -65,7 +66,7 @@ def rescore_cube(
         Cube.open(
             cube, writable=True
         )  # refuses, before a copy is made in which nothing can be written either
-    target = str(plain_address(cube)) if output is None else _copied(cube, output)
+    target = str(cube) if output is None else _copied(cube, output)
     opened = Cube.open(target, writable=True)
     with Lease.acquire(opened.records, notify=notify):
         return regrade_recorded(opened, cube_plan(opened, notes), found, older_only=False)

@@ -13,6 +13,7 @@ import numpy.typing as npt
 
 from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.errors import SweepError
+from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.cache_at_hand import needed_replies
 from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import Prices
@@ -56,7 +57,7 @@ _DERIVED = "no trial is lost, and the next run adds them up, as after every kill
 
 
 def verify_cube(
-    cube: str | Path,
+    cube: OneCube,
     *,
     heal: bool = False,
     cache: str | Path | None = None,
@@ -69,7 +70,7 @@ def verify_cube(
     Parameters
     ----------
     cube
-        Address of the cube.
+        The cube, all of it.
     heal
         Whether damaged regions are made again from the cache, and counters, flags, plans and labels from the regions
         and the cube's description. No request is sent.
@@ -91,6 +92,7 @@ def verify_cube(
     SweepError
         If it is not a sweep's, or it is to be healed and no cache is known.
     """
+    cube = need_address(cube)
     opened = Cube.open(cube, writable=heal)
     notes = read_notes(opened.records)
     plan = cube_plan(opened, notes)

@@ -11,6 +11,7 @@ from typing import Any, get_args
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.precision import LEVELS, Precision
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.nouns import OneCube, is_dataset, need_address
 from evalcube.flows.plan.acting import acting_config, what_is_asked
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.records import read_notes
@@ -25,7 +26,7 @@ from evalcube.stages.analyze.formulas.allocation import Purpose
 
 
 def upsample(
-    source: Sweep | Mapping[str, Any] | str | Path,
+    source: Sweep | Mapping[str, Any] | OneCube,
     *,
     trials: int | None = None,
     repeats: int | None = None,
@@ -53,7 +54,7 @@ def upsample(
     Parameters
     ----------
     source
-        A config in any form that `run` takes, or the address of a cube. Who is asked for more of a cube is never the
+        A config in any form that `run` takes, or a cube. Who is asked for more of a cube is never the
         cube's to say: it follows from the config that you ran it with on this machine, from `config`, or from
         `endpoints`.
     trials, repeats
@@ -87,6 +88,8 @@ def upsample(
         If nothing is asked for, it is not said whom to ask, a name is unknown, or the cube does not say how it
         was made.
     """
+    if is_dataset(source) or not isinstance(source, Sweep | Mapping | str):
+        source = need_address(source, "source")
     given = [
         f"`{n}`"
         for n, v in (("trials", trials), ("precision", precision), ("budget", budget))

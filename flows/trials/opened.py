@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.nouns import Selected
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.records import priced_models
 from evalcube.flows.plan.row_ids import ROW_ID
@@ -94,6 +95,8 @@ class OpenCube:
         objects on models and points, as `evalcube.flows.plan.filters.checked_where` takes them.
     cache
         Address of the response cache, or several; default: the one at hand.
+    part
+        What is meant of it, by identity; default: all.
 
     Raises
     ------
@@ -108,6 +111,7 @@ class OpenCube:
         address: str | Path,
         where: Any,  # noqa: ANN401
         cache: str | Path | Sequence[str | Path] | None,
+        part: Selected | None = None,
     ) -> None:
         self.reader = Reader(address, cache)
         self.address = redacted(str(address))
@@ -116,6 +120,10 @@ class OpenCube:
         self.planned = SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
         self.models = np.ones(len(self.plan.evaluations), dtype=bool)
         self.cells = self.plan.valid()
+        self.selected = part
+        if part is not None:
+            self.models &= part.of_models(self.plan)
+            self.cells &= part.of_points(self.plan)
         if where:
             self._select(where)
 
@@ -130,7 +138,7 @@ class OpenCube:
         conditions = checked_where(where, table, dataset)
         with refused():
             found = select(dataset, conditions, table)
-        self.models, self.cells = found.models, self.cells & found.cells
+        self.models, self.cells = self.models & found.models, self.cells & found.cells
 
     def part(self, model: int, task: int) -> OpenCube:
         """The same cube, of which only one evaluation and one task are meant, as far as they were."""

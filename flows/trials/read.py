@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from evalcube.flows.errors import SweepError, need_addresses, need_number, no_bare_text
+from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.nouns import CubeLike, address_and_part, listed, need_addresses
 from evalcube.flows.plan.points import differing
 from evalcube.flows.plan.row_ids import ROW_ID
 from evalcube.flows.trials import rows as places
@@ -26,7 +27,6 @@ from evalcube.flows.trials.sorting import Order
 from evalcube.flows.trials.texts import AT_ONCE, Texts
 from evalcube.flows.trials.values import Plain, Values
 from evalcube.stages.analyze.render.shown import Shown
-from evalcube.storage.urls import Address
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -41,7 +41,7 @@ Block = dict[str, Values]
 
 
 def trials(
-    cube: Address | Sequence[Address],
+    cube: CubeLike,
     *,
     where: Mapping[str, object] | Sequence[str] = (),
     status: Sequence[str] = (),
@@ -59,7 +59,7 @@ def trials(
     Parameters
     ----------
     cube
-        Address of a cube, or several.
+        A cube, or several. Of a dataset that is a part of its cube, the trials of that part.
     where
         Conditions on models and points, as for `Part.where`, and on single trials: ``trial``, ``repeat``, ``tokens``,
         ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``, ``fact``,
@@ -89,7 +89,7 @@ def trials(
     Returns
     -------
     Trials
-        Iterate over it for record batches, or ask for ``to_arrow()``, ``to_pandas()`` or ``rows()``.
+        Iterate over it for record batches, or ask for ``to_arrow()``, ``to_dataframe()`` or ``rows()``.
 
     Raises
     ------
@@ -102,16 +102,20 @@ def trials(
     --------
     >>> import evalcube as ec
     >>> slow = ec.trials("results/quickstart.zarr", sort="-latency", limit=10)  # doctest: +SKIP
-    >>> slow.to_pandas()[["model", "task", "latency", "response"]]  # doctest: +SKIP
+    >>> slow.to_dataframe()[["model", "task", "latency", "response"]]  # doctest: +SKIP
     """
     no_bare_text(where=where, status=status, within=within, columns=columns)
-    addresses = need_addresses(cube)
+    given = listed(cube)
     for name, value in (("offset", offset), ("limit", 0 if limit is None else limit)):
         need_number(name, value, whole=True)
         if value < 0:
             raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
     labels, numbers = split_where(where)
-    opened = [OpenCube(address, labels, cache) for address in addresses]
+    if len(given) > 1:
+        opened = [OpenCube(address, labels, cache) for address in need_addresses(given)]
+    else:
+        address, part = address_and_part(given)
+        opened = [OpenCube(address, labels, cache, part)]
     if ROW_ID in numbers and not any(one.asks(numbers[ROW_ID]).any() for one in opened):
         raise SweepError(
             f"`where`: {ROW_ID} is never '{numbers[ROW_ID]}'",
@@ -224,14 +228,10 @@ class Trials(Shown):
         """All of it in memory."""
         return _need_arrow().Table.from_batches(list(self), schema=self.schema)
 
-    def to_pandas(self) -> pd.DataFrame:
-        """All of it in memory, as a data frame; whole numbers of which some are absent are floats there."""
-        return self.to_arrow().to_pandas()
-
     def to_dataframe(self) -> pd.DataFrame:
-        """As `to_pandas`; made of `rows` where Arrow is not installed."""
+        """All of it in memory, as a data frame; whole numbers of which some are absent are floats there."""
         if find_spec("pyarrow") is not None:
-            return self.to_pandas()
+            return self.to_arrow().to_pandas()
         import pandas as pd
 
         return pd.DataFrame(self.rows(), columns=[column.name for column in self.columns])
@@ -307,6 +307,16 @@ class Trials(Shown):
         if self._search is None:
             return sum(places.count(rows) for rows in self._scan(()))
         return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        offset, limit = self._window
+        left = max(self.count() - offset, 0)
+        return left if limit is None else min(left, limit)
+
+    def __bool__(self) -> bool:
+        """True: a table is there, also without rows, which are not counted for it."""
+        return True
 
     @property
     def planned(self) -> int:

@@ -98,6 +98,8 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
     """The rows of one span; None without any."""
     status = _read(opened, span, ["status"])["status"]
     found = _meant(opened, wanted.status, status) & _planned(opened, span)
+    if opened.selected is not None:
+        found &= opened.selected.of_numbers(span.trials, span.repeats)
     _narrow(found, opened, span, wanted.measured)
     positions = np.flatnonzero(found)
     arrays: dict[str, npt.NDArray[Any]] = {}

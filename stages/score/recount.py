@@ -127,7 +127,7 @@ class _Options:
 
 
 def _take(dataset: xr.Dataset) -> _Arrays:
-    """Arrays with their dims, and positions along trial and repeat, which a chunk does not know by itself."""
+    """Arrays with their dims, and numbers along trial and repeat, which a chunk does not know by itself."""
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("status", *VALUES), _TRIAL)
     dims |= {name: own for name, own in _SHARED.items() if name in dataset}
     # Variables, not data arrays: coordinates may be chunked otherwise.
@@ -135,7 +135,8 @@ def _take(dataset: xr.Dataset) -> _Arrays:
         name: (dataset.variables[name].transpose(*own).data, own) for name, own in dims.items()
     }
     for dim in _TRIAL[3:]:
-        arrays[dim] = (np.arange(dataset.sizes[dim]), (dim,))
+        numbers = dataset.variables.get(dim)  # of what was selected
+        arrays[dim] = (np.arange(dataset.sizes[dim]) if numbers is None else numbers.values, (dim,))
     return arrays
 
 

@@ -13,8 +13,8 @@ SWEEP = {
     "tasks": {"sort": {"params": {}}},
 }
 WRONG = {
-    "a number as a cube": (lambda _: ec.leaderboard(7), "int: an address is a text or a path"),
-    "nothing as a cube": (lambda _: ec.trials(None), "`cube`: None is no address"),
+    "a number as a cube": (lambda _: ec.leaderboard(7), "`cube`: 7 is no cube"),
+    "nothing as a cube": (lambda _: ec.trials(None), "`cube`: None is no cube"),
     "no cubes": (lambda _: ec.rank([]), "`cube`: no cube is named"),
     "no cubes to report on": (lambda _: ec.report([], "report.html"), "`cube`: no cube is named"),
     "none of several": (lambda _: ec.compare(item for item in ()), "`cube`: no cube is named"),
@@ -42,7 +42,7 @@ WRONG = {
     "a tag to pull": (lambda _: ec.pull("out", "copy", tag=1), "`tag`: 1 is no text"),
     "a licence": (lambda cube: ec.publish(cube, "out", licence=5), "`licence`: 5 is no text"),
     "one cube to merge": (lambda cube: ec.merge("new.zarr", str(cube)), "is a text, not a list"),
-    "where to merge": (lambda cube: ec.merge(5, [cube]), "`cube`: 5 is no address"),
+    "where to merge": (lambda cube: ec.merge(5, [cube]), "`output`: 5 is no cube"),
     "a suite": (lambda _: ec.load_suite(None, []), "`name`: None is no text"),
     "a suite's models": (lambda _: ec.load_suite("quick", "sim:"), "`models`: 'sim:' is a text"),
 }

@@ -153,7 +153,7 @@ def test_columns__have_the_types_of_the_one_list_and_its_meanings(swept, judged)
 def test_arrow_and_pandas__hold_what_the_rows_hold(swept):
     table = trials(swept / "cube.zarr")
 
-    arrow, frame = table.to_arrow(), table.to_pandas()
+    arrow, frame = table.to_arrow(), table.to_dataframe()
 
     plain = [{**row, "latency": None, "guess_chance": None} for row in arrow.to_pylist()]
     assert plain == [{**row, "latency": None, "guess_chance": None} for row in table.rows()]

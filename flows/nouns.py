@@ -1,0 +1,310 @@
+"""The one noun of all readers: a cube by its address, as a dataset, as what a function returned, or several of them."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.errors import SweepError, told
+from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import absolute, plain_address, redacted
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from typing_extensions import TypeIs
+
+    from evalcube.flows.plan.plan import Plan
+    from evalcube.storage.cube.cube import Cube
+
+OneCube: TypeAlias = "str | os.PathLike[str] | xr.Dataset"
+"""A cube: its address, a dataset of `evalcube.open_cube`, or what a function returned that made or filled it."""
+CubeLike: TypeAlias = "OneCube | Sequence[OneCube]"
+"""What every reader takes: a cube, or several in a list, which are read as if merged."""
+
+_DIMS = ("model", "task", "params", "trial", "repeat")
+_FORMS = "Give an address, a dataset of open_cube, what made or filled a cube as it was returned, or several in a list"
+
+
+def is_dataset(cube: object) -> TypeIs[xr.Dataset]:
+    """Whether something is a dataset of xarray's, which is not imported for the question.
+
+    Parameters
+    ----------
+    cube
+        Anything.
+    """
+    known = sys.modules.get("xarray")
+    return known is not None and isinstance(cube, known.Dataset)
+
+
+def listed(cube: object, name: str = "cube") -> list[str | Path | xr.Dataset]:
+    """The cubes that are meant: an address or a dataset, or the addresses of several, each once.
+
+    Parameters
+    ----------
+    cube
+        One, or several.
+    name
+        The caller's parameter that has it, for messages.
+
+    Raises
+    ------
+    SweepError
+        If there is none, it is something else, or one of several is a dataset that is no whole cube.
+    """
+    if is_dataset(cube):
+        return [cube]
+    if isinstance(cube, str | os.PathLike):
+        return [plain_address(cube)]
+    if isinstance(cube, bytes) or not isinstance(cube, Iterable) or hasattr(cube, "dims"):
+        raise SweepError(f"`{name}`: {told(cube)} is no cube", _FORMS)
+    several = list(cube)
+    for one in several:
+        if not (is_dataset(one) or isinstance(one, str | os.PathLike)):
+            raise SweepError(f"`{name}`: {told(one)} in the list is no cube", _FORMS)
+    if not several:
+        raise SweepError(f"`{name}`: no cube is named", "Give one or more")
+    if len(several) == 1:
+        return [several[0] if is_dataset(several[0]) else plain_address(several[0])]
+    addresses = [_whole(one, name) if is_dataset(one) else plain_address(one) for one in several]
+    return list({absolute(one): one for one in reversed(addresses)}.values())[::-1]
+
+
+def need_addresses(cube: object, name: str = "cube") -> list[str | Path]:
+    """Addresses of one whole cube or several.
+
+    Parameters
+    ----------
+    cube
+        One, or several.
+    name
+        The caller's parameter that has it, for messages.
+
+    Raises
+    ------
+    SweepError
+        As `listed`; also if a dataset is no whole cube.
+    """
+    return [_whole(one, name) if is_dataset(one) else one for one in listed(cube, name)]
+
+
+def need_address(cube: object, name: str = "cube") -> str | Path:
+    """The address of one whole cube.
+
+    Parameters
+    ----------
+    cube
+        One; a list of one is one.
+    name
+        The caller's parameter that has it, for messages.
+
+    Raises
+    ------
+    SweepError
+        As `need_addresses`; also if there are several.
+    """
+    return need_addresses(only(cube, name), name)[0]
+
+
+def only(cube: object, name: str = "cube") -> str | Path | xr.Dataset:
+    """The one cube that is meant.
+
+    Parameters
+    ----------
+    cube
+        One; a list of one is one.
+    name
+        The caller's parameter that has it, for messages.
+
+    Raises
+    ------
+    SweepError
+        As `listed`; also if there are several.
+    """
+    found = listed(cube, name)
+    if len(found) > 1:
+        raise SweepError(
+            f"`{name}`: {len(found)} cubes are given where one is meant",
+            "Give one of them, or make one of them all with merge",
+        )
+    return found[0]
+
+
+def source_of(dataset: xr.Dataset, name: str = "cube") -> str:
+    """Address of the cube that a dataset was opened from.
+
+    Parameters
+    ----------
+    dataset
+        Of `open_cube`, or of `xarray.open_zarr`.
+    name
+        The caller's parameter that has it, for messages.
+
+    Raises
+    ------
+    SweepError
+        If it does not tell: it was computed from others, or stands for several.
+    """
+    source = dataset.encoding.get("source")
+    if not isinstance(source, str):
+        raise SweepError(
+            f"`{name}`: the dataset does not tell the address of one cube, and more than its arrays is needed",
+            "Give the address; open_cube and what only selects keep it, in encoding['source']",
+        )
+    return source
+
+
+def _whole(dataset: xr.Dataset, name: str) -> str:
+    source = source_of(dataset, name)
+    from evalcube.storage.cube.cube import Cube
+
+    cube = Cube.open(source)
+    if cube_behind(dataset) is None or uneven_dims(dataset, cube):
+        raise SweepError(
+            f"`{name}`: the dataset is not all of cube '{redacted(source)}', which is what is needed",
+            "Give the cube's address; where a part can be meant, `where` says which",
+        )
+    return source
+
+
+def need_arrays(dataset: xr.Dataset, name: str = "cube") -> xr.Dataset:
+    """The dataset, with what analyses need.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    name
+        The caller's parameter that has it, for messages.
+
+    Raises
+    ------
+    SweepError
+        If it is empty, or lacks an array or a dimension.
+    """
+    lacking = [one for one in (*_DIMS, "tier") if not dataset.sizes.get(one)]
+    lacking += [one for one in ("counters", "status", "in_tier") if one not in dataset.variables]
+    if lacking:
+        raise SweepError(
+            f"`{name}`: the dataset lacks {', '.join(lacking)}, which analyses of cubes need",
+            "Select with lists, such as isel(model=[0]), something that is there, and keep the arrays",
+        )
+    return dataset
+
+
+def uneven_dims(dataset: xr.Dataset, cube: Cube | None) -> list[str]:
+    """Dimensions along which a dataset has less of its cube than all of it, or more.
+
+    Parameters
+    ----------
+    dataset
+        The dataset.
+    cube
+        What it was opened from; None if that is not known.
+    """
+    sizes = {} if cube is None else cube.sizes
+    return [dim for dim in _DIMS if dim in sizes and dataset.sizes.get(dim) != sizes[dim]]
+
+
+def cube_behind(dataset: xr.Dataset) -> Cube | None:
+    """The cube that a dataset or a part of it was opened from, with its records; None if it does not tell.
+
+    Parameters
+    ----------
+    dataset
+        Any.
+    """
+    source = dataset.encoding.get("source")
+    if not isinstance(source, str) or "eval_id" not in dataset.coords:
+        return None
+    from evalcube.storage.cube.cube import Cube
+
+    try:
+        cube = Cube.open(source)
+        known = {str(one) for one in cube.read_label("eval_id")}
+    except (
+        StorageError
+    ):  # what is written to another file, or a cube that is gone: the arrays are all there is
+        return None
+    return cube if known.issuperset(map(str, dataset["eval_id"].values.ravel())) else None
+
+
+@dataclass(frozen=True)
+class Selected:
+    """What a dataset has of its cube, by identity."""
+
+    evaluations: frozenset[str]
+    """Ids."""
+    points: frozenset[tuple[str, str]]
+    """Labels of tasks, and ids of cells."""
+    trials: tuple[int, ...]
+    repeats: tuple[int, ...]
+
+    def of_models(self, plan: Plan) -> npt.NDArray[np.bool_]:
+        """Which evaluations of the cube's plan it has."""
+        return np.array([row.eval_id in self.evaluations for row in plan.evaluations], dtype=bool)
+
+    def of_points(self, plan: Plan) -> npt.NDArray[np.bool_]:
+        """Which points of the cube's plan it has, shape (task, params)."""
+        found = np.zeros((len(plan.tasks), plan.slots), dtype=bool)
+        for row, task in zip(found, plan.tasks, strict=True):
+            row[: len(task.cells)] = [(task.label, one.cell.id) in self.points for one in task.cells]
+        return found
+
+    def of_numbers(self, trials: slice, repeats: slice) -> npt.NDArray[np.bool_]:
+        """Which of some trials and repeats it has, shape (trial, repeat)."""
+        trial = np.isin(np.arange(trials.start, trials.stop), self.trials)
+        return np.asarray(trial[:, None] & np.isin(np.arange(repeats.start, repeats.stop), self.repeats))
+
+
+def address_and_part(cube: object, name: str = "cube") -> tuple[str | Path, Selected | None]:
+    """The address of one cube, and which part of it a dataset has; None without a dataset.
+
+    Parameters
+    ----------
+    cube
+        One; a list of one is one.
+    name
+        The caller's parameter that has it, for messages.
+
+    Raises
+    ------
+    SweepError
+        As `only` and `source_of`; also if a dataset lacks the labels that say which part it is, or has others.
+    """
+    one = only(cube, name)
+    if not is_dataset(one):
+        return one, None
+    source = source_of(one, name)
+    lacking = [
+        label for label in ("eval_id", "task", "cell_id", "trial", "repeat") if label not in one.coords
+    ]
+    if lacking or cube_behind(one) is None:
+        why = f"it lacks {', '.join(lacking)}" if lacking else "the cube lacks some of its evaluations"
+        raise SweepError(
+            f"`{name}`: the dataset does not tell which part of cube '{redacted(source)}' it is: {why}",
+            "Give the cube's address, and conditions in `where`",
+        )
+    return source, _selected(one)
+
+
+def _selected(dataset: xr.Dataset) -> Selected:
+    import xarray as xr
+
+    def values(label: Any) -> list[Any]:  # noqa: ANN401 - an array of xarray's
+        return list(label.values.ravel().tolist())
+
+    tasks, cells = xr.broadcast(dataset["task"], dataset["cell_id"])
+    return Selected(
+        frozenset(map(str, values(dataset["eval_id"]))),
+        frozenset(zip(map(str, values(tasks)), map(str, values(cells)), strict=True)),
+        tuple(sorted(values(dataset["trial"]))),
+        tuple(sorted(values(dataset["repeat"]))),
+    )
