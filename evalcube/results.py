@@ -16,7 +16,7 @@ from evalcube.flows.formats.export import Exported
 from evalcube.flows.imports.logs import ImportSummary
 from evalcube.flows.merge.difference import Difference
 from evalcube.flows.merge.write import Merged
-from evalcube.flows.nouns import CubeLike, OneCube
+from evalcube.flows.nouns import CubeLike as CubeLike
 from evalcube.flows.plan.estimate import EvaluationEstimate, SweepEstimate
 from evalcube.flows.plan.rescoring import Rescoring
 from evalcube.flows.publish.publish import Published
@@ -30,7 +30,6 @@ from evalcube.stages.analyze.verdict import Verdict
 __all__ = [
     "ComparisonResult",
     "CubeAccessor",
-    "CubeLike",
     "CubeVerdict",
     "Difference",
     "Estimate",
@@ -40,7 +39,6 @@ __all__ = [
     "LeaderboardResult",
     "Merged",
     "MetricsResult",
-    "OneCube",
     "OpenPart",
     "Published",
     "Pulled",

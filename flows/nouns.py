@@ -44,7 +44,7 @@ def is_dataset(cube: object) -> TypeIs[xr.Dataset]:
     return known is not None and isinstance(cube, known.Dataset)
 
 
-def listed(cube: object, name: str = "cube") -> list[str | Path | xr.Dataset]:
+def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset]:
     """The cubes that are meant: an address or a dataset, or the addresses of several, each once.
 
     Parameters
@@ -74,7 +74,7 @@ def listed(cube: object, name: str = "cube") -> list[str | Path | xr.Dataset]:
     if len(several) == 1:
         return [several[0] if is_dataset(several[0]) else plain_address(several[0])]
     addresses = [_whole(one, name) if is_dataset(one) else plain_address(one) for one in several]
-    return list({absolute(one): one for one in reversed(addresses)}.values())[::-1]
+    return [*{absolute(one): one for one in reversed(addresses)}.values()][::-1]
 
 
 def need_addresses(cube: object, name: str = "cube") -> list[str | Path]:
@@ -190,7 +190,7 @@ def need_arrays(dataset: xr.Dataset, name: str = "cube") -> xr.Dataset:
         If it is empty, or lacks an array or a dimension.
     """
     lacking = [one for one in (*_DIMS, "tier") if not dataset.sizes.get(one)]
-    lacking += [one for one in ("counters", "status", "in_tier") if one not in dataset.variables]
+    lacking += [one for one in ("counters", "in_tier") if one not in dataset.variables]
     if lacking:
         raise SweepError(
             f"`{name}`: the dataset lacks {', '.join(lacking)}, which analyses of cubes need",

@@ -88,8 +88,9 @@ def upsample(
         If nothing is asked for, it is not said whom to ask, a name is unknown, or the cube does not say how it
         was made.
     """
+    known: Any = source
     if is_dataset(source) or not isinstance(source, Sweep | Mapping | str):
-        source = need_address(source, "source")
+        known = need_address(source, "source")
     given = [
         f"`{n}`"
         for n, v in (("trials", trials), ("precision", precision), ("budget", budget))
@@ -103,7 +104,7 @@ def upsample(
     no_bare_text(models=models, tasks=tasks, tiers=tiers, where=where)
     _refuse_numbers(("trials", trials, MOST_TRIALS), ("repeats", repeats, MOST_REPEATS))
     settings = acting_config(
-        source, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
+        known, cube=cube, cache=cache, config=config, endpoints=endpoints, key_envs=key_envs
     )
     selection = Selection(tuple(models), tuple(tasks), tuple(tiers), tuple(where))
     sampling: Sampling = Fixed(trials, repeats, selection)
@@ -111,7 +112,7 @@ def upsample(
         sampling = Adaptive.of(_named(precision), repeats or 1, selection)
     if budget is not None:
         sampling = _budget(settings, budget, purpose, selection)
-    if not isinstance(source, Sweep | Mapping) and not Path(source).expanduser().is_file():
+    if not isinstance(known, Sweep | Mapping) and not Path(known).expanduser().is_file():
         for line in what_is_asked(settings):
             for subscriber in subscribers:
                 subscriber(Noted(f"asks {line}"))
