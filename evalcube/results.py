@@ -16,7 +16,7 @@ from evalcube.flows.formats.export import Exported
 from evalcube.flows.imports.logs import ImportSummary
 from evalcube.flows.merge.difference import Difference
 from evalcube.flows.merge.write import Merged
-from evalcube.flows.nouns import CubeLike as CubeLike
+from evalcube.flows.nouns import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
 from evalcube.flows.plan.estimate import EvaluationEstimate, SweepEstimate
 from evalcube.flows.plan.rescoring import Rescoring
 from evalcube.flows.publish.publish import Published
