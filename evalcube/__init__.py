@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
+from typing import TYPE_CHECKING, TypeVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+Named = TypeVar("Named")
 
 __version__ = "0.1.0"
 
@@ -35,8 +41,32 @@ class EvalcubeError(Exception):
         self.message = message
         self.remedy = remedy
 
+    def __init_subclass__(cls) -> None:
+        if cls.__module__.startswith(_homes().get(cls.__name__, ("none",))[0]):
+            known_as(__name__)(cls)
+
     def __str__(self) -> str:
         return f"{self.message}. {self.remedy}" if self.remedy else self.message
+
+
+def known_as(module: str, name: str = "") -> Callable[[Named], Named]:
+    """Give a class or function the name that users import it by, so that pickles and references outlive a move.
+
+    Parameters
+    ----------
+    module
+        The public module.
+    name
+        Its name there; default: its own.
+    """
+
+    def named(thing: Named) -> Named:
+        if hasattr(thing, "__qualname__"):
+            thing.__module__, thing.__name__ = module, name or thing.__name__
+            thing.__qualname__ = thing.__name__
+        return thing
+
+    return named
 
 
 @cache
@@ -49,7 +79,7 @@ def _homes() -> dict[str, tuple[str, str]]:
     modules: dict[str, str] = {}
     homes: dict[str, tuple[str, str]] = {}
     for node in tree.body:
-        if isinstance(node, ast.ImportFrom):
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith(__name__):
             for one in node.names:
                 if one.asname != one.name:
                     modules[one.asname] = f"{node.module}.{one.name}"
@@ -57,7 +87,7 @@ def _homes() -> dict[str, tuple[str, str]]:
                     homes[one.name] = (f"{__name__}.{one.name}", "")
                 else:
                     homes[one.name] = (node.module, one.name)
-        elif isinstance(node, ast.Assign):
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Attribute):
             homes[node.targets[0].id] = (modules[node.value.value.id], node.value.attr)
     return homes
 
@@ -74,7 +104,9 @@ def __getattr__(name: str) -> object:
     if not name.startswith("__") and name in _homes():
         home, original = _homes()[name]
         module = import_module(home)
-        return getattr(module, original) if original else module
+        thing = getattr(module, original) if original else module
+        # Public modules are not below others.
+        return known_as(__name__, name)(thing) if getattr(thing, "__module__", "").count(".") > 1 else thing
     if not name.startswith("_") and name in (formulas := import_module("evalcube.stats")).__all__:
         return getattr(formulas, name)  # as papers and notebooks write them; not listed here
     raise AttributeError(f"module 'evalcube' has no attribute {name!r}")

@@ -1,13 +1,18 @@
 """The public names and where they come from: the one list, which type checkers, editors and `evalcube` itself read."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
+from evalcube import config as config
 from evalcube import plugins as plugins
 from evalcube import results as results
 from evalcube import stats as stats
 from evalcube.deploy.errors import DeployError as DeployError
-from evalcube.flows.config.load import load_config as load_config
-from evalcube.flows.config.precision import Precision as Precision
+from evalcube.flows.config.judges import Sampler as Sampler
+from evalcube.flows.config.manifold import Manifold as Manifold
+from evalcube.flows.config.models import Model as Model
+from evalcube.flows.config.models import Sweep as Sweep
 from evalcube.flows.config.suites import load_suite as load_suite
-from evalcube.flows.config.views import View as View
 from evalcube.flows.cubes import status as _status
 from evalcube.flows.cubes import verdict as _verdict
 from evalcube.flows.cubes.dataset import open_cube as open_cube
@@ -51,6 +56,10 @@ verdict = _verdict.cube_verdict
 verify = _verify.verify_cube
 
 __version__: str
+
+_Named = TypeVar("_Named")
+
+def known_as(module: str, name: str = "") -> Callable[[_Named], _Named]: ...
 
 class EvalcubeError(Exception):
     message: str

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalcube import known_as
 from evalcube.stages.generate import Task, TaskParams, Trial
 from evalcube.stages.generate.contract import check_task
 from evalcube.stages.generate.dataset.matching import GradingContext
@@ -17,3 +18,6 @@ __all__ = [
     "Trial",
     "check_task",
 ]
+
+for _name in __all__:
+    known_as(__name__)(globals()[_name])

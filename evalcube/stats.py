@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from evalcube import known_as
 from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.compare.paired import compare_pairs, holm, mcnemar, paired_difference
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
@@ -138,3 +139,7 @@ __all__ = [
     "wilson_bounds",
     "win_rates",
 ]
+
+for _name in __all__:
+    _formula = globals()[_name]
+    known_as(__name__, "" if _formula.__name__ in __all__ else _name)(_formula)  # some have several names

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,9 +14,9 @@ from evalcube.flows.config.manifold import TAGS
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import close_name, did_you_mean, suggestion
 from evalcube.flows.config.secrecy import looks_secret, mask, show
-from evalcube.flows.config.section import section_at
+from evalcube.flows.config.section import Section, section_at
 from evalcube.flows.config.text import YamlText
-from evalcube.flows.errors import Problem
+from evalcube.flows.errors import ConfigError, Problem
 
 Path = tuple[str | int, ...]
 
@@ -69,8 +69,8 @@ _GUESSED = 1000
 """Problems for which the field that was meant is looked for: it takes a while, and a file with more is no config."""
 
 
-def findings(error: ValidationError) -> list[Finding]:
-    """Turn pydantic's errors into findings.
+def findings(error: ValidationError, root: type[Section] = Sweep) -> list[Finding]:
+    """Turn pydantic's errors on a section into findings.
 
     A misspelt required field is one finding, not an unknown field and a missing one.
     """
@@ -78,7 +78,7 @@ def findings(error: ValidationError) -> list[Finding]:
         {**detail, "loc": _written(detail["loc"])} for detail in error.errors(include_url=False)
     ]
     found = [
-        _finding(detail, guess=place < _GUESSED)
+        _finding(detail, root, guess=place < _GUESSED)
         for place, detail in enumerate(details)
         if not _is_echo(detail)
     ]
@@ -97,19 +97,19 @@ def _is_echo(detail: Mapping[str, Any]) -> bool:
     return emptied or detail["type"] == "default_factory_not_called"
 
 
-def _finding(detail: Mapping[str, Any], *, guess: bool) -> Finding:
+def _finding(detail: Mapping[str, Any], root: type[Section], *, guess: bool) -> Finding:
     loc: Path = detail["loc"]
     kind: str = detail["type"]
     context = detail.get("ctx", {})
     at_key = bool(loc) and loc[-1] == "[key]"
     path = loc[:-1] if at_key else loc
     if kind == "extra_forbidden":
-        return _unknown(path, guess=guess)
+        return _unknown(path, root, guess=guess)
     if kind == "rule":
         return _broken_rule(path, context, detail["input"], at_key=at_key)
     rule, remedy = _RULES.get(kind, (mask(detail["msg"]), ""))
     if kind == "missing":
-        return Finding(path, rule, remedy=_meaning(path))
+        return Finding(path, rule, remedy=_meaning(path, root))
     limits = {name: _number(value) for name, value in context.items()}
     told = kind == "too_short" or _sensitive(path)
     value = "" if told else show(detail["input"])
@@ -152,7 +152,8 @@ def inside(value: object, where: Path) -> object:
 
 def _sensitive(path: Path) -> bool:
     """Tell whether a value at this path is never shown, whatever it looks like."""
-    return path[:1] == ("models",) and len(path) >= 3 and path[2] in _NEVER_SHOWN
+    inside_model = path[2:] if path[:1] == ("models",) else path  # a model may stand by itself
+    return bool(inside_model) and inside_model[0] in _NEVER_SHOWN
 
 
 def _number(value: object) -> str:
@@ -175,9 +176,9 @@ def unknown_name(
     return Finding(path, f"unknown {kind} {show(name)}", remedy=remedy, at_key=at_key)
 
 
-def _unknown(path: Path, *, guess: bool) -> Finding:
+def _unknown(path: Path, root: type[Section], *, guess: bool) -> Finding:
     name = str(path[-1])
-    section = section_at(Sweep, path[:-1])
+    section = section_at(root, path[:-1])
     fields = [] if section is None else list(section.model_fields)
     close = close_name(name, fields) if guess else None
     return Finding(
@@ -190,10 +191,20 @@ def _unknown(path: Path, *, guess: bool) -> Finding:
     )
 
 
-def _meaning(path: Path) -> str:
-    section = section_at(Sweep, path[:-1])
+def _meaning(path: Path, root: type[Section]) -> str:
+    section = section_at(root, path[:-1])
     field = section.model_fields.get(str(path[-1])) if section else None
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
+
+
+def config_error(error: ValidationError, source: str, root: type[Section] | None) -> ConfigError:
+    """What is wrong with a part of a config that was given by itself, as the mistake of whoever gave it."""
+    return sorted_error(problem_of(finding, source, None) for finding in findings(error, root or Sweep))
+
+
+def sorted_error(problems: Iterable[Problem]) -> ConfigError:
+    """Problems as one error, in the order of their lines."""
+    return ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
 
 
 def problem_of(finding: Finding, source: str, text: YamlText | None) -> Problem:

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Annotated, Any, Literal, Self
 
-from pydantic import AfterValidator, Discriminator, Field, Tag, model_validator
+from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, model_validator
 
+from evalcube import known_as
 from evalcube.flows.config import values
-from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole
+from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole, as_written
 
 LONGEST_RUBRIC = 20_000
 """Characters."""
@@ -17,7 +18,63 @@ DEFAULT_SAMPLER: Mapping[str, Any] = MappingProxyType({"temperature": 0, "max_to
 NAMED, OWN = SAMPLER_TAGS = ("\0name", "\0params")
 """Names of the two forms of a judge's sampler; no key of a config can be one."""
 
-Sampler = dict[Annotated[str, AfterValidator(values.sampler_param)], Json]
+SamplerParams = dict[Annotated[str, AfterValidator(values.sampler_param)], Json]
+
+
+@known_as("evalcube.config")
+class Sampler(dict[str, Any]):
+    """Parameters of requests, a mapping as under ``samplers`` in a file; what is not given, the server decides.
+
+    Parameters
+    ----------
+    temperature
+        How much chance there is in the choice of tokens; 0 for none.
+    max_tokens
+        Tokens that a completion may have; models that reason need thousands.
+    top_p
+        Share of the probability that the likeliest tokens must have, of which one is chosen.
+    top_k
+        How many of the likeliest tokens one is chosen from.
+    stop
+        A text, or several, at which a completion ends.
+    reasoning_effort
+        How long a model may think, in its provider's words.
+    **others
+        Any other parameter of the endpoint.
+
+    Raises
+    ------
+    ConfigError
+        If a parameter carries a secret or is evalcube's own, or a value is none that JSON can hold.
+
+    Examples
+    --------
+    >>> Sampler(temperature=0, max_tokens=4096, min_p=0.05)
+    {'temperature': 0, 'max_tokens': 4096, 'min_p': 0.05}
+    """
+
+    def __init__(
+        self,
+        *,
+        temperature: float | None = None,
+        max_tokens: int | None = None,
+        top_p: float | None = None,
+        top_k: int | None = None,
+        stop: str | Sequence[str] | None = None,
+        reasoning_effort: str | None = None,
+        **others: object,
+    ) -> None:
+        named = {
+            "temperature": temperature,
+            "max_tokens": max_tokens,
+            "top_p": top_p,
+            "top_k": top_k,
+            "stop": stop,
+            "reasoning_effort": reasoning_effort,
+        }
+        given = {name: value for name, value in named.items() if value is not None} | others
+        with as_written("Sampler"):
+            super().__init__(TypeAdapter(SamplerParams).validate_python(given))
 
 
 def _rubric(text: str) -> str:
@@ -79,7 +136,7 @@ class JudgeConfig(Section):
         description="Unique label in the cube; default: the model's name.",
     )
     sampler: Annotated[
-        Annotated[Name, Tag(NAMED)] | Annotated[Sampler, Tag(OWN)],
+        Annotated[Name, Tag(NAMED)] | Annotated[SamplerParams, Tag(OWN)],
         Discriminator(_form),
     ] = Field(
         dict(DEFAULT_SAMPLER),

@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from evalcube.flows.config.findings import Finding, findings, inside, problem_of
+from evalcube.flows.config.findings import Finding, findings, inside, problem_of, sorted_error
 from evalcube.flows.config.kept_questions import offer_missing
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.nodes import mappings, nodes
-from evalcube.flows.config.policy import Policy, PolicyFile
+from evalcube.flows.config.policy import Policy
 from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
-from evalcube.flows.config.section import Name
+from evalcube.flows.config.section import Name, Section
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.flows.config.views import ViewConfig
@@ -67,6 +67,14 @@ def _text(path: str | Path) -> tuple[str, str]:
         raise _failure(source, rule, "Save the file as UTF-8", line) from None
 
 
+class _PolicyFile(Section):
+    """A file with a policy, which may be a whole config."""
+
+    model_config = ConfigDict(frozen=True, extra="ignore")
+
+    policy: Policy = Field(description="Rules under critical:, supporting: and advisory:.")
+
+
 def load_policy(path: str | Path) -> Policy:
     """Read the section ``policy`` of a YAML file, which may be a whole config; the rest of it is not looked at.
 
@@ -83,9 +91,9 @@ def load_policy(path: str | Path) -> Policy:
     text, source = _text(path)
     parsed, mapping = _parsed(text, source, "Write a section such as policy: {critical: [{drop: 0.02}]}")
     try:
-        return PolicyFile.model_validate(mapping).policy
+        return _PolicyFile.model_validate(mapping).policy
     except ValidationError as error:
-        raise _sorted(problem_of(finding, source, parsed) for finding in findings(error)) from None
+        raise sorted_error(problem_of(finding, source, parsed) for finding in findings(error)) from None
 
 
 def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
@@ -101,11 +109,7 @@ def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
     except ValidationError as error:
         source = "the config in the cube's notes"
         found = (replace(finding, path=("views", *finding.path)) for finding in findings(error))
-        raise _sorted(problem_of(finding, source, None) for finding in found) from None
-
-
-def _sorted(problems: Iterable[Problem]) -> ConfigError:
-    return ConfigError(sorted(problems, key=lambda problem: (problem.line or 0, problem.field)))
+        raise sorted_error(problem_of(finding, source, None) for finding in found) from None
 
 
 def parse_config(
@@ -222,11 +226,11 @@ def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = Non
 
 
 def _plain(value: object, levels: int) -> object:
-    """Copy; pydantic models (which Python users may put in) become mappings, keys texts, as in YAML."""
+    """Copy; sections (which Python users may put in) become mappings of what was given, keys texts, as in YAML."""
     if levels == 0:
         raise _failure("config", f"nested deeper than {DEEPEST} levels", "Flatten it", None)
     if isinstance(value, BaseModel):
-        return value.model_dump()
+        return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
         return {str(key): _plain(item, levels - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
@@ -257,7 +261,7 @@ def _validate(
             else problem_of(finding, source, text)
             for finding in found
         ]
-        raise _sorted(problems)
+        raise sorted_error(problems)
     return config
 
 

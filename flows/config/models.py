@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import fields
+from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, PlainValidator
@@ -18,13 +19,14 @@ from evalcube.deploy.simulator.profile import RANGES, Profile
 from evalcube.flows.config import values
 from evalcube.flows.config.batching import Batch
 from evalcube.flows.config.cluster import Cluster
-from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, Sampler
+from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, SamplerParams
 from evalcube.flows.config.manifold import TaskConfig
 from evalcube.flows.config.policy import Policy
 from evalcube.flows.config.precision import Precision, PrecisionSetting
 from evalcube.flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.config.spend import Spend
+from evalcube.flows.config.text import yaml_text
 from evalcube.flows.config.views import View, ViewConfig, find_view
 from evalcube.stages.generate import Entry
 
@@ -218,7 +220,7 @@ class Sweep(Section):
         min_length=1,
         description="Name -> list of messages with Jinja contents, or one Jinja text of a JSON list.",
     )
-    samplers: dict[Name, Sampler] = Field(
+    samplers: dict[Name, SamplerParams] = Field(
         {"default": {}},
         min_length=1,
         description="Name -> request parameters, such as temperature and max_tokens; default: what the server does.",
@@ -247,6 +249,74 @@ class Sweep(Section):
     views: dict[Name, ViewConfig] = Field(
         {}, description="Name -> a part of the results, to be looked at by itself."
     )
+
+    @classmethod
+    def written(cls, given: dict[str, Any]) -> Sweep:
+        """The sweep that has these fields, by all rules that hold in a file."""
+        from evalcube.flows.config.load import from_mapping  # which rests on this module
+
+        return from_mapping(given)
+
+    @classmethod
+    def from_yaml(cls, path: str | Path) -> Sweep:
+        """Read a config file.
+
+        Parameters
+        ----------
+        path
+            A YAML file.
+
+        Returns
+        -------
+        Sweep
+            As if it had been made here, with the file's name if the file gives it none.
+
+        Raises
+        ------
+        ConfigError
+            If the file cannot be read, or with all problems of its content.
+        """
+        from evalcube.flows.config.load import load_config
+
+        return load_config(path)
+
+    def to_yaml(self, path: str | Path | None = None) -> str:
+        """Write it as a config file, which plans the same sweep: the same cells, prompts and cache keys.
+
+        Parameters
+        ----------
+        path
+            File to write; None for none.
+
+        Returns
+        -------
+        str
+            What the file says: what was given, and the name.
+        """
+        text = yaml_text({"name": self.name, **self.model_dump(mode="json", exclude_unset=True)})
+        if path is not None:
+            Path(path).write_text(text, encoding="utf-8")
+        return text
+
+    def add(self, *models: Model) -> Sweep:
+        """Make a sweep with further models; this one stays as it is.
+
+        Parameters
+        ----------
+        *models
+            Models beside those that it has. A run of the new sweep asks them only: the others' answers are there.
+
+        Returns
+        -------
+        Sweep
+            A sweep on the same cube.
+
+        Raises
+        ------
+        ConfigError
+            If a name is taken, or something else is wrong with them.
+        """
+        return Sweep(**{**self.model_dump(exclude_unset=True), "models": [*self.models, *models]})
 
     def manifold(self, label: str) -> tuple[str, list[Entry]]:
         """Name of the task behind a label of `tasks`, and its entries with the sweep's degree and density."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import BeforeValidator, ConfigDict, Field, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
 from evalcube.flows.config import values
 from evalcube.flows.config.section import Flag, Name, Number, Section
@@ -82,11 +82,3 @@ class Policy(Section):
                 "has no rule", "Write critical:, supporting: or advisory:, each a list such as [{drop: 0.02}]"
             )
         return self
-
-
-class PolicyFile(Section):
-    """A file with a policy, which may be a whole config."""
-
-    model_config = ConfigDict(frozen=True, extra="ignore")
-
-    policy: Policy = Field(description="Rules under critical:, supporting: and advisory:.")

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from types import UnionType
-from typing import Annotated, Any, Literal, Union, get_args, get_origin
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self, Union, get_args, get_origin
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, Strict, ValidationError
 
+from evalcube import known_as
 from evalcube.flows.config import values
+from evalcube.flows.errors import SweepError
 
 Whole = Annotated[int, Strict()]
 Number = Annotated[float, Strict()]
@@ -22,10 +25,59 @@ Degree = Annotated[int, Strict(), Field(ge=0, le=1000)]
 Density = Literal["normal", "lowdef", "corner"]
 
 
-class Section(BaseModel):
+@contextmanager
+def as_written(name: str, root: type[Section] | None = None) -> Iterator[None]:
+    """A context in which what a script gives wrongly is refused in the words in which a file would be.
+
+    Parameters
+    ----------
+    name
+        What the script calls.
+    root
+        The section that it makes, if it is one.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        from evalcube.flows.config.findings import config_error  # which knows all sections
+
+        raise config_error(error, name, root) from None
+
+
+if TYPE_CHECKING:
+    _Base = BaseModel
+else:
+
+    class _Written(type(BaseModel)):
+        """Calls a section's class with what stands in a script, whose mistakes read as those of a file."""
+
+        def __call__(cls, /, *others: object, **given: object) -> object:
+            if others:
+                raise SweepError(
+                    f"`{cls.__name__}` takes fields by name only",
+                    f"Write {cls.__name__}({next(iter(cls.model_fields))}=...)",
+                )
+            with as_written(cls.__name__, cls):
+                return cls.written(given)
+
+    class _Base(BaseModel, metaclass=_Written):
+        pass
+
+
+class Section(_Base):
     """Base of the config's sections: frozen, no unknown field, no inf or NaN."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+
+    @classmethod
+    def __pydantic_init_subclass__(cls, **_: object) -> None:
+        if not cls.__name__.startswith("_"):
+            known_as("evalcube.config")(cls)
+
+    @classmethod
+    def written(cls, given: dict[str, Any]) -> Self:
+        """The section that has these fields."""
+        return cls.model_validate(given)
 
 
 def forms(annotation: Any) -> Iterator[Any]:  # noqa: ANN401 - any type

@@ -6,13 +6,15 @@ always text. Duplicate keys, unknown tags, and aliases that contain themselves o
 
 from __future__ import annotations
 
+import io
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 from ruamel.yaml.reader import ReaderError
+from ruamel.yaml.representer import SafeRepresenter
 
 from evalcube.flows.config.secrecy import mask, show
 
@@ -29,6 +31,7 @@ _CORE = "tag:yaml.org,2002:"
 _WORDS: dict[str, object] = {"": None, "~": None, "null": None, "true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+")
 _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
+_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_./-]*( [A-Za-z0-9_./-]+)*")
 _SPECIAL_FLOAT = re.compile(r"([-+]?)\.(inf|Inf|INF)|\.(nan|NaN|NAN)")
 
 
@@ -261,3 +264,27 @@ def _integer(text: str, node: Node) -> int:
     if text.startswith("0x"):
         return int(text[2:], 16)
     return int(text)
+
+
+class _Writer(SafeRepresenter):
+    """Puts quotes round each text that some reader of YAML might take for something else."""
+
+
+def _text(writer: SafeRepresenter, text: str) -> Node:
+    plain = _PLAIN.fullmatch(text) and text.lower() not in {*_WORDS, "yes", "no", "on", "off", "y", "n"}
+    return writer.represent_scalar(f"{_CORE}str", text, style=None if plain else '"')
+
+
+_Writer.add_representer(str, _text)
+
+
+def yaml_text(value: Mapping[str, object]) -> str:
+    """A mapping of plain values as YAML, which `YamlText` reads back as it was."""
+    yaml = YAML(typ="safe", pure=True)
+    yaml.Representer = _Writer
+    yaml.default_flow_style = None  # lists and mappings of scalars in one line
+    yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # its annotation is too narrow
+    yaml.width = 110
+    stream = io.StringIO()
+    yaml.dump(value, stream)
+    return stream.getvalue()

@@ -369,7 +369,7 @@ def _json(value: object, levels: int) -> object:
 
 def axis(value: object) -> list[object]:
     """Check one axis of a grid; a single value is an axis of one."""
-    values = list(value) if isinstance(value, (list, tuple)) else [value]
+    values = list(value) if isinstance(value, (list, tuple, range)) else [value]
     if not values:
         raise refusal("must not be empty", "Give at least one value", told=True)
     return [json_value(item) for item in values]

@@ -9,6 +9,7 @@ import numpy as np
 import xarray as xr
 
 import evalcube
+from evalcube import known_as
 from evalcube.flows.cubes import statistics
 from evalcube.flows.cubes.design import with_design
 from evalcube.flows.cubes.selection import Part, labelled_dataset
@@ -85,6 +86,7 @@ def _plain(values: np.ndarray) -> np.ndarray:
     return texts if 4 * longest * texts.size > _MOST_BYTES else texts.astype(str)
 
 
+@known_as("evalcube.results")
 class CubeAccessor:
     """The analyses of `evalcube` on a dataset that `open_cube` opened, or on a part of it: ``dataset.ec``.
 

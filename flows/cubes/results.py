@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
+from evalcube import known_as
 from evalcube.flows.cubes.selection import OpenPart
 from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.labelled import axes
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from evalcube.stages.analyze.render.table import TableSpec
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class LeaderboardResult(Leaderboard, Shown):
     """A leaderboard that is shown as a table."""
@@ -69,6 +71,7 @@ class _Standing(NamedTuple):
     board: LeaderboardResult
 
 
+@known_as("evalcube.results")
 class RankingResult(Shown, _Standing):
     """Who stands where: `part` that was read, `ranking` of its rows, and their `board`."""
 
@@ -116,6 +119,7 @@ class _Compared(NamedTuple):
     pairs: tuple[Pair, ...]
 
 
+@known_as("evalcube.results")
 class ComparisonResult(Shown, _Compared):
     """Paired comparisons: `part` that was read, and a `Pair` for each two evaluations."""
 
@@ -171,6 +175,7 @@ class _Grouped(NamedTuple):
     estimates: xr.Dataset
 
 
+@known_as("evalcube.results")
 class TableResult(Shown, _Grouped):
     """Success rates of groups: `part` that was read, and `estimates` (a dataset whose dimensions are the groups)."""
 
@@ -203,6 +208,7 @@ class TableResult(Shown, _Grouped):
         return {**head, "selection": self.part.selection, "rows": self.records()}
 
 
+@known_as("evalcube.results")
 class MetricsResult(Shown, _Grouped):
     """Metrics of repeated answers: `part` that was read, and `estimates`, with what was asked for in its ``attrs``."""
 

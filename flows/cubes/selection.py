@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import xarray as xr
 
+from evalcube import known_as
 from evalcube.flows.cubes.design import tells_version, with_design, without_older
 from evalcube.flows.cubes.settings import composite_settings
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
@@ -67,6 +68,7 @@ class Part:
         return self.trials is not None or self.unique_only or self.clip_tokens is not None
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class OpenPart:
     """A part of a cube, ready for any analysis."""

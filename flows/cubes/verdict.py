@@ -12,6 +12,7 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
+from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.gold import read_gold
 from evalcube.flows.cubes.reader import Reader
@@ -34,6 +35,7 @@ _UNEVEN = 1e-3
 """Relative difference of shares from which points stand otherwise to each other than planned."""
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class CubeVerdict:
     """A verdict on variants of a cube."""

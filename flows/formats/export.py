@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.outputs import new_folder
 from evalcube.flows.errors import SweepError
@@ -20,6 +21,7 @@ Writer = Callable[[Source, Path], Iterator[Path]]
 FORMATS: Mapping[str, Writer] = {"eee": eee.write, "inspect": inspect_log.write}
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Exported:
     """What was written."""

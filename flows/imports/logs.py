@@ -9,6 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from evalcube import known_as
 from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.collect import REPLIED, Collection
 from evalcube.flows.imports.plan import import_plan
@@ -28,6 +29,7 @@ DEFAULT_CACHE = "results/cache"
 _SHOWN = 6
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class ImportSummary(MadeCube):
     """What was imported."""

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from evalcube import known_as
 from evalcube.flows.merge.inputs import Input
 from evalcube.flows.merge.layers import Layers, Part
 from evalcube.flows.merge.overlay import Array, Layer, differing
@@ -45,6 +46,7 @@ class Counts:
     differing: int = 0
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Difference:
     """How two cubes differ."""

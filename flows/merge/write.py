@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube import known_as
 from evalcube.flows.merge.conflicts import Conflict, Tally
 from evalcube.flows.merge.inputs import Input, ledger_digest
 from evalcube.flows.merge.joined import Joined
@@ -49,6 +50,7 @@ class ConflictError(SweepError):
         return ConflictError, (self.message, self.remedy, self.conflicts)
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Merged(MadeCube):
     """What was merged."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from evalcube import known_as
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import did_you_mean
@@ -48,6 +49,7 @@ _UNLIMITED = "unknown: the sampler sets no max_tokens"
 _CHARACTERS_PER_TOKEN = 4.0
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class EvaluationEstimate:
     """One evaluation of a dry run."""
@@ -80,6 +82,7 @@ class EvaluationEstimate:
         return self.completion_basis == LIMITED
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class SweepEstimate:
     """A dry run."""

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalcube import known_as
 from evalcube.flows.plan.blocks import window_of
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.recording import count_model, grader_of, prices_of, receipt_of
@@ -51,6 +52,7 @@ class Recount:
     new: Mapping[str, int]
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Rescoring(MadeCube):
     """What was graded again."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
 
-from evalcube import __version__
+from evalcube import __version__, known_as
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError, need_text
@@ -46,6 +46,7 @@ from evalcube.storage.urls import MadeCube, redacted, scheme_of
 _LONGEST = 200
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Published(MadeCube):
     """What was published."""

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, TypeVar
 
+from evalcube import known_as
 from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.cache_at_hand import replies_name
@@ -38,6 +39,7 @@ _METADATA = "zarr.json"
 _FOLDER = f"{SIDE}/zarr.json"
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Pulled(MadeCube):
     """What was pulled."""

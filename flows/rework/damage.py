@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from evalcube import known_as
 from evalcube.storage.cube.regions import Region
 
 
@@ -31,6 +32,7 @@ class Damage:
         return f"{self.model}, {place}: {what} {self.problem}"
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Verification:
     """What was compared, and what was found."""

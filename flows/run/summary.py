@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
+from evalcube import known_as
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.blocks import RegionWork
@@ -56,6 +57,7 @@ class Saved:
     """At the config's prices, of models that have some; None if none has."""
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class RunSummary(Shown, MadeCube):
     """What a run did, and what is left; printed, it says so in words."""

@@ -14,6 +14,7 @@ import numpy as np
 
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import CubeLike, address_and_part, listed, need_addresses
+from evalcube import known_as
 from evalcube.flows.plan.points import differing
 from evalcube.flows.plan.row_ids import ROW_ID
 from evalcube.flows.trials import rows as places
@@ -134,6 +135,7 @@ def trials(
     )
 
 
+@known_as("evalcube.results")
 class Trials(Shown):
     """A table of trials; see `trials`. Each use reads the cubes anew; shown are its first rows."""
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from typing import SupportsFloat
 
+from evalcube import known_as
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled.axes import Facet, distinguishing
 
@@ -31,6 +32,7 @@ SCALE = 1000
 """The score's upper end."""
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Estimate:
     """A value with its interval; NaN where undefined."""

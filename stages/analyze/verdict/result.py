@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields, is_dataclass
 from typing import Literal
 
+from evalcube import known_as
 from evalcube.stages.analyze.verdict.agreement import Agreement, GoldAgreement
 from evalcube.stages.analyze.verdict.hotelling import Hotelling
 from evalcube.stages.analyze.verdict.paired import Interval
@@ -144,6 +145,7 @@ class Badges:
     human_aligned: Badge = "unknown"
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class Verdict:
     """The answer for all treatments together."""
