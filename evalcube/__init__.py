@@ -4,12 +4,6 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, TypeVar
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-Named = TypeVar("Named")
 
 __version__ = "0.1.0"
 
@@ -49,7 +43,7 @@ class EvalcubeError(Exception):
         return f"{self.message}. {self.remedy}" if self.remedy else self.message
 
 
-def known_as(module: str, name: str = "") -> Callable[[Named], Named]:
+def known_as(module: str, name: str = "") -> object:
     """Give a class or function the name that users import it by, so that pickles and references outlive a move.
 
     Parameters
@@ -60,7 +54,7 @@ def known_as(module: str, name: str = "") -> Callable[[Named], Named]:
         Its name there; default: its own.
     """
 
-    def named(thing: Named) -> Named:
+    def named(thing: object) -> object:
         if hasattr(thing, "__qualname__"):
             thing.__module__, thing.__name__ = module, name or thing.__name__
             thing.__qualname__ = thing.__name__

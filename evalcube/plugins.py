@@ -20,4 +20,4 @@ __all__ = [
 ]
 
 for _name in __all__:
-    known_as(__name__)(globals()[_name])
+    known_as(__name__, _name)(globals()[_name])
