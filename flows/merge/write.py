@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube import known_as
+from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.merge.conflicts import Conflict, Tally
 from evalcube.flows.merge.inputs import Input, ledger_digest
 from evalcube.flows.merge.joined import Joined

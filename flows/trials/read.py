@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from evalcube import known_as
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import CubeLike, address_and_part, listed, need_addresses
-from evalcube import known_as
 from evalcube.flows.plan.points import differing
 from evalcube.flows.plan.row_ids import ROW_ID
 from evalcube.flows.trials import rows as places
