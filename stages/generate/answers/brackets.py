@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
+from evalcube.stages.generate.answers.final import read_final
 from evalcube.stages.generate.answers.passages import (
     TAIL,
     Passage,
@@ -13,7 +14,6 @@ from evalcube.stages.generate.answers.passages import (
     cleaned,
     fenced_block,
     last_lines,
-    passages,
 )
 from evalcube.stages.generate.answers.wording import affirmed, declines, goes_on_to_another
 
@@ -29,6 +29,7 @@ _ANNOUNCED = re.compile(
     r"(?:[:=→]|\b(?:is|are|sequence|string|brackets?|order|simply|just|therefore|thus))[\s*_`$\"'“‘]{0,6}[)\]}>]",
     re.IGNORECASE,
 )
+_EMPHASISED = re.compile(r"(\*\*|[`'\"])([)\]}>])\1")
 _RUN = re.compile(r"(?<![^\s*_`\"'“‘|/(:])([)\]}>](?>(?:[ \t,]?[)\]}>])*))")
 _ALONE = re.compile(r"(?<!\S)[*_`\"'“‘]{0,4}([)\]}>](?>(?:[ \t,]?[)\]}>])*))(?=[*_`\"'”’.!]{0,6}(?:\s|$))")
 
@@ -45,11 +46,14 @@ def closing_brackets(text: str) -> str | None:
     >>> closing_brackets("Answer: ([{}])") is None
     True
     """
-    text = cleaned(text)
-    for passage in passages(text):
-        found = _boxed_closers(passage.text) if passage.boxed else _closers_from(passage)
-        if found is not None:
-            return found or None
+    return read_final(_EMPHASISED.sub(r"\2", cleaned(text)), _closers_in, _closers_at_end)
+
+
+def _closers_in(passage: Passage) -> str | None:
+    return _boxed_closers(passage.text) if passage.boxed else _closers_from(passage)
+
+
+def _closers_at_end(text: str) -> str | None:
     block = fenced_block(text)
     if block is not None and (found := _leading_closers(block.strip())):
         return found
@@ -86,7 +90,7 @@ def _on_line(line: str, rank: Rank) -> str | None:
 
 def _refuses(line: str) -> bool:
     """Whether a line denies its brackets, or gives alternatives."""
-    if declines(line):
+    if declines(line) and not _leading_closers(line):
         return True
     runs = list(_RUN.finditer(line))
     if not runs:

@@ -9,26 +9,46 @@ from datetime import date
 from evalcube.stages.generate.answers.values import Form, Mention, read_value
 
 MONTHS = "January February March April May June July August September October November December".split()
-_MONTH = r"(?:jan|feb|mar|apr|may|june?|july?|aug|sept?|oct|nov|dec)(?>[a-z]{0,7})\.?"
+_NAMES = (
+    *MONTHS,
+    *"Januar Februar März April Mai Juni Juli August September Oktober November Dezember".split(),
+    *"janvier février mars avril mai juin juillet août septembre octobre novembre décembre".split(),
+    *"enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre".split(),
+    *"gennaio febbraio marzo aprile maggio giugno luglio agosto settembre ottobre novembre dicembre".split(),
+    *"janeiro fevereiro março abril maio junho julho agosto setembro outubro novembro dezembro".split(),
+)
+_MONTH = r"[^\W\d_]{3,10}\.?"
 _DAY = r"[0-3]?[0-9]"
 _DATE = re.compile(
     rf"(?<![\w./-])(?:"
     rf"(?P<y1>[0-9]{{4}})[-/.](?P<m1>[01]?[0-9])[-/.](?P<d1>{_DAY})(?:T[0-9:.]{{1,16}}Z?)?"
-    rf"|(?P<a2>{_DAY})[-/.](?P<b2>{_DAY})[-/.](?P<y2>[0-9]{{4}})"
+    rf"|(?P<y6>[12][0-9]{{3}})(?P<m6>[01][0-9])(?P<d6>[0-3][0-9])"
+    rf"|(?P<y7>[0-9]{{4}})\s?[年년]\s?(?P<m7>[01]?[0-9])\s?[月월]\s?(?P<d7>{_DAY})\s?[日일号]?"
+    rf"|(?P<a2>{_DAY})(?P<between>[-/.])\s?(?P<b2>{_DAY})[-/.]\s?(?P<y2>[0-9]{{4}})"
     rf"|(?P<m3>{_MONTH})\s{{0,3}}(?:the\s)?(?P<d3>{_DAY})(?:st|nd|rd|th)?,?\s{{0,3}}(?P<y3>[0-9]{{4}})"
-    rf"|(?P<d4>{_DAY})(?:st|nd|rd|th)?[\s-]{{0,3}}(?:of\s)?(?:day\sof\s)?(?P<m4>{_MONTH}),?[\s-]{{0,3}}(?P<y4>[0-9]{{4}})"
+    rf"|(?P<d4>{_DAY})(?:st|nd|rd|th|er|\.|º)?[\s-]{{0,3}}(?:(?:day\s)?of\s|de\s)?(?P<m4>{_MONTH}),?[\s-]{{0,3}}(?:de\s|of\s)?(?P<y4>[0-9]{{4}})"
     rf"|(?P<y5>[0-9]{{4}}),?\s{{1,3}}(?P<m5>{_MONTH})\s{{1,3}}(?P<d5>{_DAY})"
     rf")(?![\w/]|[-.][0-9])",
     re.IGNORECASE,
 )
-_NUMBERS = {name[:3].lower(): n for n, name in enumerate(MONTHS, 1)}
+_NUMBERS: dict[str, int] = {}
+for _place, _name in enumerate(_NAMES):
+    for _length in range(3, len(_name) + 1):
+        # "jui" begins two months
+        _short, _number = _name[:_length].lower(), _place % 12 + 1
+        _NUMBERS[_short] = _number if _NUMBERS.get(_short, _number) == _number else 0
+_NUMBERS["sept"] = 9
 
 
 class _Dates(Form):
     counts = True
 
     def mentions(self, line: str) -> Sequence[Mention]:
-        return [Mention(match.start(), match.end(), _iso(match)) for match in _DATE.finditer(line)]
+        return [
+            Mention(match.start(), match.end(), _iso(match))
+            for match in _DATE.finditer(line)
+            if all(_month(word) for n in "345" if (word := match[f"m{n}"]))
+        ]
 
 
 _DATES = _Dates()
@@ -37,8 +57,9 @@ _DATES = _Dates()
 def last_date(text: str) -> str | None:
     """The date a text ends up with, as YYYY-MM-DD; None if there is none, or if it may be either of two.
 
-    Read are ISO dates, dates with the month's name in either order, and numeric dates with the year last where
-    only one order of day and month is possible.
+    Read are ISO dates, with or without separators, dates with the month's name in either order and in six languages,
+    Chinese, Japanese and Korean ones, and numeric dates with the year last: with dots the day comes first, else they
+    are read where only one order of day and month is possible.
 
     Examples
     --------
@@ -55,22 +76,19 @@ def last_date(text: str) -> str | None:
 def _iso(match: re.Match[str]) -> str | None:
     """The date of a match in ISO form; None if the calendar has no such day or the order is unclear."""
     if match["y2"]:
-        return _numeric(int(match["a2"]), int(match["b2"]), int(match["y2"]))
-    for n in "1345":
+        day, month, year = int(match["a2"]), int(match["b2"]), int(match["y2"])
+        return (match["between"] == "." and _valid(year, month, day)) or _numeric(day, month, year)
+    for n in "134567":
         if match[f"y{n}"]:
             month = match[f"m{n}"]
-            number = int(month) if n == "1" else _month(month)
+            number = int(month) if n in "167" else _month(month)
             return _valid(int(match[f"y{n}"]), number, int(match[f"d{n}"]))
     return None
 
 
 def _month(word: str) -> int:
     """Number of a month by its name or an abbreviation of it; 0 if it is another word."""
-    word = word.lower().rstrip(".")
-    number = _NUMBERS.get(word[:3], 0)  # a pattern that ignores case takes the long s for s
-    if not number:
-        return 0
-    return number if word == "sept" or MONTHS[number - 1].lower().startswith(word) else 0
+    return _NUMBERS.get(word.lower().rstrip("."), 0)
 
 
 def _numeric(first: int, second: int, year: int) -> str | None:

@@ -6,20 +6,23 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from evalcube.stages.generate.answers.final import REFUSED, read_final
 from evalcube.stages.generate.answers.numbers import WORDS
 from evalcube.stages.generate.answers.passages import (
     TAIL,
+    Passage,
     Rank,
     fenced_block,
     in_box,
     last_lines,
     normalised,
-    passages,
+    plain_digits,
 )
 from evalcube.stages.generate.answers.wording import affirmed, declines, goes_on_to_another
 
 _DECORATION = " \t*_`$#>\"'([{\\<~:=|“”‘’«»"
-_BULLET = re.compile(r"[-*•+–] |\|? ?\(?[0-9]{1,3} ?[.):|] ?")
+_BULLET = re.compile(r"[-*•+–] |\|? ?(?:(?:term|item|no\.?|#) ?)?\(?[0-9]{1,3} ?[.):|] ?", re.IGNORECASE)
+_BOLD_ITEM = re.compile(r"\(?[0-9]{1,3}[.):] ?(?=\*\*)")
 _MINUS_APART = re.compile(r"(?<=[,;] )- (?=[0-9])")
 _DENIAL = re.compile(
     r"\b(?:not|never|neither|nor|isn['’]?t|aren['’]?t|wasn['’]?t|cannot|can['’]?t|don['’]?t|doesn['’]?t|unsure|maybe|perhaps|"
@@ -33,6 +36,8 @@ def _lines(text: str) -> list[str]:
     lines = []
     for raw in text.split("\n"):
         line = " ".join(raw.split())
+        if "," in line and line.startswith("|"):
+            line = line.strip("| ").rpartition("|")[2]
         bullet = _BULLET.match(line)
         lines.append((line[bullet.end() :] if bullet else line).strip(_DECORATION))
     return lines
@@ -76,18 +81,24 @@ def word_list(text: str) -> str | None:
     >>> word_list("Answer: I am not sure") is None
     True
     """
-    text = normalised(text)
-    for passage in passages(text):
-        words = _words_from(_lines(in_box(passage.text) if passage.boxed else passage.text))
-        if words is None:
-            return None
-        if len(words) > 1:
-            return ", ".join(words)
+    return read_final(normalised(text), _words_in, _last_words)
+
+
+def _words_in(passage: Passage) -> str | None:
+    words = _words_from(_lines(in_box(passage.text) if passage.boxed else passage.text))
+    return REFUSED if words is None else _joined(words)
+
+
+def _last_words(text: str) -> str | None:
     block = fenced_block(text)
     words = _words_from(_lines(block)) if block is not None else []
     if words is not None and len(words) < 2:
         words = _words_at_end(_lines(text[-TAIL:]))
-    return ", ".join(words) if words else None
+    return _joined(words or ())
+
+
+def _joined(items: Sequence[str], least: int = 2) -> str | None:
+    return ", ".join(items) if len(items) >= least else None
 
 
 def _words_from(lines: Sequence[str]) -> list[str] | None:
@@ -227,7 +238,7 @@ _OR_RUN = re.compile(
     r"[0-9][ *`$\"',)\]]{0,6}(?:or|/ ?or|versus|vs\.?|maybe|perhaps|possibly)\b[^\n]{0,24}[-+]?[0-9]",
     re.IGNORECASE,
 )
-_COLUMN = re.compile(r"\s{0,9}(?:[-*•+–] |\(?[0-9]{1,3}[.)] )[-+]?[0-9]")
+_COLUMN = re.compile(r"\s{0,9}(?:[-*•+–] |\(?[0-9]{1,3}[.)] )[*_`]{0,3}[-+]?[0-9]")
 _REPLACED = re.compile(r"(?<!anything )(?<!nothing )(?<!all )\bbut (?:rather )?\W{0,4}$", re.IGNORECASE)
 _OTHER = re.compile(r"\bor[\s*_`$(]{0,6}$", re.IGNORECASE)
 _COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) $", re.IGNORECASE)
@@ -258,22 +269,41 @@ def integer_list(text: str) -> str | None:
     >>> integer_list("Answer: 5 or 6") is None
     True
     """
-    text = normalised(text)
-    for passage in passages(text):
-        found = _integers_from(in_box(passage.text) if passage.boxed else passage.text, passage.rank)
-        if found is None:
-            return None
-        if found:
-            return ", ".join(found)
+    return read_final(normalised(text), _integers_in, _last_integers)
+
+
+def _integers_in(passage: Passage) -> str | None:
+    found = _integers_from(
+        plain_digits(in_box(passage.text) if passage.boxed else passage.text), passage.rank
+    )
+    return REFUSED if found is None else _joined(found, 1)
+
+
+def _last_integers(text: str) -> str | None:
+    text = plain_digits(text[-TAIL:])
     block = fenced_block(text)
     if block is not None and (found := _integers_from(block, Rank.MARKED)):
-        return ", ".join(found)
-    for line in last_lines(text[-TAIL:]):
+        return _joined(found, 1)
+    if column := _column_at_end(text):
+        return _joined(column, 1)
+    for line in last_lines(text):
         plain = _number_lines(line)[0]
         runs = _runs(plain)
         if runs:
             return None if _refuses(plain, runs[-1]) else ", ".join(runs[-1].values)
     return None
+
+
+def _column_at_end(text: str) -> list[str]:
+    """The integers of the items, of one each, that a text ends with; nothing of fewer than two."""
+    found: list[str] = []
+    for line in reversed(text.rstrip().split("\n")):
+        item = " ".join(line.split())
+        runs = _runs(_number_lines(line)[0]) if _COLUMN.match(item) else []
+        if len(runs) != 1 or len(runs[0].values) != 1:
+            break
+        found += runs[0].values
+    return found[::-1] if len(found) > 1 else []
 
 
 def _number_lines(text: str) -> list[str]:
@@ -305,7 +335,7 @@ def _integers_from(tail: str, rank: Rank) -> list[str] | None:
         ):
             break
         if not runs:
-            if line.rstrip("*_ ").endswith(":") and not _denies(line):
+            if line.rstrip("*_ ").endswith((":", "|")) and not _denies(line):
                 continue
             return None if _denies(line) else found
         run = _chosen(line, runs, stated=rank is Rank.SAID)
@@ -328,7 +358,7 @@ def _lines_of_integers(tail: str) -> list[str]:
     first, newline, rest = tail.lstrip(" \t\n*_`").partition("\n")
     start = " ".join(first.split()).lstrip(_DECORATION)
     column = _COLUMN.match(rest) if newline else None
-    bullet = _BULLET.match(start) if column else None
+    bullet = _BULLET.match(start) if column else _BOLD_ITEM.match(start)
     start = start[bullet.end() :] if bullet else re.sub(r"^- (?=[0-9])", "-", start)
     return [_MINUS_APART.sub("-", start), *(_number_lines(rest) if newline else ())]
 

@@ -17,7 +17,7 @@ _NUMBER = re.compile(
     rf"|(?P<word>{'|'.join(WORDS)})(?![\w-]))",
     re.IGNORECASE,
 )
-_PLAIN = re.compile(r"(?>[0-9]+)(?>(?:\.(?>0+))?)")
+_PLAIN = re.compile(r"(?>[0-9]+)(?>(?:\.(?>0+)|,0{1,2})?)")
 _THOUSANDS = re.compile(
     rf"[0-9]{{1,3}}(?:([,_'’ {_SPACES}])[0-9]{{3}})(?>(?:\1[0-9]{{3}})*)(?>(?:\.(?>0+))?)"
 )
@@ -64,5 +64,5 @@ def integer(match: re.Match[str]) -> str | None:
         digits = match["digits"]
         if not (_PLAIN.fullmatch(digits) or _THOUSANDS.fullmatch(digits)):
             return None
-        whole = re.sub("[^0-9]", "", digits.split(".", 1)[0]).lstrip("0")
+        whole = re.sub("[^0-9]", "", re.split(r"[.]|,0{1,2}$", digits)[0]).lstrip("0")
     return ("-" if negative and whole else "") + (whole or "0")

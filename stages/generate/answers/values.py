@@ -9,9 +9,11 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from functools import partial
 from itertools import pairwise
 from typing import NamedTuple
 
+from evalcube.stages.generate.answers.final import REFUSED, read_final
 from evalcube.stages.generate.answers.passages import (
     BULLET,
     SEGMENT,
@@ -22,7 +24,7 @@ from evalcube.stages.generate.answers.passages import (
     in_box,
     last_lines,
     normalised,
-    passages,
+    plain_digits,
 )
 from evalcube.stages.generate.answers.wording import (
     LEAD,
@@ -33,9 +35,6 @@ from evalcube.stages.generate.answers.wording import (
     makes_alternatives,
     stated,
 )
-
-REFUSED = ""
-"""What a place gives that denies a value, hedges between two, or says that there is none; the search ends there."""
 
 SHORT = 400
 """Characters of a reply that is short enough to be an answer as a whole."""
@@ -82,7 +81,9 @@ _OPERATOR = re.compile(
 )
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
-_WEAK_END = re.compile(r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(](?!\d)|-{1,3}\s|[^\x00-\x7f\w])")
+_WEAK_END = re.compile(
+    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(](?!\d)|-{1,3}\s|[^\x00-\x7f\w]|\s?(?:instead|now)\b)"
+)
 _WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
 
 
@@ -96,19 +97,22 @@ def read_value(text: str, form: Form) -> str | None:
     form
         How values are written.
     """
-    text = normalised(text)
-    for passage in passages(text):
-        found = _in_passage(passage, form)
-        if found is not None:
-            return found or None
+    return read_final(normalised(text), partial(_in_passage, form=form), partial(_unmarked, form=form))
+
+
+def _unmarked(text: str, form: Form) -> str | None:
     block = fenced_block(text)
-    if block is not None and len(block) <= form.longest and (found := _whole(" ".join(block.split()), form)):
+    if (
+        block is not None
+        and len(block) <= form.longest
+        and (found := _whole(plain_digits(" ".join(block.split())), form))
+    ):
         return found
-    return _at_end(text, form) or None
+    return _at_end(text, form)
 
 
 def _in_passage(passage: Passage, form: Form) -> str | None:
-    line = form.first_line(in_box(passage.text) if passage.boxed else passage.text)
+    line = plain_digits(form.first_line(in_box(passage.text) if passage.boxed else passage.text))
     return read_line(line, form, loose=passage.rank is not Rank.SAID)
 
 
@@ -146,7 +150,7 @@ def _window(line: str) -> str:
 
 def _at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one states; in a short reply, the last one mentioned."""
-    lines = list(last_lines(text))
+    lines = list(map(plain_digits, last_lines(text)))
     for line in lines:
         if (found := _whole(line, form)) is not None:
             return found

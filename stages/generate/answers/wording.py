@@ -22,7 +22,7 @@ _FILLER = any_of(
     "have has conclude is are was be will would should must integer whole numbers? value result total "
     "count sum date word item title film movie shape colou?r car place option choice letter final correct "
     "right answers? best solution output boolean logical truth in at of expression position id row mean "
-    "text boxed sure okay ok well holds holding"
+    "text boxed sure okay ok well holds holding actually really rather"
 )
 _DATED = f"on(?= (?:the |{any_of(_DAY)}|{any_of(_MONTH)}|[0-9]))"
 LEAD = re.compile(
@@ -54,7 +54,8 @@ _WRONG = any_of(
 _DENIED = re.compile(
     rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks|must be)\s(?:\w{{1,9}}\s){{0,2}}?{_WRONG}\b"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect|does not)\b"
-    r"|\((?:wrong|incorrect|no|not)\b|was (?:my|the|an?) (?:first|initial|previous|earlier|old)\b"
+    r"|\((?:wrong|incorrect|no\b|not (?:right|correct|it|the|an?|sure|certain|final|valid)\b)|was (?:my|the|"
+    r"an?) (?:first|initial|previous|earlier|old)\b"
     rf"|[^.\n]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{{0,12}}\b{_WRONG}\b)",
     re.IGNORECASE,
 )
@@ -65,7 +66,15 @@ _UNSURE = re.compile(
         "at_most (?:more|less|fewer|greater|higher|lower|larger|smaller)_than up_to no_more_than "
         "anything_from before after any_of one_of some(?:thing|where)?_(?:like|around|near|between)"
     )
-    + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$",
+    + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$"
+    r"|\b(?:(?:first|second|one|another|other|possible|potential|initial|plausible|likely|tentative|"
+    r"next) (?:\w{3,9} )?"
+    r"(?:candidate|guess|possibility|attempt|idea|thought|option|choice|answer|value|try)|candidates|options|"
+    r"choices|possibilities)"
+    r"(?: (?:is|was|are|were|would be|might be|could be|include))?[\s\"'`*$(\\:]{1,4}$"
+    r"|\b(?:if|suppose|supposing|assum(?:e|ing)|say|whether|imagine|start with|try|trying|consider|"
+    r"considering|test|testing)\b"
+    r"[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}$",
     re.IGNORECASE,
 )
 _OPEN_END = re.compile(

@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import json
+from itertools import islice
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.stages.generate.answers.formats import INVALID, JSON_FORMATS, NATURAL
+from tests.stages.generate.answers.formats import (
+    ASIDE,
+    INVALID,
+    JSON_FORMATS,
+    NATURAL,
+    OPEN,
+    RETRACTED,
+    STRUCK,
+)
 from tests.stages.generate.answers.trials import KINDS, trials
 from tests.stages.generate.family import FAMILY
 from tests.strategies import hostile_text
@@ -41,11 +50,31 @@ def test_parse__refuses_denied_and_hedged_answers(name: str, params: dict[str, A
             assert parsed is None or not cell.grade(parsed, trial), text
 
 
+@pytest.mark.parametrize(("name", "params"), KINDS, ids=[f"{name}-{params}" for name, params in KINDS])
+def test_parse__lets_no_retracted_answer_stand(name: str, params: dict[str, Any]) -> None:
+    """The rates of a task: at least 98 % of right ones are read, and at most 1 % of wrong ones are right."""
+    missed, passed, shown = [], [], 0
+    for cell, trial, answer, other in islice(trials(name, params), 2):
+        cases = [(form, answer, other, True) for form in (*RETRACTED, *STRUCK, *ASIDE)]
+        cases += [(form, other, answer, False) for form in (*RETRACTED, *STRUCK)]
+        cases += [(form, answer, other, False) for form in OPEN]
+        for form, said, instead, is_right in cases:
+            text = form.format(said, said, other=instead)
+            parsed = cell.parse(text, trial)
+            shown += 1
+            if (parsed is not None and cell.grade(parsed, trial)) != is_right:
+                (missed if is_right else passed).append((text, parsed))
+
+    assert len(missed) <= 0.01 * shown, missed
+    assert len(passed) <= 0.005 * shown, passed
+
+
 @pytest.mark.parametrize("name", list(FAMILY))
 @settings(deadline=None, max_examples=40, derandomize=True)
 @given(text=hostile_text(), form=st.sampled_from(["Answer: {}", "**Answer:** {}", "Final answer: {}"]))
 def test_parse__last_asked_line_beats_whatever_stands_before(name: str, text: str, form: str) -> None:
     cell, trial, answer, _ = next(trials(name, {}))
+    text = text.replace("boxed", "")  # another final form would contradict the line
     parsed = cell.parse(f"{text}\n{form.format(answer)}\nThe answer follows from steps 1 and 2.", trial)
 
     assert parsed is not None

@@ -44,6 +44,18 @@ HOSTILE = [
     "*_ ",
     "\\ ",
     "'",
+    "~~",
+    "~~a",
+    "<del>",
+    "Wait, ",
+    "Answer: 1\nNo, it's ",
+    "that is ",
+    "the answer is ",
+    "answer: 1. Wait, ",
+    "… ",
+    "答案",
+    "٣",
+    "x/1",
 ]
 
 
