@@ -76,8 +76,8 @@ def last_date(text: str) -> str | None:
 def _iso(match: re.Match[str]) -> str | None:
     """The date of a match in ISO form; None if the calendar has no such day or the order is unclear."""
     if match["y2"]:
-        day, month, year = int(match["a2"]), int(match["b2"]), int(match["y2"])
-        return (match["between"] == "." and _valid(year, month, day)) or _numeric(day, month, year)
+        first, second, year = int(match["a2"]), int(match["b2"]), int(match["y2"])
+        return (match["between"] == "." and _valid(year, second, first)) or _numeric(first, second, year)
     for n in "134567":
         if match[f"y{n}"]:
             month = match[f"m{n}"]
