@@ -3,9 +3,15 @@
 import inspect
 import re
 
+import pytest
+
 import evalcube
 
 FUNCTIONS = [name for name in evalcube.__all__ if inspect.isfunction(getattr(evalcube, name))]
+VERBS = (
+    "plan run upsample status open_cube leaderboard table rank compare metrics verdict trials report merge diff "
+    "publish pull import_logs export verify rescore"
+).split()
 
 
 def sections(item):
@@ -38,3 +44,8 @@ def test_documented__sees_a_parameter_that_is_left_out():
         """
 
     assert documented(function) == {"a", "rest"} != set(inspect.signature(function).parameters)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_verbs__have_an_example(name):
+    assert ">>> ec." in sections(getattr(evalcube, name))["Examples"].replace("= ec.", ">>> ec.")

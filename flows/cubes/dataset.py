@@ -54,6 +54,13 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
     ------
     StorageError
         If there is no cube, or it cannot be read.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> cube = ec.open_cube("results/sweep.zarr")
+    >>> cube.sel(model=["small"], task=["sort"]).ec.rate(by=["param_length"]).dims
+    ('param_length',)
     """
     if not hasattr(xr.Dataset, _ACCESSOR):  # not at import: two copies of this module would both do it
         xr.register_dataset_accessor(_ACCESSOR)(CubeAccessor)  # type: ignore[no-untyped-call]

@@ -99,6 +99,12 @@ def report(
         If `output` is something other than a file, an option is unknown, or a cube's description is damaged.
     StorageError
         If a cube cannot be read.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.report("results/sweep.zarr", "report.html").name
+    'report.html'
     """
     path = Path(output)
     check_output(path)  # told now, not when the work is done

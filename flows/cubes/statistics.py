@@ -83,6 +83,13 @@ def leaderboard(
     ------
     StorageError, SweepError
         As `open_part`; also if counters contradict each other or an option is unknown.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> board = ec.leaderboard("results/sweep.zarr", ec.Part(where=["task=sort"]))
+    >>> board.to_dataframe()["model_name"].tolist()
+    ['large', 'small']
     """
     opened = open_part(cube, part, trials=False)
     return leaderboard_of(
@@ -222,6 +229,13 @@ def table(
     ------
     StorageError, SweepError
         As `leaderboard`.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> rates = ec.table("results/sweep.zarr", by=["model", "task"]).to_dataframe()
+    >>> rates.loc[rates["point"] > 0.8, ["model", "task"]].values.tolist()
+    [['large', 'sort'], ['large', 'arithmetic']]
     """
     checked_option("mode", mode, MODES)
     checked_option("weigh", weigh, get_args(Weigh))
@@ -268,6 +282,13 @@ def rank(
     ------
     StorageError, SweepError
         As `leaderboard`; also if there are fewer than two evaluations.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> first = ec.rank("results/sweep.zarr").records()[0]
+    >>> first["model_name"], first["rank_interval"]["upper"]
+    ('large', 1.0)
     """
     need_number("prior", prior)
     if not (math.isfinite(prior) and prior >= 0):
@@ -310,6 +331,13 @@ def compare(
     ------
     StorageError, SweepError
         As `open_part`; also if a model is unknown, or two have no trial in common.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> pairs = ec.compare("results/sweep.zarr", ["large", "small"]).to_dataframe()
+    >>> bool(pairs["difference"].iloc[-1] > 0)  # the last row is of all tasks
+    True
     """
     checked_option("truncated", truncated, pairing.TRUNCATED)
     checked_option("weigh", weigh, get_args(Weigh))
@@ -370,6 +398,13 @@ def metrics(
     ------
     StorageError, SweepError
         As `open_part`; also if a metric or a setting is unknown, or k exceeds the number of repeats.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> found = ec.metrics("results/sweep.zarr", names=["pass_at_k"], k=[1])
+    >>> found.to_dataframe()["pass_at_k"].between(0, 1).all()
+    np.True_
     """
     no_bare_text(names=names, by=by)
     if not names:

@@ -43,6 +43,12 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
         If there is no cube, or its ledger is gone.
     SweepError
         If it is not a sweep's, or its description is damaged.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.status("results/sweep.zarr")["complete"]
+    True
     """
     cube = need_address(cube)
     opened = Cube.open(cube)

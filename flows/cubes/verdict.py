@@ -122,6 +122,13 @@ def cube_verdict(
         If the cube has no layers, or a name is not in it.
     StorageError
         If there is no cube.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> found = ec.verdict("results/sweep.zarr", control="small", treatments=["large"])
+    >>> found.verdict.verdict, found.exit_code
+    ('CAUTIOUS', 1)
     """
     no_bare_text(treatments=treatments, tasks=tasks)
     checked_option("method", method, get_args(Method))

@@ -78,6 +78,12 @@ def export(
         If there is no cube, it cannot be read, or the folder cannot be written.
     SweepError
         If the form is unknown, something is at `output`, or nothing is to be exported.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.export("results/sweep.zarr", to="eee", output="exported").trials
+    64
     """
     checked_option("to", to, list(FORMATS))
     _, measured = split_where(where)

@@ -105,6 +105,12 @@ def import_logs(
         If a log is wrong, contradicts another one, or no answer has a score.
     StorageError
         If something is at `into`, or the cube or the cache cannot be written.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.import_logs(["answers.jsonl"], "imported.zarr").models
+    ('mine',)
     """
     wanted, scale = Wanted(model, task, score, parse_map(map)), Scale(correct_from)
     address = str(cache or DEFAULT_CACHE)

@@ -98,6 +98,12 @@ def diff_cubes(first: OneCube, second: OneCube) -> Difference:
         If a cube cannot be read or is damaged.
     SweepError
         If one is not a sweep's.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.diff("results/sweep.zarr", "results/theirs.zarr").equal
+    False
     """
     addresses = need_address(first, "first"), need_address(second, "second")
     return _Comparison(*(Input(str(address)) for address in addresses)).run()

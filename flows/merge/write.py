@@ -117,6 +117,12 @@ def merge_cubes(
         If their descriptions do not fit together, or something is at `output`.
     StorageError
         If a cube cannot be read, or is damaged, or `output` cannot be written.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.merge("both.zarr", ["results/sweep.zarr", "results/theirs.zarr"]).sizes["model"]
+    3
     """
     if prefer not in PREFERENCES:
         raise SweepError(f"`prefer`: there is no '{prefer}'", f"Give one of: {', '.join(PREFERENCES)}")

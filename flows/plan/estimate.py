@@ -171,6 +171,12 @@ def estimate(
         If the config has problems.
     SweepError
         If the cube contradicts the config, or the part is none of the plan's.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.plan("sweep.yaml").requests
+    64
     """
     config = as_config(config, cube=cube, cache=cache)
     part = Only.of(only, trials)

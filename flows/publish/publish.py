@@ -122,6 +122,12 @@ def publish_cube(
         If the cube is damaged or a run works on it, nothing was measured, or a name or value is unknown.
     StorageError
         If the cube cannot be read, something is at `url` already, or it cannot be written.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.publish("results/sweep.zarr", "shared", tag="v1", licence="CC-BY-4.0").cube
+    'shared/v1'
     """
     cube, url = str(need_address(cube)), str(url)
     record.checked_tag(tag)

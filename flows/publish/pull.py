@@ -108,6 +108,13 @@ def pull_cube(
         If there is no publication, an object is not what the record says, or the copy cannot be written.
     SweepError
         If a tag is unknown, or the publication is too large.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> published = ec.publish("results/sweep.zarr", "shared", tag="v1")
+    >>> ec.pull("shared", "mine.zarr", tag="v1").trials
+    64
     """
     url, directory = str(plain_address(url)), str(directory)
     source = record.below(url, record.checked_tag(tag))

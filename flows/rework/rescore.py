@@ -52,6 +52,12 @@ def rescore_cube(
         If there is no cube, it is damaged, or another process works on it.
     SweepError
         If it is not a sweep's, no cache is known, or `output` exists.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.rescore("results/sweep.zarr").changed
+    0
     """
     cube = need_address(cube)
     source = Cube.open(cube)

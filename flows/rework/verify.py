@@ -91,6 +91,12 @@ def verify_cube(
         If there is no cube, its metadata are damaged, or another process works on it while it is to be healed.
     SweepError
         If it is not a sweep's, or it is to be healed and no cache is known.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.verify("results/sweep.zarr").damages
+    []
     """
     cube = need_address(cube)
     opened = Cube.open(cube, writable=heal)

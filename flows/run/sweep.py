@@ -139,6 +139,13 @@ def run(
     KeyboardInterrupt
         After Ctrl-C, SIGTERM or SIGHUP: the run has stopped in good order, and `summary` of the exception says what it
         did. A second one ends it at once.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> summary = ec.run("sweep.yaml").raise_for_status()
+    >>> summary.done, summary.cube
+    (64, 'results/sweep.zarr')
     """
     _refuse_start(stop)
     settings = as_config(config, cube=cube, cache=cache)

@@ -87,6 +87,12 @@ def upsample(
     SweepError
         If nothing is asked for, it is not said whom to ask, a name is unknown, or the cube does not say how it
         was made.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.upsample("results/sweep.zarr", trials=12, models=["small"]).sent
+    16
     """
     known: Any = source
     if is_dataset(source) or not isinstance(source, Sweep | Mapping | str):

@@ -102,8 +102,9 @@ def trials(
     Examples
     --------
     >>> import evalcube as ec
-    >>> slow = ec.trials("results/quickstart.zarr", sort="-latency", limit=10)  # doctest: +SKIP
-    >>> slow.to_dataframe()[["model", "task", "latency", "response"]]  # doctest: +SKIP
+    >>> wrong = ec.trials("results/sweep.zarr", status=["incorrect"], columns=["model", "task", "tokens"])
+    >>> len(wrong) == len(wrong.to_dataframe())
+    True
     """
     no_bare_text(where=where, status=status, within=within, columns=columns)
     given = listed(cube)
