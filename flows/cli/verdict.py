@@ -193,27 +193,28 @@ def _print_arms(found: CubeVerdict, console: Console) -> None:
         layers = (number(arm.layers.get(name, math.nan)) for name in _LAYERS)
         table.add_row(escape(safe(arm.name)), arm.shown, *layers, "passed" if arm.gate_passed else "failed")
     console.print(table)
-    gaps = [arm for arm in found.verdict.arms if not math.isnan(arm.overfit)]
-    if gaps:
-        told = ", ".join(f"{safe(arm.name)} {number(arm.overfit, sign=True)}" for arm in gaps)
-        show(f"composite on the other questions - on those held out: {told}")
 
 
 def _print_intervals(pair: PairResult) -> None:
+    from evalcube.stages.analyze.render.table_specs import e_text
+
     # By sign flips those are shown that hold together, and decide whether a layer moved.
     layers = pair.simultaneous if pair.composite.method == "sign-flip" else pair.layers
     for name, interval in {"composite": pair.composite, **layers}.items():
         level = f"{100 * (1 - interval.alpha):.4g} %"
         bounds = f"{number(interval.low, sign=True)} to {number(interval.high, sign=True)}"
         p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"
+        p_value += "" if math.isnan(interval.e) else f", e {e_text(interval.e)}"
         show(f"  {name:9} {number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
 
 
 def _print_robustness(pair: PairResult) -> None:
     """Whether other ways of putting the layers together, and of filling what is missing, come to the same."""
-    from evalcube.stages.analyze.verdict.rules import difference_text
+    from evalcube.stages.analyze.verdict.rules import difference_text, holdout_text
 
     parts = []
+    if pair.holdout is not None:
+        parts.append(f"gain on held-out questions: {holdout_text(pair.holdout)}")
     if pair.sensitivity is not None and pair.sensitivity.points:
         weights = zip(_LAYERS, pair.sensitivity.weights, strict=True)
         told = ", ".join(f"{name} {100 * weight:.3g} %" for name, weight in weights)

@@ -13,11 +13,12 @@ whose means may differ from trial to trial; the bounds hold for the mean of the 
 for counters pooled over cells, and are wider.
 
 An **e-value** is what bets against a hypothesis have made of 1, so that its chance to reach 1/α at any look, ever, is
-at most α under it. Those of paired differences bet at all odds together, with Beta(½, ½) over p = (1 + t)/2::
+at most α under it. Those of paired differences d, for one hypothesis each, bet on both sides and at all odds together::
 
-    mean:       e = ∫ Π (1 + t a d) dp              sign:   e = ∫ Π exp(λ d)/cosh(λ d) dp,   λ = artanh t
+    mean:       e = ∫ Π (1 + t a d) dp,  p = (1 + t)/2 ~ Beta(½, ½),  a the weight over the largest weight
+    symmetry:   e = ∫ Π exp(λd − λ²d²/2) dλ,  λ ~ N(0, 1):  exp(S²/(2 + 2V))/√(1 + V),  S = Σ d,  V = Σ d²
 
-Of b and c discordant pairs that weigh the same, d = ±1, both are 2^(b + c) B(b + ½, c + ½)/B(½, ½).
+Of b and c discordant pairs that weigh the same, the first is 2^(b + c) B(b + ½, c + ½)/B(½, ½).
 
 References
 ----------
@@ -180,8 +181,10 @@ def mean_e_value(differences: ArrayLike, weights: ArrayLike = 1.0) -> float:
     if not np.all((w >= 0.0) & (w < np.inf)):
         raise ValueError("`weights` must not be negative, and finite")
     bets, counts = np.unique((d * (w / max(w.max(initial=0.0), 1e-300))).round(12), return_counts=True)
-    odds = _odds(counts[bets != 0.0].sum())
-    return _mixed(np.log1p(odds[:, np.newaxis] * bets) @ counts)
+    # Nodes of Beta(½, ½), equally weighted: so many that the peak of so many bets is smooth between them.
+    nodes = 64 + 4 * int(np.ceil(np.sqrt(counts[bets != 0.0].sum())))
+    odds = np.cos((np.arange(nodes) + 0.5) * np.pi / nodes)
+    return _capped(logsumexp(np.log1p(odds[:, np.newaxis] * bets) @ counts) - np.log(nodes))
 
 
 def sign_e_value(differences: ArrayLike) -> float:
@@ -190,7 +193,7 @@ def sign_e_value(differences: ArrayLike) -> float:
     Parameters
     ----------
     differences
-        One for each unit, on a scale on which those of 0.2 to 2 are of interest, such as points of 1 to 5.
+        One for each unit, on a scale on which about 0.1 to 2 is of interest, such as points of 1 to 5.
 
     Returns
     -------
@@ -203,24 +206,17 @@ def sign_e_value(differences: ArrayLike) -> float:
 
     References
     ----------
-    V. H. de la Peña (1999), https://doi.org/10.1214/aop/1022677258.
+    V. H. de la Peña (1999), https://doi.org/10.1214/aop/1022677258, mixed as by H. Robbins (1970).
 
     Examples
     --------
-    >>> round(sign_e_value([1] * 13 + [-1] * 7), 3), round(sign_e_value([0.5, 0.4, 0.1, 0.7] * 6), 1)
-    (0.439, 52335.6)
+    >>> round(sign_e_value([0.5, -0.4, 0.1, 0.7] * 2), 2), round(sign_e_value([0.5, -0.4, 0.1, 0.7] * 12), 2)
+    (1.06, 38.61)
     """
-    d, counts = np.unique(reals(differences, "differences").round(12), return_counts=True)
-    odds = np.arctanh(_odds(float((np.maximum(np.abs(d), 1.0) ** 2 * (d != 0.0)) @ counts)))
-    return _mixed((np.log(2.0) - np.logaddexp(0.0, -2.0 * odds[:, np.newaxis] * d)) @ counts)
+    d = reals(differences, "differences")
+    room = 1.0 + float(d @ d)
+    return _capped(float(d.sum()) ** 2 / (2.0 * room) - np.log(room) / 2.0)
 
 
-def _odds(size: float) -> Floats:
-    """Nodes t of Beta(½, ½) over (1 + t)/2, equally weighted: so many that a peak of so many bets is smooth."""
-    number = 64 + 4 * int(np.ceil(np.sqrt(size)))
-    return np.cos((np.arange(number) + 0.5) * np.pi / number)
-
-
-def _mixed(logs: Floats) -> float:
-    found = logsumexp(logs) - np.log(len(logs))
-    return float(np.exp(found)) if found < np.log(LARGEST_E) else LARGEST_E
+def _capped(log: float) -> float:
+    return float(np.exp(log)) if log < np.log(LARGEST_E) else LARGEST_E

@@ -16,7 +16,7 @@ MEANINGS: Mapping[str, str] = {
     "PROGRESS": "the composite rose, every layer passes its gate, none fell",
     "CAUTIOUS": "it rose with a reservation, or only a layer moved",
     "REGRESS": "it fell, or a gate that the control passes is broken",
-    "NOISE": "no difference beyond chance",
+    "NOISE": "not told apart, which does not show that there is no harm",
     "UNDERPOWERED": "too few answers to tell",
     "SOLO": "nothing to compare with",
 }

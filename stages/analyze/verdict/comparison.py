@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from functools import partial
 
 import numpy as np
@@ -16,12 +15,20 @@ from evalcube.stages.analyze.verdict.composite import (
     describe,
     difference,
     layer_bits,
+    weighted_mean,
     weighty,
 )
 from evalcube.stages.analyze.verdict.gates import layer_gate
+from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
 from evalcube.stages.analyze.verdict.hotelling import hotelling
+from evalcube.stages.analyze.verdict.inputs import Scores
 from evalcube.stages.analyze.verdict.options import Options
-from evalcube.stages.analyze.verdict.paired import Interval, paired_intervals, simultaneous_intervals
+from evalcube.stages.analyze.verdict.paired import (
+    paired_intervals,
+    simultaneous_intervals,
+    weighed,
+)
+from evalcube.stages.analyze.verdict.reach import Reach, reach
 from evalcube.stages.analyze.verdict.result import Arm, Missing, PairResult
 from evalcube.stages.analyze.verdict.rules import Evidence, decide_pair
 from evalcube.stages.analyze.verdict.sensitivity import sensitivity
@@ -31,6 +38,7 @@ SENSITIVITY_DRAWS = 2_000
 
 
 def compare(
+    scores: Scores,
     control: Arm,
     treatment: Arm,
     control_layers: Floats,
@@ -44,6 +52,8 @@ def compare(
 
     Parameters
     ----------
+    scores
+        Units and their shares.
     control, treatment
         What is known of each arm on its own.
     control_layers, treatment_layers
@@ -55,6 +65,7 @@ def compare(
     missing
         What the pair lacks; None if nothing.
     """
+    shares = scores.shares
     shared = common(control_layers, treatment_layers)
     sides = shared if options.layer_set == "common" else (control_layers, treatment_layers)
     totals = [composite(side, options.weights) for side in sides]
@@ -64,29 +75,60 @@ def compare(
     names = [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
     level, seed = options.alpha / treatments, options.seed
-    intervals = partial(paired_intervals, alpha=level, draws=options.draws, seed=seed, method=options.method)
-    main, scaled = intervals(np.stack([difference(*totals), difference(*spread)], axis=1))
-    together = simultaneous_intervals(moved, alpha=level, draws=options.draws, seed=seed)
+    intervals = partial(
+        paired_intervals, draws=options.draws, seed=seed, method=options.method, shares=shares
+    )
+    gains = difference(*totals)
+    main, scaled = intervals(np.stack([gains, difference(*spread)], axis=1), alpha=level)
+    if options.method == "anytime":
+        together = intervals(moved, alpha=level / max(len(names), 1))
+    else:
+        together = simultaneous_intervals(weighed(moved, shares), alpha=level, draws=options.draws, seed=seed)
     simultaneous = dict(zip(names, together, strict=True))
-    evidence = _evidence(control, treatment, main, simultaneous, missing, options)
+    split = split_holdout(scores.units, options.holdout_ratio)
+    evidence = Evidence(
+        composite=main,
+        layers=simultaneous,
+        control_gate=layer_gate(control.layers, options.threshold),
+        treatment_gate=layer_gate(treatment.layers, options.threshold),
+        saturation=treatment.saturation,
+        agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
+        variation=_median(control.variation, treatment.variation),
+        holdout=None if split is None else gain_gap(gains, split, alpha=level, shares=shares),
+        missing=missing,
+        reach=_reach(gains, shares, level, options),
+    )
     fewer = min(options.draws, SENSITIVITY_DRAWS)
+    steps = weighed(steps, shares)
     return PairResult(
         control=control.name,
         treatment=treatment.name,
         decision=decide_pair(evidence, options.limits),
         complete_pairs=int(both.sum()),
         shown=(
-            _shown(sides[0], totals[0], both, options.weights),
-            _shown(sides[1], totals[1], both, options.weights),
+            _shown(sides[0], totals[0], both, options.weights, shares),
+            _shown(sides[1], totals[1], both, options.weights, shares),
         ),
         composite=main,
-        layers=dict(zip(names, intervals(moved), strict=True)),
+        layers=dict(zip(names, intervals(moved, alpha=level), strict=True)),
         simultaneous=simultaneous,
         standardised=scaled,
-        joint=hotelling(moved, draws=options.draws, seed=seed),
+        joint=hotelling(weighed(moved, shares), draws=options.draws, seed=seed),
         sensitivity=sensitivity(steps, weights=options.weights, alpha=level, draws=fewer, seed=seed),
         missing=missing,
+        reach=evidence.reach,
+        holdout=evidence.holdout,
     )
+
+
+def _reach(gains: Floats, shares: Floats, alpha: float, options: Options) -> Reach:
+    """What so many pairs could have seen, their differences varying as they do."""
+    present = weighed(gains[:, np.newaxis], shares)[~np.isnan(gains), 0]
+    weights = shares[~np.isnan(gains)]
+    mean = weights * (present.sum() / max(weights.sum(), 1e-300))
+    spread = math.sqrt(((present - mean) ** 2).sum() / (len(present) - 1)) if len(present) > 1 else math.nan
+    again = options.method == "anytime"
+    return reach(spread, len(present), options.limits.trivial, alpha=alpha, again=again)
 
 
 def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
@@ -106,33 +148,14 @@ def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     return control / scale, treatment / scale
 
 
-def _evidence(
-    control: Arm,
-    treatment: Arm,
-    main: Interval,
-    layers: Mapping[str, Interval],
-    missing: Missing | None,
-    options: Options,
-) -> Evidence:
-    return Evidence(
-        composite=main,
-        layers=layers,
-        control_gate=layer_gate(control.layers, options.threshold),
-        treatment_gate=layer_gate(treatment.layers, options.threshold),
-        saturation=treatment.saturation,
-        agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
-        variation=_median(control.variation, treatment.variation),
-        overfit=treatment.overfit,
-        missing=missing,
-    )
-
-
 def _median(one: float, other: float) -> float:
     """Median of those of two values that are known."""
     known = [value for value in (one, other) if not math.isnan(value)]
     return sum(known) / len(known) if known else math.nan
 
 
-def _shown(layers: Floats, totals: Floats, both: np.ndarray, weights: tuple[float, ...] | None) -> str:
-    mean = math.fsum(totals[both]) / int(both.sum()) if both.any() else math.nan
+def _shown(
+    layers: Floats, totals: Floats, both: np.ndarray, weights: tuple[float, ...] | None, shares: Floats
+) -> str:
+    mean = weighted_mean(np.where(both, totals, np.nan), shares)
     return describe(mean, weighty(layer_bits(layers[both]), weights))

@@ -149,6 +149,21 @@ def mean_present(values: Floats, axis: int) -> Floats:
     return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
 
 
+def weighted_mean(values: Floats, shares: Floats) -> float:
+    """Mean of the units (unit,) that are not NaN; NaN where none is.
+
+    Parameters
+    ----------
+    values
+        One for each unit.
+    shares
+        Weight of each unit.
+    """
+    there = ~np.isnan(values)
+    total = math.fsum(shares[there])
+    return math.fsum(values[there] * shares[there]) / total if total > 0 else math.nan
+
+
 def describe(score: float, bits: ArrayLike) -> str:
     """A composite with the layers behind it.
 

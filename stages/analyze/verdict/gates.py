@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalcube.stages.analyze.verdict.composite import GRAIN, LAYERS
+from evalcube.stages.analyze.verdict.composite import GRAIN, LAYERS, weighted_mean
 
 THRESHOLD = 3.5
 """Lowest layer mean that passes."""
@@ -34,21 +34,20 @@ class Gate:
         return bool(self.means) and not self.failed
 
 
-def layer_means(layers: ArrayLike) -> dict[str, float]:
+def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
     """Mean of each layer over the units that have it; layers without a unit are left out.
 
     Parameters
     ----------
     layers
         Scores (unit, layer), NaN where absent.
+    shares
+        Weight of each unit, shape (unit,) or 1.
     """
     values = np.asarray(layers, dtype=float)
-    means = {}
-    for place, name in enumerate(LAYERS):
-        present = values[~np.isnan(values[:, place]), place]
-        if present.size:
-            means[name] = math.fsum(present) / present.size
-    return means
+    weights = np.broadcast_to(np.asarray(shares, dtype=float), len(values))
+    means = {name: weighted_mean(values[:, place], weights) for place, name in enumerate(LAYERS)}
+    return {name: mean for name, mean in means.items() if not math.isnan(mean)}
 
 
 def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> Gate:

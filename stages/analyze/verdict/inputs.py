@@ -30,6 +30,8 @@ class Scores:
     """Executions (run, variant, unit) that finished."""
     entries: Flags
     """Executions that have a row at all."""
+    shares: Floats
+    """Weight of each unit (unit,) in every mean, 1 on average."""
     judge_names: tuple[str, ...] = ()
     """Names of the judges, in the order of `judges`."""
 
@@ -43,6 +45,7 @@ class Scores:
             judges=None if self.judges is None else self.judges[:, :, order],
             ok=self.ok[:, :, order],
             entries=self.entries[:, :, order],
+            shares=self.shares[order],
         )
 
 
@@ -55,6 +58,7 @@ def checked_scores(
     ok: ArrayLike | None = None,
     entries: ArrayLike | None = None,
     judge_names: Sequence[str] | None = None,
+    shares: ArrayLike | None = None,
 ) -> Scores:
     """Scores with a run axis in front, failed judge readings as NaN.
 
@@ -71,6 +75,8 @@ def checked_scores(
         Booleans ([run,] variant, unit), all true by default.
     judge_names
         Names of the judges; by default they are numbered.
+    shares
+        Weight of each unit in the means; by default all weigh alike.
 
     Raises
     ------
@@ -104,8 +110,17 @@ def checked_scores(
         readings,
         _flags("ok", ok, shape, runs_given=runs_given),
         _flags("entries", entries, shape, runs_given=runs_given),
+        _shares(shares, len(units)),
         _names(judge_names, 0 if readings is None else readings.shape[-1]),
     )
+
+
+def _shares(given: ArrayLike | None, units: int) -> Floats:
+    values = np.ones(units) if given is None else np.asarray(given, dtype=float)
+    if values.shape != (units,) or not (np.all(np.isfinite(values) & (values >= 0)) and values.max() > 0):
+        raise ValueError(f"`shares` must be {units} finite numbers >= 0 that are not all zero")
+    values = values / values.max()
+    return np.asarray(values / values.mean())
 
 
 def _names(given: Sequence[str] | None, judges: int) -> tuple[str, ...]:

@@ -79,9 +79,14 @@ def missing_of_pair(
     totals = [_totals(one, options) for one in (*lowest, highest)]
     steps = np.stack([difference(totals[0], totals[1]), difference(totals[2], totals[1])], axis=1)
     failed, worst = paired_intervals(
-        steps, alpha=alpha, draws=options.draws, seed=options.seed, method=options.method
+        steps,
+        alpha=alpha,
+        draws=options.draws,
+        seed=options.seed,
+        method=options.method,
+        shares=scores.shares,
     )
-    gate = layer_gate(layer_means(lowest[1]), options.threshold)
+    gate = layer_gate(layer_means(lowest[1], scores.shares), options.threshold)
     return Missing(tuple(gaps), failed, worst, gate.failed)
 
 

@@ -1,12 +1,14 @@
 """Intervals and p values of mean paired differences, one column at a time or all together.
 
-Three procedures:
+Four procedures:
 
 * **sign flip** (default): under "no effect" the two arms of a unit could be swapped, so every difference could have had
   the other sign. The p value counts the sign patterns that are at least as extreme. The interval is the set of shifts
   that the same test does not reject; for a mean its bounds are order statistics of the means of the flipped
   subsets (Hartigan 1969, Using subsample values as typical values, JASA 64, 1303-1317). Exact at any number of units
   if the differences are symmetric; with n units no level below 2^(1-n) can be reached, and the interval is unbounded.
+* **anytime**: bets on the same signs, whose e-value is not yet 1/alpha at the shifts inside; so the bounds hold at all
+  looks together, however many units are added in between (`evalcube.stages.analyze.formulas.sequential.sign_e_value`).
 * **studentised bootstrap** (Efron & Tibshirani 1993, ch. 12): asymmetric intervals without the symmetry, valid for
   larger n only.
 * **max-t**: sign flips of all columns together; the largest |t| gives one critical value (Westfall & Young 1993), so
@@ -16,17 +18,22 @@ Three procedures:
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.sequential import sign_e_value
 from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, indices, on_grid, total_flips
 
-Method = Literal["sign-flip", "studentised"]
+Method = Literal["sign-flip", "studentised", "anytime"]
+
+_FARTHEST, _HALVINGS = 8.0, 30
+"""No two mean differences of scores from 1 to 5 are farther apart; steps of the search for a bound of "anytime"."""
 
 DRAWS = 10_000
 """B = 1 000 would leave a p value of .05 a Monte Carlo error of .007; this leaves .002 and still takes milliseconds."""
@@ -47,6 +54,9 @@ class Interval:
     """The interval has level 1 − alpha."""
     pairs: int
     method: str
+    e: float = math.nan
+    """What speaks against "no difference" however often one looks; from 1 / alpha on, no look errs more often than
+    alpha. NaN where it was not asked for."""
 
     @property
     def significant(self) -> bool:
@@ -71,8 +81,9 @@ def paired_intervals(
     draws: int = DRAWS,
     seed: int = 0,
     method: Method = "sign-flip",
+    shares: ArrayLike = 1.0,
 ) -> list[Interval]:
-    """Interval and p value of the mean of each column, each at level 1 − alpha.
+    """Interval, p value and e-value of the weighted mean of each column, each at level 1 − alpha.
 
     Parameters
     ----------
@@ -85,19 +96,52 @@ def paired_intervals(
     seed
         Seed, >= 0; the same for every column, so that columns are resampled together.
     method
-        "sign-flip" or "studentised".
+        "sign-flip", "studentised" or "anytime".
+    shares
+        Weight of each unit in the means, shape (unit,) or 1.
 
     Raises
     ------
     ValueError
-        If alpha, draws or the shape do not fit.
+        If alpha, draws or the shape do not fit, or `method` is none of these.
     """
     values = checked(differences, alpha, draws)
+    one_of(method, "method", get_args(Method))
+    shares = np.broadcast_to(np.asarray(shares, dtype=float), len(values))
     if method == "sign-flip":
-        return _sign_flip(values, alpha, draws, seed)
-    if method != "studentised":
-        raise ValueError(f"`method` must be 'sign-flip' or 'studentised', got {method!r}")
-    return [_studentised(column[~np.isnan(column)], alpha, draws, seed) for column in values.T]
+        found = _sign_flip(values, alpha, draws, seed, shares)
+    else:
+        make = partial(_studentised, draws=draws, seed=seed) if method == "studentised" else _anytime
+        found = [make(*_present(column, shares), alpha) for column in values.T]
+    return [
+        replace(one, e=sign_e_value(np.prod(_present(column, shares), axis=0)))
+        for one, column in zip(found, values.T, strict=True)
+    ]
+
+
+def weighed(differences: Floats, shares: Floats) -> Floats:
+    """Differences (unit, column) times shares that are 1 on average over the units that a column has.
+
+    Their plain mean is the weighted mean; whoever flips signs or takes t of them tests that.
+
+    Parameters
+    ----------
+    differences
+        NaN where there is no pair.
+    shares
+        Shape (unit,).
+    """
+    there = ~np.isnan(differences)
+    total = (shares[:, np.newaxis] * there).sum(axis=0)
+    scale = np.divide(there.sum(axis=0), total, out=np.ones_like(total), where=total > 0)
+    return np.asarray(differences * shares[:, np.newaxis] * scale)
+
+
+def _present(column: Floats, shares: Floats) -> tuple[Floats, Floats]:
+    """Differences that are there, and their shares, 1 on average."""
+    there = ~np.isnan(column)
+    kept = shares[there]
+    return column[there], kept / (kept.mean() if kept.sum() > 0 else 1.0)
 
 
 def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
@@ -118,9 +162,10 @@ def _subset_sums(whole: Floats, present: Floats, draws: int, seed: int, start: i
     return np.stack([table @ whole, table @ present], axis=-1)
 
 
-def _sign_flip(values: Floats, alpha: float, draws: int, seed: int) -> list[Interval]:
+def _sign_flip(values: Floats, alpha: float, draws: int, seed: int, shares: Floats) -> list[Interval]:
     units, columns = values.shape
-    present = (~np.isnan(values)).astype(float)
+    present = ~np.isnan(values) * shares[:, np.newaxis]
+    values = values * shares[:, np.newaxis]
     if units == 0 or columns == 0:
         return [nothing(alpha, "sign-flip") for _ in range(columns)]
     whole, step = on_grid(values)
@@ -128,12 +173,12 @@ def _sign_flip(values: Floats, alpha: float, draws: int, seed: int) -> list[Inte
     sums = in_blocks(partial(_subset_sums, whole, present, draws, seed), rows)
     tie = TIE * units * np.abs(whole).max(axis=0)
     sums[..., 0] = np.where(np.abs(sums[..., 0]) <= tie, 0.0, sums[..., 0])
-    pairs, means = present.sum(axis=0), whole.sum(axis=0)
+    pairs, total, means = (present > 0).sum(axis=0), present.sum(axis=0), whole.sum(axis=0)
     return [
         _invert(
             sums[:, c, 0] * step[c],
             sums[:, c, 1],
-            means[c] * step[c] / max(pairs[c], 1),
+            means[c] * step[c] / (total[c] if total[c] > 0 else 1.0),
             int(pairs[c]),
             alpha,
         )
@@ -155,11 +200,34 @@ def _invert(sums: Floats, sizes: Floats, mean: float, pairs: int, alpha: float) 
     return Interval(mean, float(low), float(high), p_value, alpha, pairs, "sign-flip")
 
 
-def _studentised(column: Floats, alpha: float, draws: int, seed: int) -> Interval:
+def _anytime(column: Floats, shares: Floats, alpha: float) -> Interval:
+    """The shifts at which the e-value has not reached 1/alpha."""
     pairs = len(column)
+    if pairs == 0:
+        return nothing(alpha, "anytime")
+    mean = float((column * shares).sum() / pairs)
+
+    def reached(shift: float) -> bool:
+        return sign_e_value(shares * (column - mean - shift)) >= 1.0 / alpha
+
+    def bound(side: float) -> float:
+        near, far = 0.0, side * _FARTHEST
+        if not reached(far):
+            return side * math.inf
+        for _ in range(_HALVINGS):
+            middle = (near + far) / 2.0
+            near, far = (near, middle) if reached(middle) else (middle, far)
+        return far
+
+    p_value = min(1.0, 1.0 / sign_e_value(shares * column))
+    return Interval(mean, mean + bound(-1.0), mean + bound(1.0), p_value, alpha, pairs, "anytime")
+
+
+def _studentised(column: Floats, shares: Floats, alpha: float, *, draws: int, seed: int) -> Interval:
+    pairs, column = len(column), column * shares
     if pairs < 2 or np.ptp(column) <= TIE * np.abs(column).max():
         # equal differences have no standard error to divide by
-        return _sign_flip(column[:, np.newaxis], alpha, draws, seed)[0]
+        return _sign_flip(column[:, np.newaxis], alpha, draws, seed, np.ones(pairs))[0]
     mean, error = column.mean(), column.std(ddof=1) / math.sqrt(pairs)
 
     def ratios(start: int, stop: int) -> Floats:

@@ -1,9 +1,8 @@
-"""How small a difference a comparison can find, from the number of questions that are planned for it.
+"""The power band of a number of questions that are planned for a comparison.
 
-A difference d of two composites is found in four of five cases where d = (1.96 + 0.84) · s / √n, n being the complete
-pairs and s the standard deviation of a question's difference. What s will be is not known before anything is measured:
-here it is that of the simulations in docs/composite.md, whose shares of significant results it reproduces (20 pairs:
-+0.2 in 40 %, +0.4 in 93 %; 50 pairs: +0.2 in 78 %).
+How much their differences will vary is not known before anything is measured: as in the simulations in
+docs/composite.md, whose shares of significant results it reproduces (20 pairs: +0.2 in 40 %, +0.4 in 93 %; 50 pairs:
++0.2 in 78 %).
 """
 
 from __future__ import annotations
@@ -11,10 +10,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from evalcube.stages.analyze.verdict.reach import SPREAD
 from evalcube.stages.analyze.verdict.rules import Limits
 
-SPREAD = 0.52
-"""Standard deviation of a question's difference, in points of 4."""
 _FOUND = 1.96 + 0.84
 
 

@@ -25,10 +25,10 @@ from evalcube.stages.analyze.verdict.composite import (
     judge_layer,
     layer_bits,
     mean_present,
+    weighted_mean,
     weighty,
 )
 from evalcube.stages.analyze.verdict.gates import SLACK, layer_gate, layer_means
-from evalcube.stages.analyze.verdict.holdout import overfit_gap, split_holdout
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
 from evalcube.stages.analyze.verdict.missing import missing_alone, missing_of_pair, silent_judges
 from evalcube.stages.analyze.verdict.options import Options
@@ -40,7 +40,7 @@ from evalcube.stages.analyze.verdict.result import (
     PairResult,
     Verdict,
 )
-from evalcube.stages.analyze.verdict.rules import Limits, dissents, worst
+from evalcube.stages.analyze.verdict.rules import Limits, dissents, next_step, worst
 from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
@@ -68,6 +68,7 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
         return _solo(scores, runs, arms[0], gold, options)
     pairs = tuple(
         compare(
+            scores,
             arms[0],
             arms[place],
             layers[0],
@@ -83,7 +84,7 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
         verdict=decided.verdict,
         branch=decided.branch,
         reasons=decided.decision.reasons,
-        next_step=NEXT_STEP[decided.verdict],
+        next_step=_next_step(decided, options),
         representative=(decided.control, decided.treatment),
         pairs=pairs,
         arms=arms,
@@ -106,16 +107,14 @@ def _measured(scores: Scores) -> Floats:
 
 def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Options) -> Arm:
     totals = composite(layers, options.weights)
-    measured = ~np.isnan(totals)
-    mean = math.fsum(totals[measured]) / measured.sum() if measured.any() else math.nan
-    gate = layer_gate(layer_means(layers), options.threshold)
-    split = split_holdout(scores.units, options.holdout_ratio)
+    mean = weighted_mean(totals, scores.shares)
+    gate = layer_gate(layer_means(layers, scores.shares), options.threshold)
     per_run = composite(runs[:, place], options.weights)
     curve = saturation(cumulative(list(per_run))) if len(per_run) >= MIN_RUNS else None
     bits = layer_bits(layers)
     return Arm(
         name=scores.variants[place],
-        units=int(measured.sum()),
+        units=int((~np.isnan(totals)).sum()),
         composite=mean,
         shown=describe(mean, weighty(bits, options.weights)),
         bits=int(np.bitwise_or.reduce(bits, initial=0)),
@@ -125,15 +124,21 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
         agreement=None
         if scores.judges is None
         else judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
-        variation=_variation(per_run),
+        variation=_variation(per_run, scores.shares),
         saturation=curve,
-        overfit=math.nan if split is None else overfit_gap(totals, split),
     )
 
 
-def _variation(per_run: Floats) -> float:
+def _next_step(decided: PairResult, options: Options) -> str:
+    if decided.reach is None:
+        raise TypeError("a pair that was compared has a reach")
+    again = options.method == "anytime"
+    return next_step(decided.decision, decided.reach, decided.complete_pairs, options.limits, again=again)
+
+
+def _variation(per_run: Floats, shares: Floats) -> float:
     """Coefficient of variation of the run means of a composite (run, unit)."""
-    means = [run[~np.isnan(run)].mean() for run in per_run if not np.isnan(run).all()]
+    means = [weighted_mean(run, shares) for run in per_run if not np.isnan(run).all()]
     if len(means) < 2 or np.mean(means) <= 0:
         return math.nan
     return float(np.std(means, ddof=1) / np.mean(means))

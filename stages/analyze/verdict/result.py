@@ -9,8 +9,10 @@ from typing import Literal
 
 from evalcube import known_as
 from evalcube.stages.analyze.verdict.agreement import Agreement, GoldAgreement
+from evalcube.stages.analyze.verdict.holdout import Holdout
 from evalcube.stages.analyze.verdict.hotelling import Hotelling
 from evalcube.stages.analyze.verdict.paired import Interval
+from evalcube.stages.analyze.verdict.reach import Reach
 from evalcube.stages.analyze.verdict.saturation import Saturation
 from evalcube.stages.analyze.verdict.sensitivity import Sensitivity
 
@@ -20,12 +22,10 @@ Badge = Literal["yes", "partly", "no", "unknown"]
 ROLL_UP: tuple[Level, ...] = ("REGRESS", "CAUTIOUS", "UNDERPOWERED", "NOISE", "PROGRESS")
 """Worst first: one treatment that regresses decides, however good the others are."""
 
-NEXT_STEP: Mapping[Level, str] = {
+NEXT_STEP: Mapping[str, str] = {
     "PROGRESS": "Ship it, and keep this report as the evidence.",
-    "CAUTIOUS": "Do not ship yet: look into the reasons below, then measure again.",
-    "REGRESS": "Do not ship: find the weakest layer and the units that lost, fix them, then measure again.",
-    "NOISE": "No call: add units or make them harder to pass, then measure again.",
-    "UNDERPOWERED": "Measure at least 20 complete pairs (or twice as many as now), then compare again.",
+    "CAUTIOUS": "Do not ship yet: look into the reasons, then compare in a new run with another seed.",
+    "REGRESS": "Do not ship: find the weakest layer and the units that lost, fix them, then measure that.",
     "SOLO": "Add a control: a single variant has an absolute score only, which compares with nothing.",
 }
 
@@ -60,8 +60,6 @@ class Arm:
     variation: float = math.nan
     """Standard deviation of the run means over their mean; NaN with fewer than two runs."""
     saturation: Saturation | None = None
-    overfit: float = math.nan
-    """Train minus holdout composite; NaN without a holdout split."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +121,10 @@ class PairResult:
     sensitivity: Sensitivity | None = None
     missing: Missing | None = None
     """What the pair lacks; None if nothing."""
+    reach: Reach | None = None
+    """What the pair could have seen."""
+    holdout: Holdout | None = None
+    """Gains on both parts; None without a split."""
 
     @property
     def verdict(self) -> Level:

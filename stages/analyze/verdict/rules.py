@@ -4,8 +4,9 @@
 composite is better, REGRESS if control held that gate, else CAUTIOUS. 4 nothing moved: UNDERPOWERED or NOISE.
 5 a layer moved and the composite did not: CAUTIOUS. 6 composite better, with a reservation: CAUTIOUS. 7 PROGRESS.
 
-Two rules go beyond the reference. What is missing more in one arm than in the other, or more than a declared bound,
-makes UNDERPOWERED of NOISE and CAUTIOUS of a gain. And judges dissent only if they neither order units alike (Pearson)
+Three rules go beyond the reference. A gain is overfitted if a test finds it smaller on held-out units, whatever the
+levels are there. What is missing more in one arm than in the other, or more than a declared bound, makes UNDERPOWERED
+of NOISE and CAUTIOUS of a gain. And judges dissent only if they neither order units alike (Pearson)
 nor rate them closely (Gwet's AC2): near the top of the scale there is no order left to agree on.
 """
 
@@ -17,8 +18,10 @@ from dataclasses import dataclass
 
 from evalcube.stages.analyze.verdict.agreement import Agreement
 from evalcube.stages.analyze.verdict.gates import SLACK, Gate
+from evalcube.stages.analyze.verdict.holdout import Holdout
 from evalcube.stages.analyze.verdict.paired import Interval
-from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision, Gap, Missing
+from evalcube.stages.analyze.verdict.reach import Reach
+from evalcube.stages.analyze.verdict.result import NEXT_STEP, ROLL_UP, Decision, Gap, Missing
 from evalcube.stages.analyze.verdict.rounding import fixed
 from evalcube.stages.analyze.verdict.saturation import Saturation
 
@@ -40,8 +43,6 @@ class Limits:
     """Largest difference between the shares that are missing in two arms."""
     unstable: float = 0.15
     """Coefficient of variation over runs above this."""
-    overfit: float = 0.5
-    """Train − holdout above this."""
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,12 @@ class Evidence:
     """Agreement of judges by arm; left out where it was not measured."""
     variation: float = math.nan
     """Median coefficient of variation of the two arms over runs; NaN with a single run."""
-    overfit: float = math.nan
-    """The treatment's train − holdout; NaN without a split."""
+    holdout: Holdout | None = None
+    """The gain on both parts; None without a split."""
     missing: Missing | None = None
     """What the pair lacks; None if nothing."""
+    reach: Reach | None = None
+    """What the pair could have seen."""
 
 
 def decide_pair(evidence: Evidence, limits: Limits | None = None) -> Decision:
@@ -115,18 +118,67 @@ def _gate_broken(evidence: Evidence, gain: str) -> Decision:
 
 
 def _nothing_moved(evidence: Evidence, limits: Limits, gain: str) -> Decision:
-    pairs, curve = evidence.composite.pairs, evidence.saturation
+    pairs, curve, seen = evidence.composite.pairs, evidence.saturation, _seen(evidence, limits)
     if pairs < limits.min_pairs:
-        return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, _too_few(pairs, limits)))
+        return Decision(
+            "UNDERPOWERED", "not_significant_underpowered", (gain, _too_few(pairs, limits), *seen)
+        )
     if curve is not None and (
         curve.confidence == "low" or (not curve.saturated and curve.confidence != "high")
     ):
         text = f"the saturation curve has {curve.confidence} confidence"
-        return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, text))
+        return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, text, *seen))
     lacking = _lacking(evidence.missing, limits)
     if lacking:
-        return Decision("UNDERPOWERED", "not_significant_missing", (gain, *lacking))
-    return Decision("NOISE", "not_significant_noise", (gain, "no layer moved either"))
+        return Decision("UNDERPOWERED", "not_significant_missing", (gain, *lacking, *seen))
+    return Decision("NOISE", "not_significant_noise", (gain, "no layer moved either", *seen))
+
+
+def _seen(evidence: Evidence, limits: Limits) -> list[str]:
+    """What no call leaves open: the difference that could have been seen, and the loss that is not excluded."""
+    low, pairs = evidence.composite.low, evidence.composite.pairs
+    texts = []
+    if evidence.reach is not None and pairs:
+        texts.append(f"{pairs} pairs find a difference of {evidence.reach.detectable:.2g} in 4 of 5 cases")
+    if low > -limits.trivial:
+        texts.append(f"a loss of {limits.trivial:g} or more is excluded: no harm within that margin")
+    else:
+        loss = f"a loss of up to {fixed(-low)}" if math.isfinite(low) else "a loss of any size"
+        texts.append(f"{loss} is not excluded: this does not show that there is no harm")
+    return texts
+
+
+def next_step(decision: Decision, reach: Reach, pairs: int, limits: Limits, *, again: bool) -> str:
+    """What to do after a verdict; after no call, how many pairs would make one.
+
+    Parameters
+    ----------
+    decision
+        Of the pair.
+    reach
+        What it could have seen.
+    pairs
+        Complete pairs that it has.
+    limits
+        Thresholds of the rules.
+    again
+        Whether the comparison holds at all looks together.
+    """
+    if decision.verdict in NEXT_STEP:
+        return NEXT_STEP[decision.verdict]
+    if decision.branch == "not_significant_missing":
+        return "No call: get what is missing, or find out why it is; more pairs of the same kind do not mend that."
+    new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
+    if pairs >= (more if again else new):
+        return (
+            f"No call, and more of the same is not needed: {pairs} pairs find a difference of {reach.difference:g} in "
+            "4 of 5 cases. To look for a smaller one, state it before you measure."
+        )
+    return (
+        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {new} pairs in a new run with "
+        f"another seed, or by {max(more, pairs + 1)} in all if this cube grows: looking again has a price, and then "
+        "bounds are taken that hold at all looks."
+    )
 
 
 def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interval]) -> list[tuple[str, str]]:
@@ -151,10 +203,21 @@ def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interv
     if evidence.variation > limits.unstable + SLACK:
         text = f"runs differ too much (CV {fixed(evidence.variation)} > {limits.unstable:g})"
         found.append(("positive_unstable", text))
-    if evidence.overfit > limits.overfit + SLACK:
-        text = f"the gain does not carry over to held-out units (train − holdout {fixed(evidence.overfit)})"
-        found.append(("positive_overfit", text))
+    if evidence.holdout is not None and evidence.holdout.gap.positive:
+        found.append(
+            ("positive_overfit", f"the gain is smaller on held-out units: {holdout_text(evidence.holdout)}")
+        )
     return found
+
+
+def holdout_text(found: Holdout) -> str:
+    """Both gains, and how they differ."""
+    gap = found.gap
+    bounds = f"[{fixed(gap.low, sign=True)}, {fixed(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g} %"
+    return (
+        f"{fixed(found.held_out, sign=True)} there, {fixed(found.train, sign=True)} on the others, a gap of "
+        f"{fixed(gap.estimate, sign=True)} {bounds}"
+    )
 
 
 def dissents(agreement: Agreement, pearson: float, ac2: float) -> bool:

@@ -26,6 +26,7 @@ def verdict(
     ok: ArrayLike | None = None,
     entries: ArrayLike | None = None,
     judge_names: Sequence[str] | None = None,
+    shares: ArrayLike | None = None,
     alpha: float = 0.05,
     threshold: float = THRESHOLD,
     trivial: float = 0.1,
@@ -56,10 +57,13 @@ def verdict(
         Booleans ([run,] variant, unit): the execution finished, there is an execution at all.
     judge_names
         Names of the judges, for what is said about them; by default they are numbered.
+    shares
+        Weight of each unit in every mean; by default all weigh alike.
     alpha
         Error of the whole comparison; K treatments are tested at alpha / K each.
     threshold, trivial
-        Lowest layer mean that passes the gate; smallest gain that matters.
+        Lowest layer mean that passes the gate; smallest difference that matters: a lower gain is no PROGRESS, an
+        excluded loss of it is no harm, and what to do next says how many pairs find it.
     missing
         Largest share of a variant's scores that may be missing; beyond it there is no PROGRESS and no NOISE. Nor is
         there where the shares of two arms differ by more than .05, or where a gain does not survive that all that is
@@ -71,7 +75,7 @@ def verdict(
     layer_set
         "common" compares the layers that both arms have of a unit, "own" whatever each has.
     holdout_ratio
-        Share of units to hold out for a check of overfitting; 0 for none.
+        Share of units to hold out, on which the gain is to be no smaller; 0 for none.
     gold, gold_variant
         Gold ratings by unit id, and the variant whose answers were rated (the control by default).
 
@@ -98,7 +102,7 @@ def verdict(
     ('PROGRESS', 0, ('4.00 (3/3)', '4.20 (3/3)'))
     """
     scores = checked_scores(
-        layers, variants, units, judges=judges, ok=ok, entries=entries, judge_names=judge_names
+        layers, variants, units, judges=judges, ok=ok, entries=entries, judge_names=judge_names, shares=shares
     )
     if layer_set not in ("common", "own"):
         raise ValueError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")

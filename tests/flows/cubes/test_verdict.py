@@ -202,7 +202,7 @@ def test_verdict__a_gain_that_held_out_questions_do_not_show_is_no_progress(tmp_
     found = run_command(url, "--control", "before", "--treatment", "after", "--holdout", "0.3")
 
     assert found.output.startswith("CAUTIOUS (positive_overfit)")
-    assert "on those held out: before +0.00, after +1.00" in found.output
+    assert "gain on held-out questions: +1.00 there, +2.00 on the others, a gap of +1.00" in found.output
 
 
 @pytest.mark.parametrize("name", ["gold.jsonl", "gold.csv"])

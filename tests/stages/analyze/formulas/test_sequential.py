@@ -1,11 +1,12 @@
 import math
+from itertools import product
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.special import betaln
-from scipy.stats import betabinom, binom
+from scipy.stats import betabinom, binom, norm
 
 from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 from evalcube.stages.analyze.formulas.sequential import (
@@ -135,16 +136,15 @@ def test_confidence_sequence__refuses(args, options, match):
         confidence_sequence(*args, **options)
 
 
-@pytest.mark.parametrize("e_value", [mean_e_value, sign_e_value])
 @given(st.integers(0, 400), st.integers(0, 400), st.integers(0, 400))
-def test_e_value__of_discordant_pairs_is_a_ratio_of_likelihoods(e_value, first, second, same):
+def test_mean_e_value__of_discordant_pairs_is_a_ratio_of_likelihoods(first, second, same):
     differences = np.repeat([1.0, -1.0, 0.0], [first, second, same])
 
-    found = e_value(np.random.default_rng(first).permutation(differences))
+    found = mean_e_value(np.random.default_rng(first).permutation(differences))
 
     ratio = betaln(first + 0.5, second + 0.5) - betaln(0.5, 0.5) + (first + second) * math.log(2)
     assert found == pytest.approx(math.exp(ratio), rel=1e-9)
-    assert e_value(-differences) == pytest.approx(found, rel=1e-9)
+    assert mean_e_value(-differences) == pytest.approx(found, rel=1e-9)
 
 
 def ever_called(paths, looks, e_value):
@@ -180,6 +180,19 @@ def test_sign_e_value__optional_stopping_finds_nothing_in_symmetric_differences(
 def test_e_value__of_much_is_finite_and_of_nothing_is_1():
     assert mean_e_value(np.ones(5000)) == LARGEST_E == sign_e_value(np.ones(5000))
     assert mean_e_value([]) == sign_e_value([]) == mean_e_value([1.0, -1.0], 0.0) == 1.0
+
+
+@given(st.lists(st.floats(-4, 4), min_size=1, max_size=6))
+def test_sign_e_value__is_the_mean_of_all_bets_and_at_most_1_over_all_signs(differences):
+    d = np.array(differences)
+    signs = np.array(list(product([-1.0, 1.0], repeat=len(d))))
+    bets = np.linspace(-12, 12, 4001)
+
+    found = sign_e_value(d)
+
+    mixed = norm.pdf(bets) * np.exp(bets * d.sum() - bets**2 * (d @ d) / 2)
+    assert found == pytest.approx(mixed.sum() * (bets[1] - bets[0]), rel=1e-6)
+    assert np.mean([sign_e_value(row * d) for row in signs]) <= 1 + 1e-12
 
 
 @pytest.mark.parametrize(

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from scipy.stats import ttest_ind
 
 from evalcube.stages.analyze.verdict.agreement import (
     gold_agreement,
@@ -15,7 +16,7 @@ from evalcube.stages.analyze.verdict.agreement import (
 )
 from evalcube.stages.analyze.verdict.comparison import standardised
 from evalcube.stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
-from evalcube.stages.analyze.verdict.holdout import overfit_gap, split_holdout
+from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
 from evalcube.stages.analyze.verdict.saturation import Checkpoint, cumulative, saturation
 from tests.stages.analyze.verdict.omk import GOLDEN, named, number
 
@@ -161,13 +162,38 @@ def test_cumulative__width_is_students_t():
     assert points[1].width == pytest.approx(2 * 4.302653 * 1.0 / math.sqrt(3), rel=1e-6)
 
 
-def test_overfit_gap__needs_three_scores_on_either_side():
+def test_gain_gap__needs_three_pairs_on_either_side():
     split = split_holdout([str(place) for place in range(12)], 0.25)
-    scores = np.where(np.isin(np.arange(12), split.holdout), 3.0, 4.0)
+    gains = np.where(np.isin(np.arange(12), split.holdout), 0.0, 1.0)
 
-    assert overfit_gap(scores, split) == pytest.approx(1.0)
-    scores[split.holdout[0]] = math.nan
-    assert math.isnan(overfit_gap(scores, split))
+    assert gain_gap(gains, split).gap.estimate == pytest.approx(1.0)
+    gains[split.holdout[0]] = math.nan
+    assert gain_gap(gains, split) is None
+
+
+def test_gain_gap__is_students_test_of_two_samples():
+    rng = np.random.default_rng(2)
+    gains, split = rng.normal(0.2, 0.5, 24), split_holdout([f"{place:02}" for place in range(24)], 0.3)
+    parts = gains[list(split.train)], gains[list(split.holdout)]
+
+    found = gain_gap(gains, split)
+
+    known = ttest_ind(*parts)
+    assert found.gap.p_value == pytest.approx(known.pvalue)
+    assert (found.gap.low, found.gap.high) == pytest.approx(tuple(known.confidence_interval(0.9)))
+
+
+def test_gain_gap__errs_in_5_percent_and_finds_a_gain_that_is_on_the_others_only():
+    rng, called = np.random.default_rng(4), {0.0: 0, 0.5: 0}
+    split = split_holdout([f"{place:02}" for place in range(60)], 0.3)
+    for lost in called:
+        for _ in range(400):
+            gains = rng.choice([-0.5, 0.0, 0.4, 0.8], 60) + 0.2
+            gains[list(split.holdout)] -= lost
+            called[lost] += gain_gap(gains, split).gap.positive
+
+    assert called[0.0] <= 400 * 0.075
+    assert called[0.5] >= 400 * 0.9
 
 
 @pytest.mark.parametrize(

@@ -250,7 +250,14 @@ def test_verdict__a_gain_on_train_units_only_is_overfitting():
     found = ask(layers, holdout_ratio=0.25)
 
     assert found.branch == "positive_overfit"
-    assert found.arms[1].overfit == pytest.approx(0.9, abs=0.1)
+    assert found.pairs[0].holdout.gap.estimate == pytest.approx(0.9, abs=0.1)
+
+
+def test_verdict__harder_questions_that_are_held_out_are_no_overfitting():
+    layers = noisy(4.2, 4.6, spread=0.05)
+    layers[:, ::4] -= 1.0
+
+    assert ask(layers, holdout_ratio=0.25, threshold=3).verdict == "PROGRESS"
 
 
 def test_verdict__gold_ratings_say_whether_the_judge_is_aligned():
