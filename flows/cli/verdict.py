@@ -42,14 +42,23 @@ def verdict(
         ),
     ] = None,
     method: Annotated[
-        str,
+        str | None,
         typer.Option(
-            help="How intervals of the composite and of each layer are found: sign-flip, or studentised (a bootstrap)."
+            help="How intervals are found: sign-flip, studentised (a bootstrap), or anytime, which hold at all looks; "
+            "default: sign-flip, or anytime where more was asked than in the first plan."
         ),
-    ] = "sign-flip",
+    ] = None,
     threshold: Annotated[
         float, typer.Option(min=1.0, max=5.0, help="Lowest mean of a layer that passes the gate.")
     ] = 3.5,
+    trivial: Annotated[
+        float,
+        typer.Option(
+            min=0.0,
+            max=4.0,
+            help="Smallest difference of composites that matters, for gains, harm and advice.",
+        ),
+    ] = 0.1,
     weights: Annotated[
         str | None, typer.Option(help="Weights of the layers, such as fact=2,judge=1; default: all the same.")
     ] = None,
@@ -110,6 +119,7 @@ def verdict(
         tasks=tasks or (),
         method=method,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
+        trivial=trivial,
         weights=None if weights is None else _read_weights(weights),
         gold=gold,
         gold_variant=gold_variant,
@@ -198,8 +208,8 @@ def _print_arms(found: CubeVerdict, console: Console) -> None:
 def _print_intervals(pair: PairResult) -> None:
     from evalcube.stages.analyze.render.table_specs import e_text
 
-    # By sign flips those are shown that hold together, and decide whether a layer moved.
-    layers = pair.simultaneous if pair.composite.method == "sign-flip" else pair.layers
+    # By sign flips and at any time those are shown that hold together, and decide whether a layer moved.
+    layers = pair.simultaneous if pair.composite.method != "studentised" else pair.layers
     for name, interval in {"composite": pair.composite, **layers}.items():
         level = f"{100 * (1 - interval.alpha):.4g} %"
         bounds = f"{number(interval.low, sign=True)} to {number(interval.high, sign=True)}"

@@ -20,6 +20,7 @@ from evalcube.flows.cubes.settings import composite_settings
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import OneCube, Selected, address_and_part
 from evalcube.flows.plan.plan import Plan, carries
+from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
 from evalcube.stages.analyze.verdict.gates import THRESHOLD
@@ -30,9 +31,6 @@ from evalcube.stages.reply.status import FINISHED
 
 Floats = npt.NDArray[np.floating[Any]]
 BoolArray = npt.NDArray[np.bool_]
-
-_UNEVEN = 1e-3
-"""Relative difference of shares from which points stand otherwise to each other than planned."""
 
 
 @known_as("evalcube.results")
@@ -74,8 +72,9 @@ def cube_verdict(
     treatments: Sequence[str] = (),
     *,
     tasks: Sequence[str] = (),
-    method: Method = "sign-flip",
+    method: Method | None = None,
     threshold: float = THRESHOLD,
+    trivial: float = Limits.trivial,
     weights: Mapping[str, float] | None = None,
     gold: str | Path | None = None,
     gold_variant: str | None = None,
@@ -96,8 +95,13 @@ def cube_verdict(
         The control may be left out if there is one evaluation only, or the config says which is in use.
     tasks
         Labels of tasks; default: all with assertions or a rubric.
-    method, threshold
-        See `evalcube.stages.analyze.verdict.verdict`.
+    method
+        How intervals of differences are found, see `evalcube.stages.analyze.verdict.verdict`. Default: "sign-flip", or
+        "anytime" where more was asked than in the cube's first plan, as it was looked at before, then.
+    threshold
+        Lowest mean of a layer that passes the gate.
+    trivial
+        Smallest difference of composites that matters, above 0 and up to 4.
     weights
         Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those
         of the config, else all weigh the same.
@@ -131,8 +135,9 @@ def cube_verdict(
     ('CAUTIOUS', 1)
     """
     no_bare_text(treatments=treatments, tasks=tasks)
-    checked_option("method", method, get_args(Method))
-    _check_numbers(threshold, missing, holdout)
+    if method is not None:
+        checked_option("method", method, get_args(Method))
+    _check_numbers(threshold, trivial, missing, holdout)
     address, part = address_and_part(cube)
     reader = Reader(address)
     declared, in_use = composite_settings(reader.notes)
@@ -169,8 +174,10 @@ def cube_verdict(
         judge_names=None if readings is None else [f"judge {judge.name}" for judge in plan.judges],
         ok=data.runs(data.finished),
         entries=data.runs(data.planned),
-        method=method,
+        shares=data.shares(),
+        method=method or ("anytime" if data.grown else "sign-flip"),
         threshold=threshold,
+        trivial=trivial,
         missing=Limits.missing if missing is None else missing,
         holdout_ratio=0.0 if holdout is None else holdout,
         weights=None if weights is None else _weights(weights),
@@ -188,12 +195,14 @@ def cube_verdict(
     )
 
 
-def _check_numbers(threshold: float, missing: float | None, holdout: float | None) -> None:
+def _check_numbers(threshold: float, trivial: float, missing: float | None, holdout: float | None) -> None:
     """Refuse what is out of range."""
-    numbers = {"threshold": threshold, "missing": missing, "holdout": holdout}
+    numbers = {"threshold": threshold, "trivial": trivial, "missing": missing, "holdout": holdout}
     for name, value in numbers.items():
-        if value is not None or name == "threshold":
+        if value is not None or name in ("threshold", "trivial"):
             need_number(name, value)
+    if not 0 < trivial <= HIGHEST - LOWEST:
+        raise SweepError(f"`trivial`: must be a number above 0 and up to 4, got {trivial:g}")
     if not 1 <= threshold <= 5:  # NaN, too
         raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
     if missing is not None and not 0 <= missing <= 1:
@@ -229,6 +238,9 @@ class _Data:
         # What only some were to answer, since they were measured further, is no question that the others lack.
         self._mask: BoolArray = np.asarray(asked.all(axis=0))
         self.unshared = int(asked.any(axis=0).sum() - self._mask.sum())
+        base = plan.base[rows]
+        self.grown = bool(((self.planned.sum(axis=(3, 4)) > base) & (base > 0)).any())
+        """Whether more was asked than in the first plan."""
         places = np.argwhere(self._mask)
         self.units = [f"{plan.task_names[rows[t]]}/{slot}/{index}" for t, slot, index in places.tolist()]
         if not self.finished[:, self._mask].any():
@@ -240,6 +252,12 @@ class _Data:
     def runs(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         """An array (variant, task, params, trial, repeat, ...) as (run, variant, unit, ...)."""
         return np.moveaxis(array[:, self._mask], 2, 0)
+
+    def shares(self) -> Floats:
+        """Weight of each unit, by which the mean is that over tasks of a task's points as in the first plan."""
+        there = self._mask.sum(axis=-1)
+        weights = task_weights(self.plan.base[self.rows], there > 0) / np.maximum(there, 1)
+        return np.asarray(np.broadcast_to(weights[..., np.newaxis], self._mask.shape)[self._mask])
 
     def layers(self) -> Floats:
         """Scores (run, variant, unit, layer)."""
@@ -281,12 +299,8 @@ class _Data:
             notes.append(
                 f"{lost} of {asked} judge readings are missing: the reply was cut, refused, or had no score"
             )
-        grown = self._grown_tasks()
-        if grown:
-            notes.append(
-                f"some points of {', '.join(grown)} were asked more often than in the first plan, and every question "
-                "weighs the same here: these points weigh more than on the leaderboard"
-            )
+        if self.grown:
+            notes.append("more was asked here than in the first plan: the cube counts as looked at before")
         flags = self._array("duplicate") == 1
         repeated = int((flags & self._mask).sum())
         if repeated:
@@ -294,17 +308,6 @@ class _Data:
                 f"{repeated} of {len(self.units)} questions repeat an earlier one, and count as new here"
             )
         return notes
-
-    def _grown_tasks(self) -> list[str]:
-        """Tasks whose points do not stand to each other as in the first plan, by the questions that are compared."""
-        base = self.plan.base[self.rows].astype(np.float64)
-        there = self._mask.sum(axis=-1)
-        used = (there > 0) & (base > 0)
-        share = np.where(used, there, np.nan) / np.where(used, base, 1.0)
-        if not used.any() or np.nanmax(share) <= (1 + _UNEVEN) * np.nanmin(share):
-            return []
-        most = np.nan_to_num(share).max(axis=1) > (1 + _UNEVEN) * np.nanmin(share)
-        return [self.plan.task_names[row] for row, more in zip(self.rows, most, strict=True) if more]
 
     def ids(self) -> dict[str, list[str]]:
         """Units by the id that the data set gives their row."""

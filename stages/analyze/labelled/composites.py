@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 import xarray as xr
 
+from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.counters import base_design
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.results import Composite, Estimate, Leaderboard
 from evalcube.stages.analyze.verdict.composite import (
@@ -35,7 +37,8 @@ def with_composites(
 ) -> Leaderboard:
     """The board with the composite of each row whose outputs have layer scores; the same board without any.
 
-    A unit is a question, whose repeats are averaged first. The interval is that of the mean over units by sign flips,
+    A unit is a question, whose repeats are averaged first; the mean is that over tasks of base-weighted means over
+    points. The interval is that of the mean over units by sign flips,
     at the board's level, within the scale from 1 to 5.
 
     Parameters
@@ -59,16 +62,20 @@ def with_composites(
     shares = checked_weights(
         None if weights is None else [weights.get(name, 0.0) for name in LAYERS], len(LAYERS)
     )
-    found = []
+    found, base = [], base_design(ds)
     for row, place in zip(board.rows, row_order(ds, board), strict=True):
-        units = _units(ds[["status", *names]].reset_coords(drop=True).isel(model=place).compute())
-        found.append(replace(row, composite=_composite(units, shares, board)))
+        one = ds[["status", *names]].reset_coords(drop=True).isel(model=place).compute()
+        units = _units(one, base[place])
+        found.append(replace(row, composite=_composite(*units, shares, board)))
     declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
     return replace(board, rows=tuple(found), layer_weights=declared)
 
 
-def _units(one: xr.Dataset) -> Floats:
-    """Layers of each question with a finished answer, the mean over its repeats: shape (unit, layer)."""
+def _units(one: xr.Dataset, base: Floats) -> tuple[Floats, Floats]:
+    """Layers of each question with a finished answer, the mean over its repeats: shape (unit, layer); and its weight.
+
+    `base` is the first plan of the points, shape (task, params).
+    """
     finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
     none = np.full(finished.shape, np.nan)
     layers = np.stack(
@@ -78,11 +85,14 @@ def _units(one: xr.Dataset) -> Floats:
         ],
         axis=-1,
     ).astype(np.float64)
-    flat = mean_present(layers, axis=3).reshape(-1, len(LAYERS))
-    return np.asarray(flat[(~np.isnan(flat)).any(axis=1)])
+    means = mean_present(layers, axis=3)
+    there = (~np.isnan(means)).any(axis=-1)
+    number = there.sum(axis=-1)
+    weights = task_weights(base, number > 0) / np.maximum(number, 1)
+    return means[there], np.broadcast_to(weights[..., np.newaxis], there.shape)[there]
 
 
-def _composite(units: Floats, weights: Floats, board: Leaderboard) -> Composite | None:
+def _composite(units: Floats, shares: Floats, weights: Floats, board: Leaderboard) -> Composite | None:
     if not len(units):
         return None
     if ((units < LOWEST) | (units > HIGHEST)).any():
@@ -91,15 +101,16 @@ def _composite(units: Floats, weights: Floats, board: Leaderboard) -> Composite 
         )
     counted = np.where(weights > 0, units, np.nan)  # what has no weight is not behind the composite
     totals = composite(counted, weights)
-    measured = totals[~np.isnan(totals)]
-    gate = layer_gate(layer_means(units), THRESHOLD)
-    if not len(measured):
+    measured = ~np.isnan(totals)
+    gate = layer_gate(layer_means(units, shares), THRESHOLD)
+    if not measured.any():
         return Composite(Estimate(math.nan, math.nan, math.nan), "missing", gate.means, gate.passed, 0)
     (interval,) = paired_intervals(
-        measured[:, np.newaxis],
+        totals[:, np.newaxis],
         alpha=1.0 - board.confidence,
         draws=max(board.draws, _LEAST_DRAWS),
         seed=board.seed,
+        shares=shares,
     )
     ends = (float(np.clip(end, LOWEST, HIGHEST)) for end in (interval.low, interval.high))
     return Composite(
@@ -107,5 +118,5 @@ def _composite(units: Floats, weights: Floats, board: Leaderboard) -> Composite 
         describe(interval.estimate, layer_bits(counted)),
         gate.means,
         gate.passed,
-        len(measured),
+        int(measured.sum()),
     )

@@ -385,15 +385,28 @@ def test_cube_verdict__compares_what_all_variants_were_to_answer(tmp_path):
     assert "3 questions that only some of the variants were asked are left out" in found.verdict.notes
 
 
-@pytest.mark.parametrize(
-    ("asked", "named"),
-    [((8, 16, 8), []), ((16, 32, 16), []), ((8, 16, 32), ["second"]), ((32, 16, 8), ["first"])],
-)
-def test_notes__name_tasks_whose_points_weigh_more_than_in_the_first_plan(asked, named):
-    data = verdict_module._Data.__new__(verdict_module._Data)
-    data.rows = [0, 1]
-    data.plan = SimpleNamespace(base=np.array([[8, 16], [8, 0]]), task_names=("first", "second"))
-    counts = np.array([[asked[0], asked[1]], [asked[2], 0]])
-    data._mask = np.arange(40) < counts[..., None]
+def test_shares__are_those_of_the_first_plan_however_points_grew():
+    def shares(asked):
+        data = verdict_module._Data.__new__(verdict_module._Data)
+        data.rows = [0, 1]
+        data.plan = SimpleNamespace(base=np.array([[8, 24], [8, 0]]))
+        data._mask = np.arange(96) < np.array(asked)[..., None]
+        places = np.argwhere(data._mask)
+        weights = data.shares()
+        return [weights[(places[:, :2] == point).all(axis=1)].sum() for point in ((0, 0), (0, 1), (1, 0))]
 
-    assert data._grown_tasks() == named
+    for asked in ([[8, 24], [8, 0]], [[64, 24], [8, 0]], [[8, 25], [96, 0]]):
+        assert shares(asked) == pytest.approx([0.25, 0.75, 1.0])
+
+
+def test_cube_verdict__a_cube_that_grew_is_judged_by_bounds_that_hold_at_all_looks(written, tmp_path):
+    url, _ = written_cube(tmp_path)
+    notes = tmp_path / "written.zarr" / "zarr.json"
+    notes.write_text(notes.read_text().replace(f'"base": {UNITS}', f'"base": {UNITS // 2}'))
+
+    grown, new = cube_verdict(url, "before", ["after"]), cube_verdict(written, "before", ["after"])
+
+    methods = [found.verdict.pairs[0].composite.method for found in (grown, new)]
+    assert methods == ["anytime", "sign-flip"]
+    assert any("looked at before" in note for note in grown.verdict.notes)
+    assert grown.verdict.pairs[0].composite.low < new.verdict.pairs[0].composite.low
