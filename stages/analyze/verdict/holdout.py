@@ -110,4 +110,5 @@ def gain_gap(
     gap = 0.0 if abs(gap) < GRAIN else gap
     ratio = abs(gap) / error if error > 0 else math.inf if gap else 0.0
     p_value = 2.0 * float(stdtr(free, -ratio))
-    return Holdout(*means, Interval(gap, gap - margin, gap + margin, p_value, 2.0 * alpha, pairs, "student"))
+    interval = Interval(gap, gap - margin, gap + margin, p_value, 2.0 * alpha, pairs, "student")
+    return Holdout(means[0], means[1], interval)
