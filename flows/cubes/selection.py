@@ -33,7 +33,7 @@ from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.selection import keys
-from evalcube.stages.process.grading import IMPORTED
+from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
@@ -315,13 +315,17 @@ def _receipts(opened: Cube | None) -> list[Receipt]:
 
 
 def _graders(receipts: Sequence[Receipt]) -> tuple[str, ...]:
-    """That results of several graders stand side by side."""
+    """That an older grader than today's graded results, or several did."""
     # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
     found = [name for name in graders_of(receipts) if name != IMPORTED]
-    if len(found) < 2:
+    if not found or found == [GRADER]:
         return ()
-    named = f"{', '.join(found[:-1])} and {found[-1]}"
-    return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+    if len(found) > 1:
+        named = f"{', '.join(found[:-1])} and {found[-1]}"
+        return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+    return (
+        f"Grader {found[0]} graded these replies, today's is {GRADER}; evalcube rescore grades them again.",
+    )
 
 
 def _engines(opened: Cube | None, dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:

@@ -94,8 +94,16 @@ _STATEMENT = re.compile(
     r"instead))?\s(?:have\s)?(?:be|been|read|say|equal)\b)"
     r"|\bI\s(?:really\s|actually\s|now\s)?(?:get|got|find|mean|meant|have)\b(?:\sto\s(?:say|write))?|"
     r"\bmake\sthat\b|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b|(?:答案|正解|結果|结果|应)?(?:是|"
-    r"为|為|は)|\A[^\n:.]{0,30}:)"
+    r"为|為|は)|\A[^\n:.{}\[\]\"]{0,30}:)"
     r"(?:\s(?:really|actually|rather|simply|in\sfact|now|then|therefore|the|of\scourse)\b)*\s?[:,]?",
+    re.IGNORECASE,
+)
+SAYS_NOTHING = re.compile(
+    r"\s*(?:all |still |indeed |that )?(?:right|correct|incorrect|wrong|mistaken|fine|good|clear|consistent"
+    r"|confirmed|what|why|how|"
+    r"because|since|as|not|also|well|worth|important|possible|an? (?:mistake|error|typo|slip|common)|due|in"
+    r"|obtained|derived|found|given|"
+    r"based|computed|calculated|reached|supported|explained|simply the)\b",
     re.IGNORECASE,
 )
 _SENTENCE_END = re.compile(r"[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
@@ -106,7 +114,7 @@ Read = Callable[[Passage], str | None]
 """What a place gives: a value, `REFUSED`, or None for nothing of the kind."""
 
 
-def read_final(text: str, read: Read, end: Callable[[str], str | None]) -> str | None:
+def read_final(text: str, read: Read, end: Callable[[str], str | None], *, typed: bool = True) -> str | None:
     """The value that a reply gives as its final answer; None if there is none, or if two of them contradict.
 
     Parameters
@@ -117,13 +125,14 @@ def read_final(text: str, read: Read, end: Callable[[str], str | None]) -> str |
         The value in a place.
     end
         The value that a text without marks ends up with.
+    typed
+        Whether values are of a kind; any words are one else, so that only what is called the answer is.
     """
     found = list(passages(text))
     stands = next(((place, value) for place in found if (value := read(place)) is not None), None)
     after = text if stands is None else text[stands[0].start :]
-    corrected = _corrected(
-        after if stands is not None else after[-_REACH:], read, stands[1] if stands else None
-    )
+    after = after if stands is not None else after[-_REACH:]
+    corrected = _corrected(after, read, stands[1] if stands else None, typed=typed)
     if corrected is not None:
         return corrected or None
     if stands is None:
@@ -163,14 +172,16 @@ def _is_final(text: str, place: Passage) -> bool:
     return place.rank is not Rank.SAID and len(before.split()) <= 2
 
 
-def _corrected(text: str, read: Read, value: str | None) -> str | None:
+def _corrected(text: str, read: Read, value: str | None, *, typed: bool = True) -> str | None:
     """What the last cue in a text puts in the place of a value; `REFUSED` if it takes it back for nothing."""
     first = _FIRST.match(text)
     if first is None:
         return None
     for cue in sorted(deque(_cues(text, first.end()), maxlen=CUES), key=re.Match.start, reverse=True):
         tail = text[cue.end() :]
-        for found in _after_cue(tail, read):
+        for found in _after_cue(
+            tail, read, whole=typed or cue[0].lower().endswith(("meant", "mean", "that"))
+        ):
             return found
         if cue["denies"] is not None and value is not None and " was" not in cue["denies"]:
             return REFUSED
@@ -189,16 +200,20 @@ def _cues(text: str, begin: int, form: re.Pattern[str] = _CUE) -> Iterator[re.Ma
                     yield cue
 
 
-def _after_cue(tail: str, read: Read) -> Iterator[str]:
+def _after_cue(tail: str, read: Read, *, whole: bool) -> Iterator[str]:
     """The values that a cue's sentence, or one after it, states: the first one is the firmest."""
     for place in passages(tail):
         if (found := read(place)) is not None:
             yield found
     near = tail[:_REACH]
     for match in reversed(list(_STATEMENT.finditer(near))):
+        if SAYS_NOTHING.match(tail, match.end()):
+            continue
         found = read(Passage(tail[match.end() :][:TAIL], Rank.SAID, False, 0))
         if found:
             yield found
+    if not whole:
+        return
     stop = _SENTENCE_END.search(tail)
     sentence = tail[: min(stop.start(), TAIL) if stop else TAIL]
     found = read(Passage(sentence, Rank.SAID, False, 0)) if sentence.strip(" \t*_,.:;-") else None

@@ -6,25 +6,26 @@ import re
 from collections.abc import Sequence
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.answers.passages import normalised
-from evalcube.stages.generate.dataset.kinds import lines_after_marks
+from evalcube.stages.generate.answers.final import REFUSED, read_final
+from evalcube.stages.generate.answers.passages import Passage, fenced_block, normalised
+from evalcube.stages.generate.answers.wording import LEAD, affirmed, declines
+from evalcube.stages.generate.dataset.kinds import INTRODUCED, line_of, lines_after_marks
 
 _LABEL = re.compile(
-    r"(?i:(?:the |an? )?(?:option|choice|letter|number|no\.|alternative)\s{1,3}|#)?[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})"
-    r"(?P<end>[)\]\"'`*.:]{0,6})(?:$|(?<=[)\].:])(?=\s)|\s?[-–—:=,;]|(?=\s\())",
+    r"(?i:(?:the |an? )?(?:option|choice|letter|number|no\.|alternative)\s{1,3}|#)?[(\[\"'`*]{0,4}([A-Za-z]"
+    r"|[0-9]{1,3})"
+    r"(?P<end>[)\]\"'`*.:”>]{0,6})(?:$|(?<=[)\].:])(?=\s)|\s?[-–—:=,;]|(?=\s\()|(?=\s(?:instead"
+    r"|[^\x00-\x7f\w])))",
 )
 _SECOND = re.compile(
-    r"[\s)\]\"'`*]{0,6}(?:\bor\b|\band\b|/|,|&|\bnor\b)[\s(\[\"'`*]{0,6}([A-Za-z]|[0-9]{1,3})\b(?![\w'’])"
+    r"[\s)\]\"'`*,(]{0,6}(?:\bor\b(?: maybe| perhaps)?|\band\b|/|,|&|\bnor\b)[\s(\[\"'`*]{0,6}([A-Za-z]"
+    r"|[0-9]{1,3})\b(?![\w'’])"
 )
 _NAMED = re.compile(
     r"\b(?:option|choice|alternative)(?:\s{1,3}is|\s?:)?\s{1,3}[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})(?![\w'’])",
     re.IGNORECASE,
 )
 _IN_BRACKETS = re.compile(r"\(([A-Za-z]|[0-9]{1,3})\)")
-_NEGATED = re.compile(
-    r"(?:\b(?:not|never|neither|nor|than|instead of|wrong|incorrect|worst)|n['’]t)\s(?:\w{1,8}\s){0,3}$",
-    re.IGNORECASE,
-)
 _BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*")
 _TAIL = 4000
 """Characters at the end of a reply that are read where no answer is marked."""
@@ -54,19 +55,7 @@ def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str
     """
     text = normalised(text)
     reader = _Reader(labels, options)
-    marked = False
-    for line in lines_after_marks(text):
-        marked = marked or bool(line)
-        found, certain = reader.line(line)
-        if found is not None or certain:
-            return found
-    tail = text[-_TAIL:]
-    for bold in reversed(_BOLD.findall(tail)):
-        found = reader.whole(bold)
-        if found is not None:
-            return found
-    last = tail.rstrip().rpartition("\n")[2]
-    return reader.whole(last) or (None if marked else reader.named(tail)) or reader.mention(tail)
+    return read_final(text, reader.place, reader.end)
 
 
 class _Reader:
@@ -81,8 +70,37 @@ class _Reader:
             key = _folded(option)
             self._folded[key] = None if key in self._folded else label  # two alike: neither by its text
 
+    def place(self, passage: Passage) -> str | None:
+        """The option that one place gives; `REFUSED` if it hedges between two, denies one or declines."""
+        line = line_of(passage)
+        found, certain = self.line(line)
+        if found is None:
+            return REFUSED if certain or declines(line) else None
+        at = line.find(found)
+        return found if affirmed(line, max(at, 0), max(at, 0) + len(found)) else REFUSED
+
+    def end(self, text: str) -> str | None:
+        """The option that a text without a mark that gives one ends up with."""
+        tail = text[-_TAIL:]
+        for bold in reversed(_BOLD.findall(tail)):
+            if (found := self.whole(bold)) is not None:
+                return found
+        *_, last = tail.rstrip().split("\n")
+        last = last.strip("|").rpartition("|")[2] if "|" in last else last
+        marked = any(lines_after_marks(text))
+        lead = LEAD.match(last)
+        return (
+            self.whole(last)
+            or self.whole((fenced_block(text) or "").strip())
+            or self.whole(INTRODUCED.sub("", last, count=1))
+            or (self.whole(last[lead.end() :]) if lead else None)
+            or (None if marked else self.named(tail))
+            or self.mention(tail)
+        )
+
     def line(self, line: str) -> tuple[str | None, bool]:
         """The option a marked answer gives, and whether the line is an answer even if it gives none."""
+        line = line.lstrip("“<")
         match = _LABEL.match(line)
         label = self._known.get(match[1]) if match else None
         if match and label:
@@ -123,7 +141,7 @@ class _Reader:
         found = [*_NAMED.finditer(text), *_IN_BRACKETS.finditer(text)]
         for match in sorted(found, key=lambda match: match.start(1), reverse=True):
             label = self._known.get(match[1])
-            if label and not _NEGATED.search(text[max(0, match.start() - 40) : match.start()]):
+            if label and affirmed(text, match.start(), match.end()):
                 return label
         return None
 

@@ -8,10 +8,20 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
+from evalcube.stages.generate.answers.final import REFUSED, SAYS_NOTHING, read_final
 from evalcube.stages.generate.answers.numbers import WORDS
-from evalcube.stages.generate.answers.passages import in_box, normalised, passages
+from evalcube.stages.generate.answers.passages import (
+    Passage,
+    Rank,
+    fenced_block,
+    in_box,
+    normalised,
+    passages,
+)
 from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.answers.wording import affirmed
 from evalcube.stages.generate.dataset.params import DatasetParams
 
 _MARKUP = " \t*_`"
@@ -45,9 +55,13 @@ def lines_after_marks(text: str) -> Iterator[str]:
     >>> list(lines_after_marks("**Answer:** *(a, b]*. \n Done."))
     ['(a, b]']
     """
-    for passage in passages(text):
-        line = passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0]
-        yield _bare(in_box(line) if passage.boxed else line)
+    return map(line_of, passages(text))
+
+
+def line_of(passage: Passage) -> str:
+    """The first line of a place with something on it, without mark-up."""
+    line = passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0]
+    return _bare(in_box(line) if passage.boxed else line)
 
 
 def _bare(line: str) -> str:
@@ -65,13 +79,15 @@ def _bare(line: str) -> str:
 _DIGITS = r"[0-9]{1,3}(?P<sep>[,_ \u00a0\u2009\u202f'’])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
 _NUMBER = re.compile(
     rf"(?<![\w.^])(?<![0-9][,/])(?:(?<![\w)\]}}%])(?<![0-9)\]}}] )(?P<sign>[-+]|(?:minus|negative) ))?"
-    rf"(?:(?P<word>{'|'.join(WORDS)})(?![\w-])|[$€£]?(?P<whole>{_DIGITS}|(?=\.[0-9]))(?:\.(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
+    rf"(?:(?P<word>{'|'.join(WORDS)})(?![\w-])|[$€£]?(?P<whole>{_DIGITS}"
+    rf"|(?=\.[0-9]))(?:\.(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
     r"(?:\s?/\s?(?P<under>[0-9]{1,400}))?(?![0-9^]|[.,][0-9]|/[0-9]))",
     re.IGNORECASE,
 )
 _LATEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,400})\}\s?\{([0-9]{1,400})\}")
 _POWER_OF_TEN = re.compile(
-    r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}|([-+]?[0-9]{1,3}))(?![0-9])"
+    r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}"
+    r"|([-+]?[0-9]{1,3}))(?![0-9])"
 )
 
 
@@ -176,6 +192,21 @@ _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 _DECLINES = re.compile(
     r"(?:i|we|sorry|unfortunately|no idea|cannot|can't|unknown|unclear|not sure)\b", re.IGNORECASE
 )
+_ASIDE = re.compile(
+    r"(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s+instead$|\s+[\u2705\u2714]$|\s[\u2014-]\s(?:that is"
+    r"|this is) my [^\n]{1,40}$"
+    r"|(?<=\w\w)\.\s(?=(?:This|That|It|I|Because)\s)[^\n]{1,250}$"
+)
+_ADVERB = re.compile(r"(?:therefore|thus|hence|actually|really|indeed|clearly|now)\s+", re.IGNORECASE)
+_TAG = re.compile(r"</?[a-z][a-z0-9]{0,12}\s?/?>")
+_ASKED = re.compile(r"(?:what|who|where|when|which|why|how)\b", re.IGNORECASE)
+"""What follows an answer on its line and is no part of it."""
+INTRODUCED = re.compile(
+    r"(?:(?:so|therefore|thus|hence|in conclusion)[\s,]{1,3})?(?:=>|[\u2192\u21d2]"
+    r"|(?:the )?(?:final )?(?:result|solution|output|conclusion|final)"
+    r"(?: is|:| is:)|(?:this gives|it is|it['’]s|we get)\b:?)\s*[*_]*",
+    re.IGNORECASE,
+)
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
 _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
@@ -197,17 +228,39 @@ def read_text(
     """
     exact = (comparison or Comparison()).exact
     text = normalised(text)
-    for line in lines_after_marks(text):
-        if line and len(line) <= LONGEST_TEXT and not _HOLDER.fullmatch(line):
-            found = comparable(line, exact)
-            if found:
-                return found
-    line = _bare(text)
-    if len(line) > LONGEST_TEXT or "\n" in line or _DECLINES.match(line) or not re.search(r"[^\W_]", line):
+
+    def end(text: str) -> str | None:
+        line = _bare(fenced_block(text) or text)
+        if (
+            len(line) > LONGEST_TEXT
+            or "\n" in line
+            or _DECLINES.match(line)
+            or not re.search(r"[^\W_]", line)
+        ):
+            return None
+        if next(passages(text), None) is not None:
+            return None
+        said = INTRODUCED.sub("", line, count=1)
+        if most_words is not None and len(said.split()) > most_words:
+            return None
+        return comparable(said, exact) or None
+
+    return read_final(text, partial(_text_in, exact=exact), end, typed=False)
+
+
+def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
+    """The text that a place gives."""
+    line = _ASIDE.sub("", line_of(passage))
+    if passage.rank is Rank.SAID:
+        line = _ADVERB.sub("", line)
+        if SAYS_NOTHING.match(line):
+            return None
+    if line.endswith("?") and not _ASKED.match(line):
+        return REFUSED
+    if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line):
         return None
-    if next(passages(text), None) is not None or (most_words is not None and len(line.split()) > most_words):
-        return None
-    return comparable(line, exact) or None
+    bracketed = line[0] == "<" and line[-1] == ">" and not _TAG.fullmatch(line)
+    return comparable(line[1:-1] if bracketed else line, exact) or None
 
 
 def comparable(line: str, exact: frozenset[str]) -> str:
@@ -249,8 +302,15 @@ _WINDOW = 6000
 LONGEST_JSON = 5000
 """Characters of a JSON value that can be an answer."""
 _ATTEMPTS = 300
-_GOES_ON = re.compile(r"\w|\s?[-+*/^]\s?\w")
-_FENCE = re.compile(r"[\s*_`#>]{0,40}(?:json\b[\s`]{0,6})?", re.IGNORECASE)
+_HOLDS = 0xE000
+"""The first of the private characters that stand for arrays and objects while their sentence is read."""
+_PRIVATE = re.compile("[\ue000-\uf8ff]")
+_SCALAR = re.compile(
+    r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.-])-?(?:0"
+    r"|[1-9][0-9]{0,300})(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?!\w)"
+    r"|(?<![\w-])(?:true|false|null)(?![\w-])"
+)
+_ANSWER_KEY = re.compile(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
 
 
 def _refuse(word: str) -> object:
@@ -297,52 +357,61 @@ def read_json(text: str, comparison: Comparison | None = None) -> str | None:  #
     >>> read_json('Answer: {"b": 1, "a": 2.0}')
     '{"a": 2, "b": 1}'
     """
-    text = text[-_WINDOW:]  # so that what `tails` gives reaches to the end, and its length gives its place
-    best: tuple[str, int] | None = None
-    for passage in passages(text):
-        tail = passage.text
-        if not text.endswith(tail):
-            if (found := json_text(tail, parse=True)) is not None:
-                best = best or (found, len(text))
-            continue
-        place = len(text) - len(tail)
-        fence = _FENCE.match(text, place)
-        start = fence.end() if fence else place
-        value, end = _value_at(text, start)
-        # a mark may stand in a text inside of the value that an earlier mark announces
-        if value is not None and (best is None or start < best[1] <= end):
-            best = value, start
-    if best is not None:
-        return best[0]
-    whole = json_text(text.strip("` \n"), parse=True)
-    return whole if whole is not None else _last_container(text)
+    plain, values = _with_holders(_PRIVATE.sub(" ", text[-_WINDOW:]))
+    bare = plain.strip("` \n").removeprefix("json").strip()
+    if len(bare) == 1 and values:
+        return _field_of(values[0])
+    whole = json_text(bare, parse=True) if not values else None
+    found = whole or read_value(plain, _JsonValues(values))
+    if found is None and not any(passages(plain)) and values:
+        # a document, and nothing that denies it
+        tail = plain.rstrip()
+        at = max(tail.rfind(chr(_HOLDS + i)) for i in range(len(values)))
+        return _field_of(values[ord(tail[at]) - _HOLDS]) if affirmed(tail, at, at + 1) else None
+    return found
 
 
-def _value_at(text: str, place: int) -> tuple[str | None, int]:
-    """The JSON value that begins at a place and does not end in the middle of a word, and where it ends."""
-    try:
-        value, end = _DECODER.raw_decode(text, place)
-    except (ValueError, RecursionError):
-        return None, place
-    if isinstance(value, (int, float)) and _GOES_ON.match(text, end):
-        return None, place
-    return json_text(value), end
-
-
-def _last_container(text: str) -> str | None:
-    found, place = None, 0
+def _with_holders(text: str) -> tuple[str, list[object]]:
+    """A text with one character for each of its outermost arrays and objects, and these."""
+    parts: list[str] = []
+    values: list[object] = []
+    done = at = 0
     for _ in range(_ATTEMPTS):
-        starts = [i for i in (text.find("{", place), text.find("[", place)) if i >= 0]
+        starts = [i for i in (text.find("{", at), text.find("[", at)) if i >= 0]
         if not starts:
             break
-        place = min(starts)
+        at = min(starts)
         try:
-            value, place = _DECODER.raw_decode(text, place)
+            value, end = _DECODER.raw_decode(text, at)
         except (ValueError, RecursionError):
-            place += 1
+            at += 1
             continue
-        found = json_text(value) or found
-    return found
+        parts += [text[done:at], chr(_HOLDS + len(values))]
+        values.append(value)
+        at = done = end
+    return "".join([*parts, text[done:]]), values
+
+
+def _field_of(value: object) -> str | None:
+    """A document as a text; where it has an answer among its fields, that."""
+    fields = value if isinstance(value, dict) else {}
+    named = [item for key, item in fields.items() if _ANSWER_KEY.fullmatch(key)]
+    return json_text(named[-1] if named else value)
+
+
+class _JsonValues(Form):
+    counts = True
+
+    def __init__(self, values: Sequence[object]) -> None:
+        self._texts = [json_text(value) for value in values]
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        return [self._mention(match) for match in _SCALAR.finditer(line)]
+
+    def _mention(self, match: re.Match[str]) -> Mention:
+        place = ord(match[0][0]) - _HOLDS
+        known = self._texts[place] if 0 <= place < len(self._texts) else json_text(match[0], parse=True)
+        return Mention(match.start(), match.end(), known, match[0] in ("true", "false", "null"))
 
 
 READERS: dict[str, Callable[[str, Comparison], str | None]] = {

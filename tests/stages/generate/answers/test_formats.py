@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from itertools import islice
 from typing import Any
 
@@ -10,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from evalcube.stages.generate.dataset.choices import read_choice
+from evalcube.stages.generate.dataset.kinds import READERS, Comparison
 from tests.stages.generate.answers.formats import (
     ASIDE,
     INVALID,
@@ -67,6 +70,43 @@ def test_parse__lets_no_retracted_answer_stand(name: str, params: dict[str, Any]
 
     assert len(missed) <= 0.01 * shown, missed
     assert len(passed) <= 0.005 * shown, passed
+
+
+OPTIONS = ["red", "42", "a lamp", "apple"]
+
+
+@pytest.mark.parametrize(
+    ("read", "answer", "other"),
+    [
+        (READERS["number"], "24", "31"),
+        (READERS["number"], "-3.5", "7/2"),
+        (READERS["text"], "Paris", "Rome"),
+        (READERS["text"], "the Treaty of Utrecht", "Peace of Westphalia"),
+        (READERS["json"], '{"a": [1]}', '{"a": [2]}'),
+        (lambda text, _: read_choice(text, "ABCD", OPTIONS), "B", "C"),
+        (lambda text, _: read_choice(text, "ABCD", OPTIONS), "(A)", "(D)"),
+        (lambda text, _: read_choice(text, "ABCD", OPTIONS), "red", "a lamp"),
+    ],
+)
+def test_data_set_readers__have_the_rates_of_tasks(
+    read: Callable[[str, Comparison], str | None], answer: str, other: str
+) -> None:
+    right = read(f"Answer: {answer}", Comparison())
+    missed = [
+        text
+        for form in (*NATURAL, *RETRACTED, *STRUCK, *ASIDE)
+        if read(text := form.format(answer, answer, other=other), Comparison()) != right
+    ]
+    cases = [(form, answer, other) for form in (*INVALID, *OPEN)]
+    cases += [(form, other, answer) for form in (*RETRACTED, *STRUCK)]
+    passed = [
+        text
+        for form, said, instead in cases
+        if read(text := form.format(said, said, other=instead), Comparison()) == right
+    ]
+
+    assert len(missed) <= 0.01 * len(NATURAL + RETRACTED + STRUCK + ASIDE), missed
+    assert len(passed) <= 0.01 * len(cases), passed
 
 
 @pytest.mark.parametrize("name", list(FAMILY))
