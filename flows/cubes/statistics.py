@@ -241,7 +241,9 @@ def table(
     checked_option("weigh", weigh, get_args(Weigh))
     checked_option("joint", joint, get_args(Joint))
     need_number("confidence", confidence)
-    opened = open_part(cube, part, trials=False)
+    no_bare_text(by=by)
+    # Models answer the same questions: how much alike, trials tell.
+    opened = open_part(cube, part, trials="model" not in by)
     names = checked_names(by, keys(opened.dataset), "by")
     with refused():
         found = estimate_groups(

@@ -21,7 +21,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
-from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
 from evalcube.stages.analyze.labelled.counters import BASE, CELL_DIMS, base_design, counter_cells
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 
@@ -105,8 +105,7 @@ def aggregate(
     options = _options(mode, confidence)
     values = _masked(ds, chosen)
     exact = interval == "exact" and joint == "none"
-    effects = question_effects(ds) if exact else None
-    effect = _dims(np.ones(ds.sizes["task"]), ("task",)) if effects is None else effects.variable
+    effect = _effects(ds, models) if exact else _dims(np.ones(ds.sizes["task"]), ("task",))
     share = _dims(base_design(ds), (*MODEL, *CELL)) if weigh == "tasks" else _weights(ds, weights, table)
     labels = names(ds, "counter")
     columns = [
@@ -175,8 +174,9 @@ def points(
     exact = interval == "exact" and joint == "none"
     kwargs: dict[str, Any] = {**_options(mode, confidence), "labels": names(ds, "counter")}
     values = _masked(ds, chosen)
+    effects = question_effects(ds, by_point=True) if exact else None
     result = (
-        _estimated(stratified.exact_estimate, values, "counter", kwargs)
+        _estimated(_exact, values, "counter", kwargs, *(() if effects is None else (effects.variable,)))
         if exact
         else _estimated(estimators.estimate, values, "counter", {**kwargs, "joint": joint})
     )
@@ -366,10 +366,26 @@ def _model_sums(values: Floats, *, groups: Groups) -> Floats:
 
 
 def _estimated(
-    function: Callable[..., Bounds], values: xr.Variable, core: str, kwargs: dict[str, Any]
+    function: Callable[..., Bounds],
+    values: xr.Variable,
+    core: str,
+    kwargs: dict[str, Any],
+    *more: xr.Variable,
 ) -> xr.Dataset:
-    bounds = applied(function, [(values, (core,))], [{}] * 3, kwargs)
+    """Bounds that a function makes of values along a dim, and of more for each of the others."""
+    bounds = applied(function, [(values, (core,)), *((one, ()) for one in more)], [{}] * 3, kwargs)
     return xr.Dataset(dict(zip(_BOUNDS, bounds, strict=True)))
+
+
+def _exact(values: Floats, effect: Floats | float = 1.0, **kwargs: Any) -> Bounds:  # noqa: ANN401
+    return stratified.exact_estimate(values, effect=effect, **kwargs)
+
+
+def _effects(ds: xr.Dataset, models: Groups) -> xr.Variable:
+    """Trials of a model and a task that are worth one independent one, in a mean over the models of its group."""
+    found = family_effects(ds, [members for _, members in models.members()])
+    effects = question_effects(ds)
+    return found if effects is None else found * effects.variable
 
 
 def _finish(

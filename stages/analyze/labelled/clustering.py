@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments
+from evalcube.stages.analyze.formulas.clustering import MOMENTS, cluster_effect, cluster_moments
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import most_repeats, names
-from evalcube.stages.reply.status import QUESTION_COUNTERS, QUESTION_MOMENTS
+from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
 
 _QUESTION = ("params", "trial", "repeat")
 
@@ -47,8 +47,11 @@ def with_question_moments(ds: xr.Dataset) -> xr.Dataset:
     return kept.assign_coords(counter=xr.Variable("counter", np.array(trials), attrs, fastpath=True))
 
 
-def question_effects(ds: xr.Dataset) -> xr.DataArray | None:
+def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.DataArray | None:
     """Design effect of each model and task, dims (model, task), at least 1; None where trials tell nothing of it.
+
+    With `by_point` of each point, dims (model, task, params): its own, and at least that of its task, since that of a
+    few questions is often too low.
 
     Reads what a cube counts of questions; where it does not, the outcomes model by model, and none where no question
     was asked twice. Lazy if they are.
@@ -58,24 +61,77 @@ def question_effects(ds: xr.Dataset) -> xr.DataArray | None:
     ds
         With `QUESTION_MOMENTS`, or ``status`` (model, task, params, trial, repeat), lazy or not.
     """
+    inner = {"params": ds.sizes["params"]} if by_point else {}
     if QUESTION_MOMENTS in ds:
-        moments = ds[QUESTION_MOMENTS].variable.transpose("model", "task", "params", "moment")
-        return _by_task(cluster_effect, moments, ("params", "moment"))
-    if "status" not in ds and most_repeats(ds) > 1:
+        moments, core = ds[QUESTION_MOMENTS].variable, ("params", "moment")
+    elif "status" not in ds and most_repeats(ds) > 1:
         return None
-    if "status" not in ds or ds.sizes["repeat"] < 2:
-        ones = np.ones((ds.sizes["model"], ds.sizes["task"]))
-        return xr.DataArray(xr.Variable(("model", "task"), ones, fastpath=True))
-    return _by_task(_effects, ds["status"].variable, _QUESTION)
+    elif "status" not in ds or ds.sizes["repeat"] < 2:
+        sizes = {dim: ds.sizes[dim] for dim in ("model", "task")} | inner
+        return xr.DataArray(xr.Variable(tuple(sizes), np.ones(tuple(sizes.values())), fastpath=True))
+    else:
+        moments, core = ds["status"].variable, _QUESTION
+    (found,) = applied(_effects, [(moments, core)], [inner], {"by_point": by_point})
+    return xr.DataArray(found.transpose("model", "task", *inner))
 
 
-def _by_task(
-    function: Callable[[NDArray[Any]], Floats], values: xr.Variable, core: tuple[str, ...]
-) -> xr.DataArray:
-    """A function over all of `core` at once: (model, task)."""
-    (found,) = applied(function, [(values, core)], [{}], {})
-    return xr.DataArray(found.transpose("model", "task"))
+def _effects(values: NDArray[Any], *, by_point: bool) -> Floats:
+    """Of moments (..., params, moment), or of outcomes (..., params, trial, repeat)."""
+    moments = cluster_moments(values) if values.dtype == np.uint8 else values
+    found = cluster_effect(moments)
+    if not by_point:
+        return found
+    return np.maximum(found[..., np.newaxis], cluster_effect(moments[..., np.newaxis, :]))
 
 
-def _effects(status: NDArray[np.uint8]) -> Floats:
-    return cluster_effect(cluster_moments(status))
+def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> xr.Variable:
+    """By how much the variance of a mean over models exceeds that of as many apart: dims (task, model), 1 for one.
+
+    Models answer the same questions, and what is hard for one is hard for others. With the residuals r of a model's
+    answers to a question, the sums of (Σr)² and of Σr² over the questions have that ratio. Where no trials are known,
+    or all are right, it is the number of models.
+
+    Parameters
+    ----------
+    ds
+        With ``status``, lazy or not, if trials are known.
+    groups
+        Indices of the models of each group.
+    """
+    several = [members for members in groups if len(members) > 1]
+    if several and "status" in ds:
+        status, models = ds["status"].variable, {"model": ds.sizes["model"]}
+        (found,) = applied(_alike, [(status, ("model", *_QUESTION))], [models], {"groups": several})
+        return found
+    most = np.ones((ds.sizes["task"], ds.sizes["model"]))
+    for members in several:
+        most[:, members] = len(members)
+    return xr.Variable(("task", "model"), most, fastpath=True)
+
+
+def _alike(status: NDArray[np.uint8], *, groups: Sequence[NDArray[np.intp]]) -> Floats:
+    """Outcomes (..., model, params, trial, repeat) -> (..., model)."""
+    found = np.ones(status.shape[:-3])
+    for place in np.ndindex(
+        *found.shape[:-1]
+    ):  # not all at once: residuals take eight times the room of outcomes
+        right = (status[place] == int(Status.CORRECT)).sum(axis=-1)
+        asked = (status[place] <= LAST_FINISHED).sum(axis=-1)
+        number = np.maximum(asked.sum(axis=-1, keepdims=True), 1)
+        residuals = (right - asked * right.sum(axis=-1, keepdims=True) / number) / number
+        for members in groups:
+            apart = (residuals[members] ** 2).sum()
+            together = (residuals[members].sum(axis=0) ** 2).sum()
+            ratio = together / apart if apart > 0 else np.inf
+            found[(*place, members)] = np.clip(ratio, 1.0, len(members))
+    return found
+
+
+def answers_to_questions(ds: xr.Dataset) -> Floats:
+    """Answers to each question of a point, the most that an answer's repeats can be alike: (model, task, params)."""
+    shape = tuple(ds.sizes[dim] for dim in ("model", "task", "params"))
+    if QUESTION_MOMENTS not in ds:
+        return np.full(shape, float(most_repeats(ds)))
+    moments = ds[QUESTION_MOMENTS].variable.transpose("model", "task", "params", "moment").values
+    answers, questions = moments[..., MOMENTS.index("answers")], moments[..., MOMENTS.index("questions")]
+    return np.asarray(np.maximum(answers, 1.0) / np.maximum(questions, 1.0))

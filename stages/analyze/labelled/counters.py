@@ -169,14 +169,6 @@ def tier_counters(ds: xr.Dataset) -> xr.DataArray:
     return _effective(ds, members(ds), ("model", "tier", "task", "counter"))
 
 
-def task_counters(ds: xr.Dataset) -> xr.DataArray:
-    """Counters summed over all points of each task, each once: (model, task, counter); lazy if `ds` is.
-
-    At their effective numbers, as of `tier_counters`.
-    """
-    return _effective(ds, np.ones_like(members(ds).any(axis=0)), ("model", "task", "counter"))
-
-
 def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
     """Counters of each task as they were counted, whatever points weigh: (model, task, counter); lazy if `ds` is."""
     cells = counter_cells(ds)

@@ -13,8 +13,8 @@ from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
 from evalcube.stages.analyze.formulas.compare.winrates import win_rates
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.stratified import effective_trials, moments
-from evalcube.stages.analyze.labelled import axes, counters
+from evalcube.stages.analyze.formulas.stratified import effective_trials
+from evalcube.stages.analyze.labelled import counters
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
@@ -150,10 +150,10 @@ def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     Where the chance to guess is the same for all, the higher rate with guesses is the higher one without, and its
     noise is that of guessing too; where lost trials made chances differ, each is put on their mean.
     """
-    summed = np.asarray(counters.task_counters(ds).values, dtype=np.float64)[list(order)]
     effects = question_effects(ds)
-    worth = 1.0 if effects is None else effects.compute().values[list(order)][..., np.newaxis]
-    rate, trials, chance = effective_trials(moments(summed / worth, labels=axes.names(ds, "counter")))
+    worth = None if effects is None else effects.values
+    ranked = counters.members(ds).any(axis=0)
+    rate, trials, chance = effective_trials(counters.task_moments(ds, ranked, "C_P", worth)[list(order)])
     known = ~np.isnan(chance)
     usual = np.where(known, chance, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     return (usual + (1.0 - usual) * (rate - chance) / (1.0 - chance)) * trials, trials
