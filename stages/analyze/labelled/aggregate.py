@@ -383,9 +383,12 @@ def _exact(values: Floats, effect: Floats | float = 1.0, **kwargs: Any) -> Bound
 
 def _effects(ds: xr.Dataset, models: Groups) -> xr.Variable:
     """Trials of a model and a task that are worth one independent one, in a mean over the models of its group."""
-    found = family_effects(ds, [members for _, members in models.members()])
     effects = question_effects(ds)
-    return found if effects is None else found * effects.variable
+    several = [members for _, members in models.members() if len(members) > 1]
+    if effects is not None and not several:
+        return effects.variable  # arithmetic would import Dask's arrays to look at the values
+    alike = family_effects(ds, several)
+    return alike if effects is None else alike * effects.variable
 
 
 def _finish(

@@ -96,15 +96,14 @@ def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> xr.Var
     ds
         With ``status``, lazy or not, if trials are known.
     groups
-        Indices of the models of each group.
+        Indices of the models of each group that has several.
     """
-    several = [members for members in groups if len(members) > 1]
-    if several and "status" in ds:
+    if groups and "status" in ds:
         status, models = ds["status"].variable, {"model": ds.sizes["model"]}
-        (found,) = applied(_alike, [(status, ("model", *_QUESTION))], [models], {"groups": several})
+        (found,) = applied(_alike, [(status, ("model", *_QUESTION))], [models], {"groups": groups})
         return found
     most = np.ones((ds.sizes["task"], ds.sizes["model"]))
-    for members in several:
+    for members in groups:
         most[:, members] = len(members)
     return xr.Variable(("task", "model"), most, fastpath=True)
 
