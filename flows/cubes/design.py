@@ -8,20 +8,20 @@ import numpy as np
 import xarray as xr
 
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.base_design import base_coordinate, filled_base
 from evalcube.flows.plan.spec import Spec, parse_spec
 from evalcube.stages.analyze.labelled.axes import names
-from evalcube.stages.analyze.labelled.counters import BASE
 from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.reply.status import BASE
 
 FILE_VERSION = "file_version"
 OLDER = "older_file"
 _CELL = ("task", "params")
 _DIGITS = 8
-_SAID = "answers (trials times repeats) that the first plan gave the point: its weight in summaries"
 
 
 def with_design(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset of a cube with ``base_trials`` (task, params) and ``max_tokens`` (model).
+    """The dataset of a cube with ``base_trials`` (model, task, params) and ``max_tokens`` (model).
 
     Where a data file was edited, ``file_version`` and ``older_file`` (task, params) tell what was asked before from
     what is asked now.
@@ -38,7 +38,7 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     Dataset
         Lazy where it was.
     """
-    if BASE in dataset.coords or "spec" not in dataset.attrs or "cell_id" not in dataset.coords:
+    if "max_tokens" in dataset.coords or "spec" not in dataset.attrs or "cell_id" not in dataset.coords:
         return dataset
     try:
         spec = parse_spec(dataset.attrs["spec"])
@@ -51,7 +51,11 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
         dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
     )
     base = _written(spec, dataset)
-    return found if base is None else _with(found, BASE, _CELL, base, {"long_name": _SAID})
+    if base is None:
+        return found
+    stored = dataset[BASE].transpose("model", *_CELL).values if BASE in dataset.coords else None
+    coordinate = base_coordinate(filled_base(stored, base, dataset.sizes["model"]))
+    return _with(found, BASE, coordinate.dims, coordinate.values, dict(coordinate.attrs))
 
 
 def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:

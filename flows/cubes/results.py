@@ -220,8 +220,8 @@ class MetricsResult(Shown, _Grouped):
         return [str(name) for name in self.estimates["points_planned"].dims]
 
     def _table(self) -> TableSpec:
-        from evalcube.stages.analyze.labelled.counters import BASE
         from evalcube.stages.analyze.render.table_specs import metric_spec
+        from evalcube.stages.reply.status import BASE
 
         found = self.estimates.attrs
         return metric_spec(

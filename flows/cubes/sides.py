@@ -15,9 +15,9 @@ from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.stages.analyze.labelled import axes, pairing
-from evalcube.stages.analyze.labelled.counters import BASE, base_design, members
+from evalcube.stages.analyze.labelled.counters import base_design, members
 from evalcube.stages.analyze.labelled.pairing import Pair
-from evalcube.stages.reply.status import Status
+from evalcube.stages.reply.status import BASE, Status
 from evalcube.storage.urls import redacted
 
 CELL = ("task", "params")

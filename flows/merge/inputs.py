@@ -13,12 +13,13 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.merge.union import Place, Rename, renamed
+from evalcube.flows.plan.base_design import described_base, filled_base
 from evalcube.flows.plan.blocks import window_of
 from evalcube.flows.plan.recording import prices_of
 from evalcube.flows.plan.records import read_notes, read_spent
 from evalcube.flows.plan.shared_arrays import planned_of
 from evalcube.flows.plan.spec import REMEDY, Spec, damaged_at, description_problem, parse_spec
-from evalcube.stages.reply.status import Status
+from evalcube.stages.reply.status import BASE, Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.holder import apparent_holder
@@ -70,6 +71,13 @@ class Input:
     def notes(self) -> dict[str, Any]:
         """What the last run noted beside it."""
         return read_notes(self.cube.records)
+
+    @cached_property
+    def base(self) -> Array:
+        """Answers that the first plan gave each point, shape (model, task, params); 0 where they came later."""
+        if self.cube.has_label(BASE):
+            return self.cube.read_label(BASE)
+        return filled_base(None, described_base(self.described, self.sizes["params"]), self.sizes["model"])
 
     @cached_property
     def prices(self) -> list[tuple[float, float]]:

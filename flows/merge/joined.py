@@ -14,6 +14,7 @@ from evalcube.flows.merge.layers import Layers, Variables
 from evalcube.flows.merge.overlay import Array
 from evalcube.flows.merge.shared import joined_duplicates, planned_of
 from evalcube.flows.merge.union import Union, same_judges, unite
+from evalcube.flows.plan.base_design import base_coordinate, joined_base
 from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.forgotten import forgotten_cells
 from evalcube.flows.plan.grading import trial_variables
@@ -126,7 +127,20 @@ class Joined:
                     flat[np.ix_(rows, theirs[taken])] = stored
                 else:
                     flat[theirs[taken]] = stored
-        return found
+        return [*found, base_coordinate(self._base())]
+
+    def _base(self) -> Array:
+        """The base design of each evaluation, as its own cube has it."""
+        shape = self.targets.trials.shape
+        parts = []
+        for one, place in zip(self.inputs, self.union.places, strict=True):
+            mine, theirs = one.cells(place, shape[2])
+            part = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.int64)
+            for row, target in enumerate(place.models):
+                if target >= 0:
+                    part[target, theirs] = one.base[row].reshape(-1)[mine]
+            parts.append(part.reshape(shape))
+        return joined_base(parts)
 
     def _forgotten_cells(self) -> Array:
         """Which cells were taken out of a cube for good and are in no other one, shape (model, task, params)."""

@@ -12,13 +12,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalcube.flows.plan.base_design import base_coordinate, filled_base
 from evalcube.flows.plan.coordinates import coordinates, labels
 from evalcube.flows.plan.growth import Growth, Recorded, grown
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.recording import prices_of
 from evalcube.flows.plan.row_ids import grown_row_ids
 from evalcube.flows.plan.spec import description
-from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.stages.reply.status import BASE, COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
@@ -35,7 +36,10 @@ def new_cube(plan: Plan, url: str | Path, fill: Callable[[Cube], None] | None = 
         url,
         sizes=plan.sizes,
         chunks=plan.chunks,
-        coordinates=coordinates(plan),
+        coordinates=[
+            *coordinates(plan),
+            base_coordinate(filled_base(None, plan.base, len(plan.evaluations))),
+        ],
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", **description(plan.spec())},
         layers=list(plan.layers),
@@ -92,9 +96,12 @@ def extend(cube: Cube, plan: Plan) -> None:
         return
     made = replace(Plan.from_spec(spec, plan.trials, plan.repeats), prices=plan.prices, facets=plan.facets)
     ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
+    more = [] if ids is None else [ids]
+    if cube.has_label(BASE):  # 0 for what is new: the description has it
+        more.append(base_coordinate(_kept(cube.read_label(BASE), made, *_replaced(before, spec))))
     cube.extend(
         sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
-        coordinates=labels(made) if ids is None else [*labels(made), ids],
+        coordinates=[*labels(made), *more],
         attrs=description(spec),
         layers=list(made.layers),
         shared=_emptied(cube, before, spec, made),
@@ -110,8 +117,8 @@ def padded(values: Array, shape: Sequence[int]) -> Array:
     return found
 
 
-def _emptied(cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], plan: Plan) -> dict[str, Array]:
-    """Plans of the new size without those of places that stand for something else from now on; none if all stay."""
+def _replaced(before: Mapping[str, Any], after: Mapping[str, Any]) -> tuple[list[int], list[tuple[int, int]]]:
+    """Places of evaluations, and of points by task, that stand for something else from now on."""
     models = [
         place
         for place, (was, now) in enumerate(zip(before["evaluations"], after["evaluations"], strict=False))
@@ -123,21 +130,29 @@ def _emptied(cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], pl
         for slot, point in enumerate(was["points"])
         if slot >= len(now["points"]) or now["points"][slot]["cell_id"] != point["cell_id"]
     ]
+    return models, points
+
+
+def _kept(values: Array, plan: Plan, models: list[int], points: list[tuple[int, int]]) -> Array:
+    """Values (model, task, params) at a plan's size, 0 where something else stands now."""
+    found = padded(values, (len(plan.evaluations), *plan.sources.shape)).copy()
+    found[models] = 0
+    for row, slot in points:
+        found[:, row, slot] = 0
+    return found
+
+
+def _emptied(cube: Cube, before: Mapping[str, Any], after: Mapping[str, Any], plan: Plan) -> dict[str, Array]:
+    """Plans of the new size without those of places that stand for something else from now on; none if all stay."""
+    models, points = _replaced(before, after)
     if not models and not points:
         return {}
     for row in {row for row, _ in points}:
         # Flags of other prompts. Unknown ones are no harm to the cube as it is, should this be cut short.
         cube.write_duplicates(row, np.full((cube.sizes["params"], cube.sizes["trial"]), 255, np.uint8))
-    shape = (len(plan.evaluations), *plan.sources.shape)
-    emptied = {
-        "planned_trials": padded(cube.read_planned("trial"), shape),
-        "planned_repeats": padded(cube.read_planned("repeat"), shape),
+    return {
+        f"planned_{dim}s": _kept(cube.read_planned(dim), plan, models, points) for dim in ("trial", "repeat")
     }
-    for values in emptied.values():
-        values[models] = 0
-        for row, slot in points:
-            values[:, row, slot] = 0
-    return emptied
 
 
 def _labelled(cube: Cube, plan: Plan) -> Plan:

@@ -14,6 +14,7 @@ import numpy.typing as npt
 from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.errors import SweepError
 from evalcube.flows.nouns import OneCube, need_address
+from evalcube.flows.plan.base_design import filled_base
 from evalcube.flows.plan.cache_at_hand import needed_replies
 from evalcube.flows.plan.coordinates import OF_CODE, labels
 from evalcube.flows.plan.grading import Prices
@@ -36,8 +37,8 @@ from evalcube.flows.rework.damage import Damage, Verification
 from evalcube.flows.rework.remake import recorded_window, remake
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.reply.status import BASE, QUESTION_COUNTERS
 from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
-from evalcube.stages.reply.status import QUESTION_COUNTERS
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
@@ -183,6 +184,8 @@ class _Check:
         written = labels(described)
         made = {coordinate.name: coordinate.values for coordinate in written}
         made |= self._row_ids(problems)
+        if BASE in problems:
+            made[BASE] = filled_base(None, described.base, len(described.evaluations))
         self._leave_absent(described, made, problems)
         made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
         for name, values in made.items():

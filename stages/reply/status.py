@@ -58,5 +58,8 @@ QUESTION_COUNTERS = ("questions", "correct_squares", "correct_answers", "answer_
 """Labels of the counters that follow them in a cube: sums over the questions of a cell, each asked m times and answered
 right c times, of 1, c², cm and m². Cubes of earlier versions are without them."""
 
+BASE = "base_trials"
+"""Coordinate (model, task, params): answers that the first plan gave each point; without it, points weigh alike."""
+
 QUESTION_MOMENTS = "question_moments"
 """Variable of a dataset with these counters apart from those of trials, which need not be counted along with them."""

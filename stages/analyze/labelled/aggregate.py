@@ -22,8 +22,9 @@ from evalcube.stages.analyze.labelled import selection
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
-from evalcube.stages.analyze.labelled.counters import BASE, CELL_DIMS, base_design, counter_cells
+from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
+from evalcube.stages.reply.status import BASE
 
 Interval = Literal["exact", "wilson"]
 

@@ -14,11 +14,9 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.restriction import within
+from evalcube.stages.reply.status import BASE
 
 CELL_DIMS = ("model", "task", "params", "counter")
-
-BASE = "base_trials"
-"""Coordinate (model, task, params): answers that the first plan gave each point; without it, points weigh alike."""
 
 _UNEVEN = 1e-3
 """Relative difference of factors from which points are said to be weighed; one lost request is not worth saying."""
