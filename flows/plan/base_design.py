@@ -93,4 +93,4 @@ def joined_base(parts: Sequence[Array]) -> Array:
         times = np.where(part > 0, most / np.where(part > 0, part, 1), np.nan)
         low, high = np.fmin.reduce(times, axis=-1), np.fmax.reduce(times, axis=-1)
         apart |= low < high
-    return np.where(apart[..., np.newaxis], most > 0, most).astype(np.int64)
+    return np.asarray(np.where(apart[..., np.newaxis], most > 0, most), dtype=np.int64)
