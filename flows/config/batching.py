@@ -12,9 +12,15 @@ from evalcube.stages.infer.endpoint import Batching
 
 
 class BatchSetting(Section):
-    """How requests are put together to batches."""
+    """How requests are put together to batches.
 
-    requests: Whole = Field(Batching.requests, ge=1, le=1_000_000, description="Most requests of one batch.")
+    Parameters
+    ----------
+    requests
+        Most requests of one batch.
+    """
+
+    requests: Whole = Field(default=Batching.requests, ge=1, le=1_000_000)
 
 
 def _setting(value: object) -> object:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Self
 
 from pydantic import BeforeValidator, Field, create_model, model_validator
 
 from evalcube.flows.config import values
+from evalcube.flows.config.given import Given, Many, optional
 from evalcube.flows.config.section import Flag, Params, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
@@ -66,13 +67,18 @@ Variable = Annotated[str, BeforeValidator(values.variable)]
 
 
 class ChosenWorkers(Section):
-    """Which workers of a Dask cluster a run uses; those of whom all holds that is given."""
+    """Which workers of a Dask cluster a run uses; those of whom all holds that is given.
 
-    names: tuple[Line, ...] = Field((), description="Their names or addresses.")
-    resource: Line | None = Field(
-        None,
-        description="Name of a Dask resource, which workers have that were started with NAME=1 among their resources.",
-    )
+    Parameters
+    ----------
+    names
+        Their names or addresses.
+    resource
+        Name of a Dask resource, which workers have that were started with NAME=1 among their resources.
+    """
+
+    names: Many[Line] = optional(())
+    resource: Line | None = None
 
 
 def _workers(value: object) -> object:
@@ -88,88 +94,91 @@ def _workers(value: object) -> object:
 
 
 class SlurmSection(Section):
-    """What `evalcube submit` asks Slurm for: a job for each model, with its server and its run."""
+    """What `evalcube submit` asks Slurm for: a job for each model, with its server and its run.
 
-    walltime: Annotated[float, BeforeValidator(_walltime)] = Field(
-        3600.0, description="Of each job, such as 1h; the next one goes on."
-    )
-    cores: Whole = Field(1, ge=1, le=1024, description="CPUs of a job; it has as many worker processes.")
-    memory: Annotated[str, BeforeValidator(_memory)] = Field(
-        "4G", description="Memory of a job, as Slurm writes it, such as 4G."
-    )
-    partition: Word | None = Field(None, description="Partition; default: the site's.")
-    account: Word | None = Field(None, description="Account that the jobs are charged to.")
-    python: Line | None = Field(
-        None, description="Python on the nodes, which has evalcube; default: this process's own."
-    )
-    container: Line | None = Field(
-        None,
-        description="Command that starts a container for the run: apptainer exec image.sif.",
-    )
-    prologue: tuple[Line, ...] = Field(
-        (), description="Shell lines before the run starts, such as [module load python, source keys.sh]."
-    )
-    environment: tuple[Variable, ...] = Field(
-        (),
-        description="NAMES of further variables that jobs get from here; key_env of the models go by themselves.",
-    )
-    options: tuple[Line, ...] = Field(
-        (), description="Further options of sbatch, as they are, such as ['-C cpu', '-q low']."
-    )
-    logs: Line | None = Field(
-        None,
-        description="Folder of the jobs' logs, which this machine and the nodes see; default: beside the cube.",
-    )
+    Parameters
+    ----------
+    walltime
+        Of each job, such as 1h; the next one goes on.
+    cores
+        CPUs of a job; it has as many worker processes.
+    memory
+        Memory of a job, as Slurm writes it, such as 4G.
+    partition
+        Partition; default: the site's.
+    account
+        Account that the jobs are charged to.
+    python
+        Python on the nodes, which has evalcube; default: this process's own.
+    container
+        Command that starts a container for the run: apptainer exec image.sif.
+    prologue
+        Shell lines before the run starts, such as [module load python, source keys.sh].
+    environment
+        NAMES of further variables that jobs get from here; key_env of the models go by themselves.
+    options
+        Further options of sbatch, as they are, such as ['-C cpu', '-q low'].
+    logs
+        Folder of the jobs' logs, which this machine and the nodes see; default: beside the cube.
+    """
+
+    walltime: Given[str, Annotated[float, BeforeValidator(_walltime)]] = optional(3600.0)
+    cores: Whole = Field(default=1, ge=1, le=1024)
+    memory: Annotated[str, BeforeValidator(_memory)] = "4G"
+    partition: Word | None = None
+    account: Word | None = None
+    python: Line | None = None
+    container: Line | None = None
+    prologue: Many[Line] = optional(())
+    environment: Many[Variable] = optional(())
+    options: Many[Line] = optional(())
+    logs: Line | None = None
 
 
-_CLASS: dict[str, Any] = {
-    "class": (
-        Line | None,
-        Field(
-            None,
-            description="Class of a Dask cluster that is made for the run, such as distributed.SSHCluster or "
-            "dask_jobqueue.SLURMCluster; or `local`.",
-        ),
-    )
-}
+_CLASS: dict[str, Any] = {"class": (Line | None, Field(default=None))}
 """`class` is no name in Python, and so no attribute of a class body."""
 
 
 class ClusterSection(create_model("_Made", __base__=Section, **_CLASS)):  # type: ignore[misc]  # a base that is made
-    """Where a sweep works: this machine, a scheduler that runs, or a cluster that is made for it."""
+    """Where a sweep works: this machine, a scheduler that runs, or a cluster that is made for it.
 
-    address: Line | None = Field(
-        None, description="Address of a Dask scheduler that runs, such as tcp://host:8786."
-    )
-    options: Params = Field({}, description="Arguments of the class, by their names there.")
-    scale: Whole | None = Field(
-        None,
-        ge=1,
-        le=100_000,
-        description="Workers that the cluster is scaled to; default: as its class has them.",
-    )
-    tls: Flag = Field(
-        True, description="Whether connections of a cluster that is made are encrypted, where its class can."
-    )
-    minimum: Whole = Field(1, ge=1, le=100_000, description="Workers to wait for before the first request.")
-    patience: Seconds | None = Field(
-        None,
-        description="How long a run waits without any worker before it gives up, such as 20m; default: 60s, and 1h "
-        "where a cluster is made.",
-    )
-    workers: Annotated[ChosenWorkers, BeforeValidator(_workers)] = Field(
-        ChosenWorkers(),
-        description="Which workers are used: names or addresses, or {resource: NAME}; default: all.",
-    )
-    priority: Whole = Field(
-        0,
-        ge=-1000,
-        le=1000,
-        description="How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.",
-    )
-    slurm: SlurmSection | None = Field(
-        None, description="Jobs of Slurm, to which `evalcube submit` hands the sweep."
-    )
+    Parameters
+    ----------
+    class
+        Class of a Dask cluster that is made for the run, such as distributed.SSHCluster or
+        dask_jobqueue.SLURMCluster; or `local`.
+    address
+        Address of a Dask scheduler that runs, such as tcp://host:8786.
+    options
+        Arguments of the class, by their names there.
+    scale
+        Workers that the cluster is scaled to; default: as its class has them.
+    tls
+        Whether connections of a cluster that is made are encrypted, where its class can.
+    minimum
+        Workers to wait for before the first request.
+    patience
+        How long a run waits without any worker before it gives up, such as 20m; default: 60s, and 1h where a
+        cluster is made.
+    workers
+        Which workers are used: names or addresses, or {resource: NAME}; default: all.
+    priority
+        How urgent the run is beside others' tasks, which have 0 as a rule; higher goes first.
+    slurm
+        Jobs of Slurm, to which `evalcube submit` hands the sweep.
+    """
+
+    address: Line | None = None
+    options: Params = Field(default={})
+    scale: Whole | None = Field(default=None, ge=1, le=100_000)
+    tls: Flag = True
+    minimum: Whole = Field(default=1, ge=1, le=100_000)
+    patience: Given[str | None, Seconds | None] = optional()
+    workers: Given[
+        ChosenWorkers | str | Sequence[str], Annotated[ChosenWorkers, BeforeValidator(_workers)]
+    ] = optional(ChosenWorkers())
+    priority: Whole = Field(default=0, ge=-1000, le=1000)
+    slurm: SlurmSection | None = None
 
     @model_validator(mode="after")
     def _one(self) -> Self:

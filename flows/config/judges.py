@@ -10,6 +10,7 @@ from pydantic import AfterValidator, Discriminator, Field, Tag, TypeAdapter, mod
 
 from evalcube import known_as
 from evalcube.flows.config import values
+from evalcube.flows.config.given import Given, optional
 from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Whole, as_written
 
 LONGEST_RUBRIC = 20_000
@@ -95,11 +96,21 @@ Weight = Annotated[Number, Field(ge=0, le=1e6)]
 
 
 class LayerWeights(Section):
-    """How much each layer of an output counts in its composite; one that is not named has no weight."""
+    """How much each layer of an output counts in its composite; one that is not named has no weight.
 
-    fact: Weight = Field(0.0, description="Of the assertions about what was said.")
-    behavior: Weight = Field(0.0, description="Of the assertions about how it was said.")
-    judge: Weight = Field(0.0, description="Of the judges' readings.")
+    Parameters
+    ----------
+    fact
+        Of the assertions about what was said.
+    behavior
+        Of the assertions about how it was said.
+    judge
+        Of the judges' readings.
+    """
+
+    fact: Weight = 0.0
+    behavior: Weight = 0.0
+    judge: Weight = 0.0
 
     @model_validator(mode="after")
     def _some(self) -> Self:
@@ -109,16 +120,19 @@ class LayerWeights(Section):
 
 
 class CompositeConfig(Section):
-    """How the layers of outputs make one score, and whom the others are compared with."""
+    """How the layers of outputs make one score, and whom the others are compared with.
 
-    weights: LayerWeights | None = Field(
-        None, description="Weights of the layers, such as {fact: 2, judge: 1}; default: all the same."
-    )
-    control: Name | None = Field(
-        None,
-        description="The variant in use, which `verdict`, report and explorer compare the others with: a model's name, "
-        "or model / template / sampler; default: of reports and the explorer, the first evaluation.",
-    )
+    Parameters
+    ----------
+    weights
+        Weights of the layers, such as {fact: 2, judge: 1}; default: all the same.
+    control
+        The variant in use, which `verdict`, report and explorer compare the others with: a model's name, or
+        model / template / sampler; default: of reports and the explorer, the first evaluation.
+    """
+
+    weights: LayerWeights | None = None
+    control: Name | None = None
 
 
 def _form(value: object) -> Literal["\0name", "\0params"]:
@@ -126,24 +140,27 @@ def _form(value: object) -> Literal["\0name", "\0params"]:
 
 
 class JudgeConfig(Section):
-    """One judge: a model of the config that grades outputs against a rubric."""
+    """One judge: a model of the config that grades outputs against a rubric.
 
-    model: Name = Field(
-        description="Name of one of the models; one that only judges has `measured: false` there."
-    )
-    name: Name = Field(
-        default_factory=lambda data: str(data.get("model", "")),
-        description="Unique label in the cube; default: the model's name.",
-    )
-    sampler: Annotated[
-        Annotated[Name, Tag(NAMED)] | Annotated[SamplerParams, Tag(OWN)],
-        Discriminator(_form),
-    ] = Field(
-        dict(DEFAULT_SAMPLER),
-        description="Name of one of the samplers, or request parameters; default: {temperature: 0, max_tokens: 1024}.",
-    )
-    repeats: Whole = Field(1, ge=1, le=100, description="Times that each output is judged.")
-    length_debias: Flag = Field(
-        True,
-        description="Whether the judge is told that length is no sign of quality; false to measure what that does.",
-    )
+    Parameters
+    ----------
+    model
+        Name of one of the models; one that only judges has `measured: false` there.
+    name
+        Unique label in the cube; default: the model's name.
+    sampler
+        Name of one of the samplers, or request parameters; default: {temperature: 0, max_tokens: 1024}.
+    repeats
+        Times that each output is judged.
+    length_debias
+        Whether the judge is told that length is no sign of quality; false to measure what that does.
+    """
+
+    model: Name
+    name: Name = Field(default_factory=lambda data: str(data.get("model", "")))
+    sampler: Given[
+        str | Mapping[str, Any],
+        Annotated[Annotated[Name, Tag(NAMED)] | Annotated[SamplerParams, Tag(OWN)], Discriminator(_form)],
+    ] = optional(dict(DEFAULT_SAMPLER))
+    repeats: Whole = Field(default=1, ge=1, le=100)
+    length_debias: Flag = True

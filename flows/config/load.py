@@ -8,7 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of, sorted_error
 from evalcube.flows.config.kept_questions import offer_missing
@@ -72,7 +72,7 @@ class _PolicyFile(Section):
 
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    policy: Policy = Field(description="Rules under critical:, supporting: and advisory:.")
+    policy: Policy
 
 
 def load_policy(path: str | Path) -> Policy:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag, model_validator
 
 from evalcube.flows.config import values
+from evalcube.flows.config.given import Given, Many, Some, optional
 from evalcube.flows.config.judges import Assertions, Rubric
 from evalcube.flows.config.section import Degree, Density, Json, Name, Params, Section, Whole
 from evalcube.stages.generate import Axis, Entry, Window
@@ -18,12 +19,19 @@ LIST, MAPPING = TAGS = ("\0list", "\0mapping")
 
 
 class AxisWindow(Section):
-    """A stretch of a range that slides up with the degree."""
+    """A stretch of a range that slides up with the degree.
 
-    body: Whole = Field(ge=1, le=100_000, description="Values in the window.")
+    Parameters
+    ----------
+    body
+        Values in the window.
+    skip
+        Values before the window: a number, degree, or {degree: 2} for two per degree.
+    """
+
+    body: Whole = Field(ge=1, le=100_000)
     skip: Annotated[int | Literal["degree"] | dict[str, int], PlainValidator(values.skip)] = Field(
-        "degree",
-        description="Values before the window: a number, degree, or {degree: 2} for two per degree.",
+        default="degree"
     )
 
     def window(self) -> Window:
@@ -34,10 +42,18 @@ class AxisWindow(Section):
 
 
 class AxisRange(Section):
-    """An axis of a grid with more to say than its values."""
+    """An axis of a grid with more to say than its values.
 
-    range: tuple[Json, ...] = Field(min_length=1, description="Values of the param, the easiest first.")
-    window: AxisWindow | None = Field(None, description="The part of the range in use; default: all of it.")
+    Parameters
+    ----------
+    range
+        Values of the param, the easiest first.
+    window
+        The part of the range in use; default: all of it.
+    """
+
+    range: Many[Json] = Field(min_length=1)
+    window: AxisWindow | None = None
 
     def axis(self) -> Axis:
         """Make the task layer's record of this axis."""
@@ -60,25 +76,30 @@ Tiers = Annotated[
 
 
 class Manifold(Section):
-    """Points of a task: either every combination of a grid, or a list."""
+    """Points of a task: either every combination of a grid, or a list.
 
-    grid: dict[Name, GridAxis] | None = Field(
-        None,
-        min_length=1,
-        description="Param -> its values: a list, one value, or {range: [...], window: {...}}; all combinations.",
+    Parameters
+    ----------
+    grid
+        Param -> its values: a list, one value, or {range: [...], window: {...}}; all combinations.
+    points
+        Explicit points.
+    tiers
+        Tiers that the points belong to, such as [easy, hard]; or {easy: 0, hard: 2}: a degree for each tier, so
+        that one grid makes the points of all of them.
+    degree
+        How far the windows have slid up; default: the task's, then the sweep's.
+    density
+        How many values of each axis are used; default: the task's, then the sweep's.
+    """
+
+    grid: Given[Mapping[str, AxisRange | Sequence[object] | float] | None, dict[Name, GridAxis] | None] = (
+        optional(min_length=1)
     )
-    points: tuple[Params, ...] | None = Field(None, min_length=1, description="Explicit points.")
-    tiers: Tiers = Field(
-        DEFAULT_TIERS,
-        description="Tiers that the points belong to, such as [easy, hard]; or {easy: 0, hard: 2}: "
-        "a degree for each tier, so that one grid makes the points of all of them.",
-    )
-    degree: Degree | None = Field(
-        None, description="How far the windows have slid up; default: the task's, then the sweep's."
-    )
-    density: Density | None = Field(
-        None, description="How many values of each axis are used; default: the task's, then the sweep's."
-    )
+    points: Some[Params] = optional(min_length=1)
+    tiers: Given[Sequence[str] | Mapping[str, int], Tiers] = optional(DEFAULT_TIERS)
+    degree: Degree | None = None
+    density: Density | None = None
 
     @model_validator(mode="after")
     def _one_of_two(self) -> Self:
@@ -124,27 +145,33 @@ class Manifold(Section):
 
 
 class TaskConfig(Section):
-    """Where in a task's parameter space to measure."""
+    """Where in a task's parameter space to measure.
 
-    task: Name | None = Field(
-        None, description="Name of the task, if the key is a free label; default: the key."
-    )
-    params: Params | None = Field(
-        None, description="Fixed params of all points; those of a grid or a point win. Alone: one point."
-    )
-    manifold: tuple[Manifold, ...] | None = Field(
-        None, min_length=1, description="Entries, each a grid or points."
-    )
-    degree: Degree | None = Field(
-        None, description="How far the windows have slid up; default: the sweep's degree."
-    )
-    density: Density | None = Field(
-        None, description="How many values of each axis are used; default: the sweep's density."
-    )
-    assertions: Assertions | None = Field(
-        None, min_length=1, description="What each output must be, such as [{type: contains, value: Paris}]."
-    )
-    rubric: Rubric | None = Field(None, description="What a good output is, in words, for the judges.")
+    Parameters
+    ----------
+    task
+        Name of the task, if the key is a free label; default: the key.
+    params
+        Fixed params of all points; those of a grid or a point win. Alone: one point.
+    manifold
+        Entries, each a grid or points.
+    degree
+        How far the windows have slid up; default: the sweep's degree.
+    density
+        How many values of each axis are used; default: the sweep's density.
+    assertions
+        What each output must be, such as [{type: contains, value: Paris}].
+    rubric
+        What a good output is, in words, for the judges.
+    """
+
+    task: Name | None = None
+    params: Params | None = None
+    manifold: Some[Manifold] = optional(min_length=1)
+    degree: Degree | None = None
+    density: Density | None = None
+    assertions: Given[Sequence[Mapping[str, Any]] | None, Assertions | None] = optional(min_length=1)
+    rubric: Rubric | None = None
 
     @model_validator(mode="after")
     def _some_point(self) -> Self:

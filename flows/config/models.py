@@ -8,7 +8,7 @@ problems.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -17,8 +17,9 @@ from pydantic import BeforeValidator, Field, PlainValidator
 
 from evalcube.deploy.simulator.profile import RANGES, Profile
 from evalcube.flows.config import values
-from evalcube.flows.config.batching import Batch
-from evalcube.flows.config.cluster import Cluster
+from evalcube.flows.config.batching import Batch, BatchSetting
+from evalcube.flows.config.cluster import Cluster, ClusterSection
+from evalcube.flows.config.given import Given, Many, Some, optional
 from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, SamplerParams
 from evalcube.flows.config.manifold import TaskConfig
 from evalcube.flows.config.policy import Policy
@@ -35,39 +36,46 @@ Facet = Annotated[str | int | float | bool, PlainValidator(values.facet)]
 
 
 class Limits(Section):
-    """How hard an endpoint may be worked."""
+    """How hard an endpoint may be worked.
 
-    connections: Whole = Field(4, ge=1, le=4096, description="Requests in flight at once, over all workers.")
-    requests_per_minute: Number | None = Field(
-        None,
-        ge=0.1,
-        le=1e7,
-        description="Requests that may start in a minute, over all workers; default: any.",
-    )
-    tokens_per_minute: Number | None = Field(
-        None,
-        ge=1,
-        le=1e12,
-        description="Tokens of prompts and completions in a minute, over all workers; default: any.",
-    )
-    timeout: Number = Field(120.0, gt=0, le=86_400, description="Seconds that one request may take.")
-    retries: Whole = Field(
-        5, ge=0, le=100, description="Further tries after a transport error (5xx, 429, cut connection)."
-    )
-    patience: Number = Field(
-        600.0,
-        ge=0,
-        le=86_400,
-        description="Seconds for which a request that is refused because of a limit (429) is tried again, whatever "
-        "`retries` is.",
-    )
+    Parameters
+    ----------
+    connections
+        Requests in flight at once, over all workers.
+    requests_per_minute
+        Requests that may start in a minute, over all workers; default: any.
+    tokens_per_minute
+        Tokens of prompts and completions in a minute, over all workers; default: any.
+    timeout
+        Seconds that one request may take.
+    retries
+        Further tries after a transport error (5xx, 429, cut connection).
+    patience
+        Seconds for which a request that is refused because of a limit (429) is tried again, whatever `retries`
+        is.
+    """
+
+    connections: Whole = Field(default=4, ge=1, le=4096)
+    requests_per_minute: Number | None = Field(default=None, ge=0.1, le=1e7)
+    tokens_per_minute: Number | None = Field(default=None, ge=1, le=1e12)
+    timeout: Number = Field(default=120.0, gt=0, le=86_400)
+    retries: Whole = Field(default=5, ge=0, le=100)
+    patience: Number = Field(default=600.0, ge=0, le=86_400)
 
 
 class Prices(Section):
-    """What tokens cost; with these, the report shows what a sweep has cost."""
+    """What tokens cost; with these, the report shows what a sweep has cost.
 
-    prompt: Number = Field(0.0, ge=0, le=1_000_000, description="USD per million prompt tokens.")
-    completion: Number = Field(0.0, ge=0, le=1_000_000, description="USD per million completion tokens.")
+    Parameters
+    ----------
+    prompt
+        USD per million prompt tokens.
+    completion
+        USD per million completion tokens.
+    """
+
+    prompt: Number = Field(default=0.0, ge=0, le=1_000_000)
+    completion: Number = Field(default=0.0, ge=0, le=1_000_000)
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Profile)}
@@ -75,22 +83,36 @@ _DEFAULTS = {field.name: field.default for field in fields(Profile)}
 
 def _setting(name: str) -> Any:  # noqa: ANN401 - as pydantic.Field
     limits = RANGES[name]
-    return Field(
-        _DEFAULTS[name], ge=limits.low, le=limits.high, description=f"{limits.meaning.capitalize()}."
-    )
+    return Field(default=_DEFAULTS[name], ge=limits.low, le=limits.high)
 
 
 class SimulatedModel(Section):
-    """What a simulated model (``endpoint: "sim:"``) can do and how it behaves."""
+    """What a simulated model (``endpoint: "sim:"``) can do and how it behaves.
+
+    Parameters
+    ----------
+    ability
+        Log2 of the difficulty at which half of the trials are known.
+    slope
+        Steepness of the curve, per doubling of the difficulty.
+    tokens
+        Median completion tokens at difficulty 1.
+    latency
+        Seconds before the first token.
+    speed
+        Tokens per second; 0 sends the whole reply at once.
+    reasoning
+        Where the reasoning trace goes: nowhere, a <think> block, the reasoning field.
+    refusal
+        Share of the requests that are refused.
+    """
 
     ability: Number = _setting("ability")
     slope: Number = _setting("slope")
     tokens: Number = _setting("tokens")
     latency: Number = _setting("latency")
     speed: Number = _setting("speed")
-    reasoning: Literal["none", "think", "field"] = Field(
-        "none", description="Where the reasoning trace goes: nowhere, a <think> block, the reasoning field."
-    )
+    reasoning: Literal["none", "think", "field"] = "none"
     refusal: Number = _setting("refusal")
 
     def profile(self) -> Profile:
@@ -99,72 +121,83 @@ class SimulatedModel(Section):
 
 
 class Model(Section):
-    """One model at one endpoint."""
+    """One model at one endpoint.
 
-    name: Name = Field(description="Unique label in the cube and in reports, up to 128 characters.")
-    serve: Serve | None = Field(
-        None, description="Server that the run starts for it on this machine, in place of endpoint."
-    )
-    endpoint: Annotated[str | tuple[str, ...], BeforeValidator(values.endpoint)] = Field(
+    Parameters
+    ----------
+    name
+        Unique label in the cube and in reports, up to 128 characters.
+    serve
+        Server that the run starts for it on this machine, in place of endpoint.
+    endpoint
+        Where it is: http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", or
+        sim:http://127.0.0.1:PORT/v1 for a simulator that `evalcube simulate` serves. A list of addresses is one
+        model on several servers.
+    model
+        Sent as "model" in each request; default: the name.
+    revision
+        What tells it from others that answer to the same name, such as weights, quantisation or engine
+        settings: any text. Part of the identity of its results and of cache keys; never sent.
+    api
+        What the endpoint speaks: chat (completions), (text) completions, or (Anthropic's) messages.
+    stream
+        Whether replies come in a stream, so that the time to the first token is known.
+    batch
+        Whether requests go in batches: true or {requests: 50000}.
+    key_env
+        NAME of the environment variable that holds the API key; never the key itself.
+    key_file
+        File that holds the API key, in place of key_env; read on the worker, and again when the key has
+        expired.
+    key_command
+        Program and arguments that print the API key, in place of key_env; run on the worker without a shell,
+        and again when the key has expired.
+    ca_file
+        PEM file of authorities that may have certified the endpoint, beside the system's; read on the worker.
+    limits
+        How hard the endpoint may be worked.
+    prices
+        What its tokens cost.
+    facets
+        Free labels to filter and group by: texts, numbers, true or false.
+    simulate
+        Abilities of a simulated model; with sim: only.
+    headers
+        Extra plain request headers; nothing secret.
+    measured
+        Whether the sweep measures it; false for one that only judges.
+    """
+
+    name: Name
+    serve: Serve | None = None
+    endpoint: Given[
+        str | Sequence[str], Annotated[str | tuple[str, ...], BeforeValidator(values.endpoint)]
+    ] = optional(
+        ...,
         default_factory=lambda data: SERVED if data.get("serve") is not None else values.MISSING,
         validate_default=True,
-        description='Where it is: http(s)://host/v1, local:smollm2, local:/path/model.gguf, "sim:", '
-        "or sim:http://127.0.0.1:PORT/v1 for a simulator that `evalcube simulate` serves. "
-        "A list of addresses is one model on several servers.",
     )
-    model: Name = Field(
-        default_factory=lambda data: str(data.get("name", "")),
-        description='Sent as "model" in each request; default: the name.',
-    )
-    revision: Annotated[str, BeforeValidator(values.revision)] = Field(
-        "",
-        description="What tells it from others that answer to the same name, such as weights, quantisation or engine "
-        "settings: any text. Part of the identity of its results and of cache keys; never sent.",
-    )
-    api: Literal["chat", "completions", "messages"] = Field(
-        "chat",
-        description="What the endpoint speaks: chat (completions), (text) completions, or (Anthropic's) messages.",
-    )
-    stream: Flag = Field(
-        False, description="Whether replies come in a stream, so that the time to the first token is known."
-    )
-    batch: Batch = Field(
-        None,
-        description="Whether requests go in batches: true or {requests: 50000}.",
-    )
-    key_env: Annotated[str, BeforeValidator(values.key_env)] | None = Field(
-        None, description="NAME of the environment variable that holds the API key; never the key itself."
-    )
-    key_file: Annotated[str, BeforeValidator(values.key_file)] | None = Field(
-        None,
-        description="File that holds the API key, in place of key_env; read on the worker, "
-        "and again when the key has expired.",
-    )
-    key_command: Annotated[tuple[str, ...], BeforeValidator(values.key_command)] | None = Field(
-        None,
-        description="Program and arguments that print the API key, in place of key_env; run on the worker without "
-        "a shell, and again when the key has expired.",
-    )
-    ca_file: Annotated[str, Field(min_length=1, max_length=values.LONGEST_PATH)] | None = Field(
-        None,
-        description="PEM file of authorities that may have certified the endpoint, beside the system's; "
-        "read on the worker.",
-    )
-    limits: Limits = Field(Limits(), description="How hard the endpoint may be worked.")
-    prices: Prices = Field(Prices(), description="What its tokens cost.")
-    facets: dict[Name, Facet] = Field(
-        {}, description="Free labels to filter and group by: texts, numbers, true or false."
-    )
+    model: Name = Field(default_factory=lambda data: str(data.get("name", "")))
+    revision: Annotated[str, BeforeValidator(values.revision)] = ""
+    api: Literal["chat", "completions", "messages"] = "chat"
+    stream: Flag = False
+    batch: Given[BatchSetting | bool | None, Batch] = optional()
+    key_env: Annotated[str, BeforeValidator(values.key_env)] | None = None
+    key_file: Annotated[str, BeforeValidator(values.key_file)] | None = None
+    key_command: Given[
+        Sequence[str] | None, Annotated[tuple[str, ...], BeforeValidator(values.key_command)] | None
+    ] = optional()
+    ca_file: Annotated[str, Field(min_length=1, max_length=values.LONGEST_PATH)] | None = None
+    limits: Limits = Limits()
+    prices: Prices = Prices()
+    facets: Given[Mapping[str, str | float], dict[Name, Facet]] = optional({})
     simulate: SimulatedModel | None = Field(
         default_factory=lambda data: (
             SimulatedModel() if _addresses(data.get("endpoint"))[0].startswith("sim:") else None
-        ),
-        description="Abilities of a simulated model; with sim: only.",
+        )
     )
-    headers: Annotated[dict[str, str], BeforeValidator(values.headers)] = Field(
-        {}, description="Extra plain request headers; nothing secret."
-    )
-    measured: Flag = Field(True, description="Whether the sweep measures it; false for one that only judges.")
+    headers: Annotated[dict[str, str], BeforeValidator(values.headers)] = Field(default={})
+    measured: Flag = True
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -178,77 +211,98 @@ class Model(Section):
 
 
 class EvaluationRule(Section):
-    """Some models with some templates and samplers; each left out means all."""
+    """Some models with some templates and samplers; each left out means all.
 
-    models: tuple[Name, ...] | None = Field(None, min_length=1, description="Names of models; default: all.")
-    templates: tuple[Name, ...] | None = Field(
-        None, min_length=1, description="Names of templates; default: all."
-    )
-    samplers: tuple[Name, ...] | None = Field(
-        None, min_length=1, description="Names of samplers; default: all."
-    )
+    Parameters
+    ----------
+    models
+        Names of models; default: all.
+    templates
+        Names of templates; default: all.
+    samplers
+        Names of samplers; default: all.
+    """
+
+    models: Some[Name] = optional(min_length=1)
+    templates: Some[Name] = optional(min_length=1)
+    samplers: Some[Name] = optional(min_length=1)
 
 
 class Sweep(Section):
-    """A whole sweep: models x templates x samplers on tasks."""
+    """A whole sweep: models x templates x samplers on tasks.
 
-    name: Name = Field("sweep", description="Free text; default: the file's name.")
-    seed: Whole = Field(42, ge=0, le=2**63 - 1, description="All trials follow from it.")
-    precision: PrecisionSetting | None = Field(
-        None,
-        description="Trials by need instead of trials: low, medium, high or {base: 32, target: 0.09, max: 192}.",
+    Parameters
+    ----------
+    name
+        Free text; default: the file's name.
+    seed
+        All trials follow from it.
+    precision
+        Trials by need instead of trials: low, medium, high or {base: 32, target: 0.09, max: 192}.
+    trials
+        Different questions per cell; default: 32, or the precision's base.
+    repeats
+        Times that each question is asked.
+    cube
+        Path or URL of the results; relative to the current directory.
+    cache
+        Path or URL of the response cache.
+    spend
+        Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere.
+    cluster
+        Where it works; default: this machine.
+    models
+        What is measured.
+    templates
+        Name -> list of messages with Jinja contents, or one Jinja text of a JSON list.
+    samplers
+        Name -> request parameters, such as temperature and max_tokens; default: what the server does.
+    evaluations
+        Which combinations to run; default: every model, template, sampler.
+    degree
+        How far the windows of all grids have slid up, unless a task or an entry says so itself.
+    density
+        Values of each grid axis: normal (all), lowdef (first, middle, last), corner (ends).
+    tasks
+        Task name, or a label with task: NAME -> where to measure.
+    judges
+        Models that grade outputs against the tasks' rubrics.
+    composite
+        Weights of the layers, and the variant in use; default: equal weights.
+    policy
+        Largest drops that `evalcube verdict --policy` allows.
+    views
+        Name -> a part of the results, to be looked at by itself.
+    """
+
+    name: Name = "sweep"
+    seed: Whole = Field(default=42, ge=0, le=2**63 - 1)
+    precision: Given[Precision | Literal["low", "medium", "high"] | None, PrecisionSetting | None] = (
+        optional()
     )
-    trials: Whole = Field(
-        default_factory=lambda data: _base(data.get("precision")),
-        ge=1,
-        le=10**7,
-        description="Different questions per cell; default: 32, or the precision's base.",
-    )
-    repeats: Whole = Field(1, ge=1, le=10**5, description="Times that each question is asked.")
+    trials: Whole = Field(default_factory=lambda data: _base(data.get("precision")), ge=1, le=10**7)
+    repeats: Whole = Field(default=1, ge=1, le=10**5)
     cube: StorePath = Field(
-        default_factory=lambda data: f"results/{_slug(str(data.get('name', 'sweep')))}.zarr",
-        description="Path or URL of the results; relative to the current directory.",
+        default_factory=lambda data: f"results/{_slug(str(data.get('name', 'sweep')))}.zarr"
     )
-    cache: StorePath = Field("results/cache", description="Path or URL of the response cache.")
-    spend: Spend | None = Field(
-        None, description="Where the sweep stops: {tokens: 2000000}, {usd: 20} or both; default: nowhere."
+    cache: StorePath = "results/cache"
+    spend: Spend | None = None
+    cluster: Given[ClusterSection | str | None, Cluster | None] = optional()
+    models: Many[Model] = Field(min_length=1)
+    templates: Given[Mapping[str, str | Sequence[Mapping[str, str]]], dict[Name, TemplateSource]] = optional(
+        {"plain": [{"role": "user", "content": "{{ prompt }}"}]}, min_length=1
     )
-    cluster: Cluster | None = Field(None, description="Where it works; default: this machine.")
-    models: tuple[Model, ...] = Field(min_length=1, description="What is measured.")
-    templates: dict[Name, TemplateSource] = Field(
-        {"plain": [{"role": "user", "content": "{{ prompt }}"}]},
-        min_length=1,
-        description="Name -> list of messages with Jinja contents, or one Jinja text of a JSON list.",
+    samplers: Given[Mapping[str, Mapping[str, Any]], dict[Name, SamplerParams]] = optional(
+        {"default": {}}, min_length=1
     )
-    samplers: dict[Name, SamplerParams] = Field(
-        {"default": {}},
-        min_length=1,
-        description="Name -> request parameters, such as temperature and max_tokens; default: what the server does.",
-    )
-    evaluations: tuple[EvaluationRule, ...] | None = Field(
-        None, min_length=1, description="Which combinations to run; default: every model, template, sampler."
-    )
-    degree: Degree = Field(
-        0,
-        description="How far the windows of all grids have slid up, unless a task or an entry says so itself.",
-    )
-    density: Density = Field(
-        "normal",
-        description="Values of each grid axis: normal (all), lowdef (first, middle, last), corner (ends).",
-    )
-    tasks: dict[Name, TaskConfig] = Field(
-        min_length=1, description="Task name, or a label with task: NAME -> where to measure."
-    )
-    judges: tuple[JudgeConfig, ...] = Field(
-        (), description="Models that grade outputs against the tasks' rubrics."
-    )
-    composite: CompositeConfig | None = Field(
-        None, description="Weights of the layers, and the variant in use; default: equal weights."
-    )
-    policy: Policy | None = Field(None, description="Largest drops that `evalcube verdict --policy` allows.")
-    views: dict[Name, ViewConfig] = Field(
-        {}, description="Name -> a part of the results, to be looked at by itself."
-    )
+    evaluations: Some[EvaluationRule] = optional(min_length=1)
+    degree: Degree = 0
+    density: Density = "normal"
+    tasks: Given[Mapping[str, TaskConfig], dict[Name, TaskConfig]] = Field(min_length=1)
+    judges: Many[JudgeConfig] = optional(())
+    composite: CompositeConfig | None = None
+    policy: Policy | None = None
+    views: dict[Name, ViewConfig] = Field(default={})
 
     @classmethod
     def written(cls, given: dict[str, Any]) -> Sweep:

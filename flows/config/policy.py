@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 
 from evalcube.flows.config import values
+from evalcube.flows.config.given import Given, Many, optional
 from evalcube.flows.config.section import Flag, Name, Number, Section
 
 EACH = "each"
@@ -30,26 +32,27 @@ Names = Annotated[tuple[Name, ...] | Literal["each"], BeforeValidator(_names)]
 
 
 class PolicyRule(Section):
-    """The largest drops that are allowed of some tasks in some tiers."""
+    """The largest drops that are allowed of some tasks in some tiers.
 
-    tasks: Names | None = Field(
-        None,
-        description="Labels of tasks, each taken by itself; each: every one; default: all taken together.",
-    )
-    tiers: Names | None = Field(
-        None,
-        description="Names of tiers, each taken by itself; each: every one; default: all points together.",
-    )
-    drop: Number | None = Field(
-        None, ge=0, le=1, description="Largest drop of the share right, such as 0.02 for 2 points of 100."
-    )
-    relative_drop: Number | None = Field(
-        None, ge=0, le=1, description="Largest drop as a share of the control's share right, such as 0.05."
-    )
-    certain: Flag = Field(
-        False,
-        description="Whether the 95 % interval of the drop must lie within the limits, too, not only its estimate.",
-    )
+    Parameters
+    ----------
+    tasks
+        Labels of tasks, each taken by itself; each: every one; default: all taken together.
+    tiers
+        Names of tiers, each taken by itself; each: every one; default: all points together.
+    drop
+        Largest drop of the share right, such as 0.02 for 2 points of 100.
+    relative_drop
+        Largest drop as a share of the control's share right, such as 0.05.
+    certain
+        Whether the 95 % interval of the drop must lie within the limits, too, not only its estimate.
+    """
+
+    tasks: Given[Sequence[str] | None, Names | None] = optional()
+    tiers: Given[Sequence[str] | None, Names | None] = optional()
+    drop: Number | None = Field(default=None, ge=0, le=1)
+    relative_drop: Number | None = Field(default=None, ge=0, le=1)
+    certain: Flag = False
 
     @model_validator(mode="after")
     def _something(self) -> Self:
@@ -61,19 +64,24 @@ class PolicyRule(Section):
 
 
 class Policy(Section):
-    """When a treatment may replace the control, as far as right answers go."""
+    """When a treatment may replace the control, as far as right answers go.
 
-    missing: Number = Field(
-        0.0,
-        ge=0,
-        lt=1,
-        description="Largest share of a rule's questions to the control that are not answered by both; more is no-go.",
-    )
-    critical: tuple[PolicyRule, ...] = Field((), description="A drop beyond these is no-go.")
-    supporting: tuple[PolicyRule, ...] = Field(
-        (), description="A drop beyond these is for a person to decide."
-    )
-    advisory: tuple[PolicyRule, ...] = Field((), description="A drop beyond these is reported, no more.")
+    Parameters
+    ----------
+    missing
+        Largest share of a rule's questions to the control that are not answered by both; more is no-go.
+    critical
+        A drop beyond these is no-go.
+    supporting
+        A drop beyond these is for a person to decide.
+    advisory
+        A drop beyond these is reported, no more.
+    """
+
+    missing: Number = Field(default=0.0, ge=0, lt=1)
+    critical: Many[PolicyRule] = optional(())
+    supporting: Many[PolicyRule] = optional(())
+    advisory: Many[PolicyRule] = optional(())
 
     @model_validator(mode="after")
     def _some(self) -> Self:

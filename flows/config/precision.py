@@ -11,15 +11,21 @@ from evalcube.flows.config.section import Number, Section, Whole
 
 
 class Precision(Section):
-    """Trials per cell by need: rounds of `base` more where the interval is wider than `target`."""
+    """Trials per cell by need: rounds of `base` more where the interval is wider than `target`.
 
-    base: Whole = Field(
-        ge=1, le=10**7, description="Trials per cell to begin with, and to add in each round."
-    )
-    target: Number = Field(
-        gt=0, lt=0.5, description="Half-width of the interval to reach, such as 0.06 for ±6 %."
-    )
-    max: Whole = Field(ge=1, le=10**7, description="Trials per cell at which rounds end.")
+    Parameters
+    ----------
+    base
+        Trials per cell to begin with, and to add in each round.
+    target
+        Half-width of the interval to reach, such as 0.06 for ±6 %.
+    max
+        Trials per cell at which rounds end.
+    """
+
+    base: Whole = Field(ge=1, le=10**7)
+    target: Number = Field(gt=0, lt=0.5)
+    max: Whole = Field(ge=1, le=10**7)
 
     @model_validator(mode="after")
     def _room(self) -> Self:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
@@ -71,6 +73,12 @@ class Section(_Base):
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
+        # One text for editors, pages and remedies.
+        for name, text in re.findall(
+            r"(?m)^(\w+)\n((?: {4}.*(?:\n|\Z))+)", inspect.cleandoc(cls.__doc__ or "")
+        ):
+            if name in cls.model_fields:
+                cls.model_fields[name].description = " ".join(text.split())
         if not cls.__name__.startswith("_"):
             known_as("evalcube.config")(cls)
 

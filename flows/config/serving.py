@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Field, model_validator
 from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config import values
+from evalcube.flows.config.given import Given, optional
 from evalcube.flows.config.secrecy import looks_secret, secret_word
 from evalcube.flows.config.section import Number, Section, StorePath
 
@@ -104,31 +105,36 @@ def _variables(value: object) -> Mapping[str, str]:
 
 
 class Serve(Section):
-    """A server that the run starts for a model, on this machine, and stops at its end."""
+    """A server that the run starts for a model, on this machine, and stops at its end.
 
-    preset: PresetName | None = Field(
-        None, description="Which server: vllm, sglang, llama.cpp or ollama; in place of command."
-    )
-    command: Annotated[tuple[str, ...], BeforeValidator(_command)] | None = Field(
-        None,
-        description="Program and arguments, a list or one text, with {port}, {host} and {model} in place of these; "
-        "no shell runs it.",
-    )
-    model: StorePath | None = Field(
-        None,
-        description="Weights to serve: a name on a model hub, or a path; default: what is sent as model.",
-    )
-    args: Annotated[tuple[str, ...], BeforeValidator(_arguments)] = Field(
-        (), description="Further arguments of the preset's command."
-    )
-    start_limit: Number = Field(1200.0, gt=0, le=86_400, description="Seconds until it must be healthy.")
-    env: Annotated[dict[str, str], BeforeValidator(_env)] = Field(
-        {}, description="Variables of its environment, beside those of the run; nothing secret."
-    )
-    env_from: Annotated[dict[str, str], BeforeValidator(_env_from)] = Field(
-        {},
-        description="Variable of its environment -> NAME of the run's variable with the value, for secrets.",
-    )
+    Parameters
+    ----------
+    preset
+        Which server: vllm, sglang, llama.cpp or ollama; in place of command.
+    command
+        Program and arguments, a list or one text, with {port}, {host} and {model} in place of these; no shell
+        runs it.
+    model
+        Weights to serve: a name on a model hub, or a path; default: what is sent as model.
+    args
+        Further arguments of the preset's command.
+    start_limit
+        Seconds until it must be healthy.
+    env
+        Variables of its environment, beside those of the run; nothing secret.
+    env_from
+        Variable of its environment -> NAME of the run's variable with the value, for secrets.
+    """
+
+    preset: PresetName | None = None
+    command: Given[
+        str | Sequence[str] | None, Annotated[tuple[str, ...], BeforeValidator(_command)] | None
+    ] = optional()
+    model: StorePath | None = None
+    args: Given[str | Sequence[str], Annotated[tuple[str, ...], BeforeValidator(_arguments)]] = optional(())
+    start_limit: Number = Field(default=1200.0, gt=0, le=86_400)
+    env: Annotated[dict[str, str], BeforeValidator(_env)] = Field(default={})
+    env_from: Annotated[dict[str, str], BeforeValidator(_env_from)] = Field(default={})
 
     @model_validator(mode="after")
     def _one_way_to_start(self) -> Self:

@@ -11,12 +11,18 @@ from evalcube.flows.config.section import Number, Section
 
 
 class Spend(Section):
-    """What a sweep may spend, all its runs together; there it stops in good order."""
+    """What a sweep may spend, all its runs together; there it stops in good order.
 
-    tokens: Number | None = Field(
-        None, ge=1, le=1e15, description="Tokens of prompts and completions that endpoints answer."
-    )
-    usd: Number | None = Field(None, gt=0, le=1e9, description="Dollars, at the models' prices.")
+    Parameters
+    ----------
+    tokens
+        Tokens of prompts and completions that endpoints answer.
+    usd
+        Dollars, at the models' prices.
+    """
+
+    tokens: Number | None = Field(default=None, ge=1, le=1e15)
+    usd: Number | None = Field(default=None, gt=0, le=1e9)
 
     @model_validator(mode="after")
     def _something(self) -> Self:

@@ -43,17 +43,22 @@ class View:
 
 
 class ViewConfig(Section):
-    """A part of the results under a name of its own."""
+    """A part of the results under a name of its own.
 
-    where: dict[Name, Annotated[Any, PlainValidator(values.criterion)]] = Field(
-        {},
-        description="Coordinate (task, tier, model_name, template, sampler, a facet, param_<name>) -> "
-        "a value, a list of values, or {min: 4, max: 8}.",
-    )
-    trials: Whole | None = Field(
-        None, ge=1, le=10**7, description="Use the first so many trials of each cell; default: all."
-    )
-    unique_only: Flag = Field(False, description="Use a trial only if its question is new in its cell.")
+    Parameters
+    ----------
+    where
+        Coordinate (task, tier, model_name, template, sampler, a facet, param_<name>) -> a value, a list of
+        values, or {min: 4, max: 8}.
+    trials
+        Use the first so many trials of each cell; default: all.
+    unique_only
+        Use a trial only if its question is new in its cell.
+    """
+
+    where: dict[Name, Annotated[Any, PlainValidator(values.criterion)]] = Field(default={})
+    trials: Whole | None = Field(default=None, ge=1, le=10**7)
+    unique_only: Flag = False
 
     def view(self, name: str) -> View:
         """Make the record of this view."""

@@ -318,7 +318,7 @@ def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
 
 
 def _remarks(board: Leaderboard) -> list[str]:
-    found = []
+    found: list[str] = []
     lead, by_token = board.heads
     found += board.places_text
     if board.sort and board.sort != lead:
