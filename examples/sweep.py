@@ -40,5 +40,5 @@ if __name__ == "__main__":  # worker processes import this file
     by_tier = ec.table(cube, by=["model", "tier"]).to_dataframe()
     print(by_tier.columns.tolist())
     print(f"{len(ec.trials(cube, status=['incorrect']))} wrong answers")
-    print(ec.verdict(merged, control="small").verdict.next_step)
+    print(ec.verdict(merged, "small", ["large"]).verdict.next_step)
     larger.to_yaml(folder / "sweep.yaml")

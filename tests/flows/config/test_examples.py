@@ -65,7 +65,11 @@ def test_quickstart__is_small_enough_for_a_slow_machine() -> None:
     assert sum(map(len, prompts)) / len(prompts) < 350  # characters; prefill is slow
 
 
-@pytest.mark.parametrize("section", [getattr(ec.config, name) for name in ec.config.__all__ if name != "Sampler"], ids=lambda section: section.__name__)
+@pytest.mark.parametrize(
+    "section",
+    [getattr(ec.config, name) for name in ec.config.__all__ if name != "Sampler"],
+    ids=lambda section: section.__name__,
+)
 def test_models__every_field_has_a_description(section: type[Section]) -> None:
     for name, field in section.model_fields.items():
         assert field.description, name
