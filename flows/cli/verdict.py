@@ -216,6 +216,13 @@ def _print_intervals(pair: PairResult) -> None:
         p_value = "" if math.isnan(interval.p_value) else f", p {interval.p_value:.3g}"
         p_value += "" if math.isnan(interval.e) else f", e {e_text(interval.e)}"
         show(f"  {name:9} {number(interval.estimate, sign=True)}  ({level}: {bounds}{p_value})")
+    enough = f"e from {1 / pair.composite.alpha:.4g} on holds however often you look"
+    once = pair.composite.method != "anytime"
+    show(
+        f"  p and intervals are for one look; {enough}"
+        if once
+        else f"  intervals hold at all looks together; {enough}"
+    )
 
 
 def _print_robustness(pair: PairResult) -> None:

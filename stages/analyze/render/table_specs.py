@@ -137,6 +137,8 @@ def pair_in_words(pair: Pair) -> str:
             f"{better} is right more often than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
             f"{_p_equals(overall.p_holm)}."
         )
+        if overall.e < 1 / _LEVEL:
+            head += f" That is for one look: with looks before, e would have to be 20, and is {e_text(overall.e)}."
     else:
         head = (
             f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "

@@ -139,7 +139,7 @@ def _seen(evidence: Evidence, limits: Limits) -> list[str]:
     low, pairs = evidence.composite.low, evidence.composite.pairs
     texts = []
     if evidence.reach is not None and pairs:
-        texts.append(f"{pairs} pairs find a difference of {evidence.reach.detectable:.2g} in 4 of 5 cases")
+        texts.append(f"{pairs} pairs find a difference of {fixed(evidence.reach.detectable)} in 4 of 5 cases")
     if low > -limits.trivial:
         texts.append(f"a loss of {limits.trivial:g} or more is excluded: no harm within that margin")
     else:
@@ -171,13 +171,13 @@ def next_step(decision: Decision, reach: Reach, pairs: int, limits: Limits, *, a
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
     if pairs >= (more if again else new):
         return (
-            f"No call, and more of the same is not needed: {pairs} pairs find a difference of {reach.difference:g} in "
+            f"No call, and more of the same is not needed: {pairs:,} pairs find a difference of {reach.difference:g} in "
             "4 of 5 cases. To look for a smaller one, state it before you measure."
         )
     return (
-        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {new} pairs in a new run with "
-        f"another seed, or by {max(more, pairs + 1)} in all if this cube grows: looking again has a price, and then "
-        "bounds are taken that hold at all looks."
+        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {new:,} pairs in a new run with "
+        f"another seed, or by {max(more, pairs + 1):,} in all if this cube grows, as looking again has a price. "
+        "A larger one, if only that matters, needs fewer."
     )
 
 

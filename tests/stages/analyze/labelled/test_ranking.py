@@ -187,6 +187,7 @@ def test_compare_evaluations__p_interval_and_words_say_the_same(seed, trials, ra
     words, gap = pair_conclusion(pair), pair.overall.difference.value
     assert ("a is right more often" in words) == (pair.overall.p_holm < 0.05 and gap > 0)
     assert ("b is right more often" in words) == (pair.overall.p_holm < 0.05 and gap < 0)
+    assert ("with looks before" in words) == (pair.overall.p_holm < 0.05 and pair.overall.e < 20)
     for name, sign in (("a", 1), ("b", -1)):
         if f"{name} is ahead" in words:
             assert all(sign * item.difference.value > 0 for item in pair.tasks if item.p_holm < 0.05)
