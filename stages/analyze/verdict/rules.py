@@ -171,8 +171,8 @@ def next_step(decision: Decision, reach: Reach, pairs: int, limits: Limits, *, a
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
     if pairs >= (more if again else new):
         return (
-            f"No call, and more of the same is not needed: {pairs:,} pairs find a difference of {reach.difference:g} in "
-            "4 of 5 cases. To look for a smaller one, state it before you measure."
+            f"No call, and more of the same is not needed: {pairs:,} pairs find a difference of {reach.difference:g} "
+            "in 4 of 5 cases. To look for a smaller one, state it before you measure."
         )
     return (
         f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {new:,} pairs in a new run with "
