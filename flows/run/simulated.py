@@ -16,7 +16,9 @@ from evalcube.stages.reply.status import Status
 def truth_of_trial(item: Prepared) -> Mapping[str, str]:
     """Headers that let a simulated model answer a trial."""
     trial = item.trial
-    return trial_headers(trial.answer, trial.options, item.cell.difficulty, trial.guess_chance, item.repeat)
+    # a simulated model that does not know picks any option: it has no strategies
+    guess = 1 / len(trial.options) if trial.options else trial.guess_chance
+    return trial_headers(trial.answer, trial.options, item.cell.difficulty, guess, item.repeat)
 
 
 def truth_of_output(

@@ -72,7 +72,7 @@ class Trial:
     answer: str
     """The reference answer in the form that the task's `parse` returns."""
     guess_chance: float = 0.0
-    """One over the number of options where the answer is one of a listed finite set, else 0."""
+    """How often who works nothing out is right: at least one over the number of options, and 0 without any."""
     options: tuple[str, ...] = ()
     """The finite set of possible answers; empty for write-in answers."""
     extras: Mapping[str, object] = field(default_factory=dict, hash=False)

@@ -105,8 +105,8 @@ def _wrong(cell: Cell, trial: Trial, reply: str) -> str:
         return f"the guess chance is {trial.guess_chance}: it must be from 0 to 1"
     if trial.options and trial.answer not in trial.options:
         return f"the answer '{trial.answer}' is none of the options"
-    if trial.options and not math.isclose(trial.guess_chance, 1 / len(trial.options)):
-        return f"the guess chance of {len(trial.options)} options is {trial.guess_chance}"
+    if trial.options and trial.guess_chance < 1 / len(trial.options) - 1e-9:
+        return f"the guess chance of {len(trial.options)} options is {trial.guess_chance}: less than one of them has"
     if not cell.task.has_reference(cell.params):
         return ""
     parsed = cell.parse(reply, trial)

@@ -73,7 +73,10 @@ class Boolean(Task):
     name: ClassVar[str] = "boolean"
     version: ClassVar[int] = 1
     summary: ClassVar[str] = "value of an expression over and, or, xor, not with nested brackets"
-    guess_rule: ClassVar[str] = "1/2: two truth values, equally frequent"
+    guess_rule: ClassVar[str] = (
+        "1/2, and by how much the truth value that stands in the expression most often is right more often; "
+        "0.5 to 0.7 by length, max_depth and prob_not"
+    )
     Params: ClassVar[type[TaskParams]] = BooleanParams
 
     def generate(self, params: TaskParams, stream: Stream) -> Trial:
@@ -89,7 +92,7 @@ class Boolean(Task):
             f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{words.format(t=true, f=false)} "
             f"{stream.choice(_RULES)} {closing.format(t=true, f=false)}"
         )
-        return Trial(prompt, "true" if value else "false", 0.5, OPTIONS)
+        return Trial(prompt, "true" if value else "false", _floor(p), OPTIONS)
 
     def parse(self, text: str) -> str | None:
         """Read a truth value in any of the five formats."""
@@ -100,6 +103,18 @@ class Boolean(Task):
         p = BooleanParams.of(params)
         depth = min(p.max_depth, p.length - 2)
         return (p.length - 1) + p.prob_not * p.length + depth + 0.1 * p.prob_dewhitespace * (1 + depth)
+
+
+def _floor(p: BooleanParams) -> float:
+    """How often who copies the commonest truth value of the expression is right, or the rarest where nots abound.
+
+    Fitted to 2 500 expressions at each of 60 points, to 0.02; `tests/stages/generate/test_floors.py` counts again.
+    """
+    if min(p.max_depth, p.length - 2) == 0:
+        gain = 0.13 + 0.0023 * max(0, p.length - 12) + 0.009 * max(0, 6 - p.length)
+    else:
+        gain = 0.07 + 0.25 / p.length
+    return round(0.5 + gain * abs(1 - 2 * p.prob_not) ** 0.85, 3)
 
 
 def _write(shape: Shape, target: bool, prob_not: float, words: tuple[str, str], stream: Stream) -> str:

@@ -7,6 +7,7 @@ seventh point is held here; `benchmarks/floors.py` runs through all of them with
 from __future__ import annotations
 
 import math
+import re
 
 import pytest
 
@@ -14,6 +15,7 @@ from evalcube.flows.config.suites import load_suite, suite_names
 from evalcube.stages.generate import TASKS, Cell
 from evalcube.stages.generate.manifold import expand
 from tests.stages.generate.no_work import excess_of_no_work
+from tests.strategies import params_with
 
 TRIALS = 400
 ALLOWED = 0.02
@@ -39,3 +41,24 @@ def test_suites__no_work_gains_no_more_than_guessing(suite: str, task: str) -> N
         excess, strategy = excess_of_no_work(cell, TRIALS)
 
         assert excess <= ALLOWED + noise, (strategy, cell.plain_params)
+
+
+@pytest.mark.parametrize("prob_not", [0, 0.3, 1])
+@pytest.mark.parametrize(
+    ("length", "max_depth"), [(3, 0), (8, 0), (24, 0), (40, 0), (8, 2), (24, 4), (40, 8)]
+)
+def test_boolean__declares_what_copying_the_commonest_value_gains(
+    length: int, max_depth: int, prob_not: float
+) -> None:
+    task = TASKS["boolean"]
+    cell = Cell(task, params_with(task, length=length, max_depth=max_depth, prob_not=prob_not), 3)
+    trials = [cell.trial(i) for i in range(TRIALS)]
+    right = 0.0
+    for trial in trials:
+        words = re.findall("True|False", trial.prompt.split("\n\n")[1])
+        lead = words.count("True") - words.count("False")
+        right += 0.5 if lead == 0 else (lead > 0) == (trial.answer == "true")
+
+    copied = max(right / TRIALS, 1 - right / TRIALS)
+
+    assert abs(copied - trials[0].guess_chance) < ALLOWED + 3.6 * 0.5 / math.sqrt(TRIALS)
