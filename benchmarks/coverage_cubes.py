@@ -17,11 +17,14 @@ from scipy.special import betaincinv
 
 from benchmarks.coverage_rows import Bench, Row, share
 from evalcube.stages.analyze.formulas.clustering import cluster_moments
+from evalcube.stages.analyze.formulas.sequential import mean_e_value
 from evalcube.stages.analyze.labelled.aggregate import aggregate, points
 from evalcube.stages.analyze.labelled.forensics import cost_table
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.ranking import rank_rows
+from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
+from evalcube.stages.analyze.verdict.paired import paired_intervals
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
 
 TIERS = ("easy", "hard")
@@ -275,6 +278,36 @@ def metric_rows(bench: Bench) -> Iterator[Row]:
             yield Row(name, f"{case}, rates Beta{rates}", *min(held))
 
 
+def decision_rows(bench: Bench) -> Iterator[Row]:
+    """Arms without a difference, looked at as questions are added; and gains that a holdout shows, too."""
+    rng, looks = bench.rng("decisions"), range(20, 201, 20)
+    gaps = {"equal": (0.0, 0.0, 0.0), "one task better, one worse by as much": (0.1, 0.0, -0.1)}
+    for name, gap in gaps.items():
+        kept = []
+        for _ in range(bench.few(40)):
+            first, second = (rng.random((200, 3)) < 0.6 + sign * np.array(gap) for sign in (1, -1))
+            steps = first.astype(float) - second
+            kept.append(all(mean_e_value(steps[:look], np.array([1.0, 0.5, 1.0])) < 20 for look in looks))
+        note = "holds at all looks together"
+        yield Row(
+            "e of compare below 20", f"3 tasks, {len(looks)} looks, {name}", *share(np.array(kept)), note
+        )
+    for name, spread in (("normal", 0.0), ("two-humped", 0.5)):
+        steps = rng.normal(0, 0.5, (bench.few(40), 200)) + spread * rng.choice([-1, 1], (bench.few(40), 200))
+        inside = []
+        for row in steps:
+            found = (paired_intervals(row[:look, np.newaxis], method="anytime")[0] for look in looks)
+            inside.append(all(one.low <= 0 <= one.high for one in found))
+        yield Row("verdict, anytime", f"{len(looks)} looks, {name}", *share(np.array(inside)), note)
+    for units in (24, 80):
+        split = split_holdout([f"{place:03}" for place in range(units)], 0.3)
+        gains = rng.choice([-0.67, 0.0, 0.33, 1.0], (bench.few(10), units))
+        kept = [not gain_gap(row, split).gap.positive for row in gains]
+        yield Row(
+            "holdout: no false alarm", f"{units} pairs, 30 % held out", *share(np.array(kept)), "one-sided"
+        )
+
+
 DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "upsampled": upsampled_rows,
     "tokens": token_rows,
@@ -283,5 +316,6 @@ DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "families": family_rows,
     "wins": win_rows,
     "metrics": metric_rows,
+    "decisions": decision_rows,
 }
 """Designs of simulated cubes by name: `--only` picks some, and another is one function more."""
