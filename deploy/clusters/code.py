@@ -9,7 +9,7 @@ import sys
 import sysconfig
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from distributed import Client, WorkerPlugin
 from distributed import Future as DaskFuture
@@ -19,7 +19,7 @@ from evalcube.deploy.clusters.asking import SERVING, Question, ask_each, ask_sch
 from evalcube.deploy.clusters.registrar import Registrar
 from evalcube.deploy.clusters.source import line_to_type, unlike
 
-Future = DaskFuture[Any]
+Future: TypeAlias = "DaskFuture[Any]"
 
 _STATE_SECONDS = 5.0
 

@@ -6,14 +6,14 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
 
 from evalcube.flows.plan.blocks import Block, Kept, RegionWork, cut_blocks
 from evalcube.flows.run.in_flight import InFlightLimit
 
-Future = DaskFuture[Any]
+Future: TypeAlias = "DaskFuture[Any]"
 
 
 @dataclass(eq=False)

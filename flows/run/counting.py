@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Container, Sequence
-from typing import Any
+from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
 
@@ -15,7 +15,7 @@ from evalcube.flows.run.failures import is_killed, raise_if_failed
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 
-Future = DaskFuture[Any]
+Future: TypeAlias = "DaskFuture[Any]"
 
 _MOST_MODELS = 25
 """Models whose counters one task writes, so that its inputs stay small."""

@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
 
@@ -38,7 +38,7 @@ from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
 
-Future = DaskFuture[Any]
+Future: TypeAlias = "DaskFuture[Any]"
 
 _MOST_CAUSES = 8
 _POLL_SECONDS = 0.25

@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from distributed import Future as DaskFuture
@@ -26,7 +26,7 @@ from evalcube.flows.run.failures import WorkerDiedError, is_killed
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import StorageError
 
-Future = DaskFuture[Any]
+Future: TypeAlias = "DaskFuture[Any]"
 
 KILLED = "worker killed"
 """Cause of the transport error that such a trial is."""
