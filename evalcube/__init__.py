@@ -14,13 +14,14 @@ class EvalcubeError(Exception):
     ::
 
         EvalcubeError
-        ├── ConfigError       a config with problems, all of them at once
+        ├── ConfigError       a config with problems, all of them at once; also a ValueError, as the next two are
         ├── TemplateError     a prompt template that does not compile or renders no messages
         ├── SweepError        a sweep that cannot run, or a cube that cannot be read, as asked
         ├── StorageError      a cube or cache that cannot be opened, read or written; see `evalcube.storage.errors`
         ├── DeployError       a cluster or model server that did not start, answer or stop; see `evalcube.deploy.errors`
+        ├── ArgumentError     numbers or labels that a formula cannot take; also a ValueError, some a TypeError
         ├── TaskError         a task, its params or a plugin; also a ValueError
-        └── InferenceError    an endpoint that cannot be asked as configured
+        └── InferenceError    an endpoint that cannot be asked as configured; also a ValueError
 
     Parameters
     ----------

@@ -15,7 +15,7 @@ _MOST_TOLD = 60
 """Characters of a value in a message."""
 
 
-class TemplateError(EvalcubeError):
+class TemplateError(EvalcubeError, ValueError):
     """A prompt template that does not compile or renders no message list."""
 
     def __init__(
@@ -37,8 +37,12 @@ def _template_error(
     return TemplateError(message, remedy, where=where, line=line)
 
 
-class SweepError(EvalcubeError):
+class SweepError(EvalcubeError, ValueError):
     """A sweep that cannot run as asked, or a cube that cannot be read as asked."""
+
+
+class WrongTypeError(SweepError, TypeError):
+    """An argument of another type than what is asked for."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +70,7 @@ class Problem:
         return f"{subject}: {self.rule}{got}{remedy}"
 
 
-class ConfigError(EvalcubeError):
+class ConfigError(EvalcubeError, ValueError):
     """A config with one or more problems, which are all in `problems`; its text has a line for each of the first 50."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
@@ -85,8 +89,11 @@ def refused() -> Iterator[None]:
     """A context in which what a formula refuses is raised as a user's mistake, a `SweepError`."""
     try:
         yield
+    except SweepError:
+        raise
     except ValueError as error:
-        raise SweepError(str(error).rstrip(".")) from error
+        kind = WrongTypeError if isinstance(error, TypeError) else SweepError
+        raise kind(str(error).rstrip(".")) from error
 
 
 def no_bare_text(**given: object) -> None:
@@ -104,12 +111,12 @@ def no_bare_text(**given: object) -> None:
     """
     for name, value in given.items():
         if isinstance(value, str):
-            raise SweepError(
+            raise WrongTypeError(
                 f"`{name}`: '{value}' is a text, not a list",
                 f"Write {name}=[{json.dumps(value, ensure_ascii=False)}]",
             )
         if value is not None and (isinstance(value, bytes) or not isinstance(value, Iterable)):
-            raise SweepError(f"`{name}`: {told(value)} is no list", "Give a list of texts")
+            raise WrongTypeError(f"`{name}`: {told(value)} is no list", "Give a list of texts")
 
 
 def need_text(name: str, value: object) -> str:
@@ -128,7 +135,7 @@ def need_text(name: str, value: object) -> str:
         If it is something else.
     """
     if not isinstance(value, str):
-        raise SweepError(f"`{name}`: {told(value)} is no text", "Give a text")
+        raise WrongTypeError(f"`{name}`: {told(value)} is no text", "Give a text")
     return value
 
 
@@ -170,7 +177,7 @@ def need_number(name: str, value: object, *, whole: bool = False) -> None:
     """
     kind = SupportsIndex if whole else SupportsFloat
     if isinstance(value, bool | str | bytes) or not isinstance(value, kind):
-        raise SweepError(f"`{name}`: {told(value)} is no {'whole ' * whole}number", "Give one")
+        raise WrongTypeError(f"`{name}`: {told(value)} is no {'whole ' * whole}number", "Give one")
 
 
 def told(value: object) -> str:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.errors import SweepError, told
+from evalcube.flows.errors import SweepError, WrongTypeError, told
 from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import absolute, plain_address, redacted
 
@@ -64,11 +64,11 @@ def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset
     if isinstance(cube, str | os.PathLike):
         return [plain_address(cube)]
     if isinstance(cube, bytes) or not isinstance(cube, Iterable) or hasattr(cube, "dims"):
-        raise SweepError(f"`{name}`: {told(cube)} is no cube", _FORMS)
+        raise WrongTypeError(f"`{name}`: {told(cube)} is no cube", _FORMS)
     several = list(cube)
     for one in several:
         if not (is_dataset(one) or isinstance(one, str | os.PathLike)):
-            raise SweepError(f"`{name}`: {told(one)} in the list is no cube", _FORMS)
+            raise WrongTypeError(f"`{name}`: {told(one)} in the list is no cube", _FORMS)
     if not several:
         raise SweepError(f"`{name}`: no cube is named", "Give one or more")
     if len(several) == 1:

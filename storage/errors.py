@@ -49,7 +49,7 @@ class StorageError(EvalcubeError):
         return type(self), (self.what, self.where, self.remedy)
 
 
-class UnsupportedUrlError(StorageError):
+class UnsupportedUrlError(StorageError, ValueError):
     """An address whose form this version cannot open."""
 
 

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 
 from evalcube.flows.config.secrecy import mask, show
-from evalcube.flows.errors import SweepError, told
+from evalcube.flows.errors import SweepError, WrongTypeError, told
 
 _OTHER_NAMES = {
     "api_key": "key_env",
@@ -72,7 +72,7 @@ def checked_option(parameter: str, value: object, known: Sequence[str]) -> None:
     if isinstance(value, str) and value in known:
         return
     if not isinstance(value, str):
-        raise SweepError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
+        raise WrongTypeError(f"`{parameter}`: {told(value)} is no text", f"Give one of: {', '.join(known)}")
     near = close_name(value, list(known))
     raise SweepError(
         f"`{parameter}`: there is no '{value}'",

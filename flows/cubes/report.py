@@ -22,7 +22,7 @@ from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
-from evalcube.flows.errors import SweepError, need_number, refused, told
+from evalcube.flows.errors import WrongTypeError, need_number, refused, told
 from evalcube.flows.nouns import CubeLike, is_dataset, listed, need_addresses, source_of
 from evalcube.flows.plan.points import differing, telling
 from evalcube.stages.analyze.formulas.design import Weigh
@@ -112,7 +112,7 @@ def report(
     addresses = [source_of(one)] if is_dataset(one) and not others else need_addresses(given)
     need_number("samples", samples, whole=True)
     if date is not None and not isinstance(date, datetime.date):
-        raise SweepError(f"`date`: {told(date)} is no date", "Give a datetime.date")
+        raise WrongTypeError(f"`date`: {told(date)} is no date", "Give a datetime.date")
     readers = [Reader(address, cache) for address in addresses]
     checked_option("weigh", weigh, get_args(Weigh))
     checked_option("outcomes", outcomes, list(SAMPLED))

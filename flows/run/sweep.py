@@ -16,7 +16,7 @@ import numpy as np
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Model, Sweep
-from evalcube.flows.errors import SweepError, told
+from evalcube.flows.errors import SweepError, WrongTypeError, told
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growing import extend
 from evalcube.flows.plan.part import Only
@@ -200,7 +200,7 @@ def _refuse_start(stop: threading.Event | None) -> None:
     if getattr(multiprocessing.current_process(), "_inheriting", False):
         raise SystemExit  # a worker process that runs its parent's script: the parent says so, once
     if stop is not None and not hasattr(stop, "is_set"):  # those of multiprocessing are events, too
-        raise SweepError(
+        raise WrongTypeError(
             f"`stop`: {told(stop)} is no event", "Give a threading.Event, and set it to stop the run"
         )
 

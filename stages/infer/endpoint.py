@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     import ssl
 
 
-class InferenceError(EvalcubeError):
+class InferenceError(EvalcubeError, ValueError):
     """An endpoint that cannot be asked as configured."""
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
 
 Array = npt.NDArray[Any]
@@ -173,11 +174,11 @@ def add_counters(parts: Sequence[FloatArray]) -> FloatArray:
         If there is nothing to add, or the parts differ in shape.
     """
     if not parts:
-        raise ValueError("`parts` is empty; there is nothing to add")
+        raise ArgumentError("`parts` is empty; there is nothing to add")
     total = np.array(parts[0], dtype=np.float64)
     for index, part in enumerate(parts[1:], start=1):
         if part.shape != total.shape:
-            raise ValueError(f"`parts[{index}]` has shape {part.shape}, `parts[0]` has {total.shape}")
+            raise ArgumentError(f"`parts[{index}]` has shape {part.shape}, `parts[0]` has {total.shape}")
         total += part
     return total
 
@@ -201,9 +202,9 @@ def check_options(
     """
     for name, value in (("trials", trials), ("clip_tokens", clip_tokens)):
         if value is not None and value < 1:
-            raise ValueError(f"`{name}` must be at least 1, got {value}; None takes everything")
+            raise ArgumentError(f"`{name}` must be at least 1, got {value}; None takes everything")
     if unique_only and "duplicate" not in names:
-        raise ValueError(
+        raise ArgumentError(
             "`unique_only` needs the array `duplicate`, which says whose prompt occurred before in its cell"
         )
 
@@ -211,10 +212,10 @@ def check_options(
 def _checked_shape(arrays: Mapping[str, npt.ArrayLike]) -> tuple[int, ...]:
     shape = np.shape(arrays["status"])
     if len(shape) < 2:
-        raise ValueError(f"`status` has shape {shape}; its last axes must be (trial, repeat)")
+        raise ArgumentError(f"`status` has shape {shape}; its last axes must be (trial, repeat)")
     for name in VALUES:
         if np.shape(arrays[name]) != shape:
-            raise ValueError(f"`{name}` has shape {np.shape(arrays[name])}, `status` has {shape}")
+            raise ArgumentError(f"`{name}` has shape {np.shape(arrays[name])}, `status` has {shape}")
     return shape
 
 

@@ -14,6 +14,7 @@ import xarray as xr
 from dask.base import is_dask_collection
 from dask.system import CPU_COUNT
 
+from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
 from evalcube.stages.score.counters import (
     VALUES,
@@ -65,13 +66,15 @@ def recount(
         If a trial array is missing, or an option cannot be met.
     """
     if not isinstance(dataset, xr.Dataset):
-        raise TypeError(f"`dataset` is a {type(dataset).__name__}, and no Dataset; open it with `open_cube`")
+        raise ArgumentTypeError(
+            f"`dataset` is a {type(dataset).__name__}, and no Dataset; open it with `open_cube`"
+        )
     check_options(
         map(str, dataset.variables), unique_only=unique_only, trials=trials, clip_tokens=clip_tokens
     )
     absent = [name for name in ("status", *VALUES) if name not in dataset]
     if absent:
-        raise ValueError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
+        raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
     options = _Options(unique_only, clip_tokens)
     taken = _take(dataset.isel(trial=slice(trials)))
     prices = [_price(dataset, name) for name in ("price_prompt", "price_completion")]

@@ -11,6 +11,8 @@ from typing import Any, SupportsFloat, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalcube.stages.errors import ArgumentError, ArgumentTypeError
+
 
 def shown(value: object) -> str:
     """A value as an error says it: in short, and of an array what it is."""
@@ -42,9 +44,9 @@ def numbers(value: ArrayLike, name: str) -> NDArray[Any]:
         if array.dtype.kind == "O" and not any(item is None for item in array.flat):
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ValueError(remedy) from error
+        raise ArgumentError(remedy) from error
     if array.dtype.kind not in "biuf":
-        raise ValueError(remedy)
+        raise ArgumentError(remedy)
     return array
 
 
@@ -66,7 +68,7 @@ def fitting(**values: ArrayLike) -> list[NDArray[np.float64]]:
         np.broadcast_shapes(*(array.shape for array in arrays))
     except ValueError as error:
         listed = ", ".join(f"`{name}` {array.shape}" for name, array in zip(values, arrays, strict=True))
-        raise ValueError(f"shapes must be equal or broadcast, got {listed}") from error
+        raise ArgumentError(f"shapes must be equal or broadcast, got {listed}") from error
     return arrays
 
 
@@ -82,7 +84,7 @@ def broadcast(value: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray[An
     try:
         return np.broadcast_to(array, shape)
     except ValueError as error:
-        raise ValueError(f"`{name}` must broadcast to the shape {shape}, got {array.shape}") from error
+        raise ArgumentError(f"`{name}` must broadcast to the shape {shape}, got {array.shape}") from error
 
 
 def counted(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
@@ -95,7 +97,7 @@ def counted(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
     """
     wrong = (array < 0) | np.isinf(array)
     if wrong.any():
-        raise ValueError(f"`{name}` must hold finite counts from 0, got {array[wrong].flat[0]:g}")
+        raise ArgumentError(f"`{name}` must hold finite counts from 0, got {array[wrong].flat[0]:g}")
     return array
 
 
@@ -110,11 +112,11 @@ def real(value: object, name: str) -> float:
         If it is too large for one.
     """
     if not isinstance(value, Real | np.bool_):
-        raise TypeError(f"`{name}` must be a real number, got {shown(value)}")
+        raise ArgumentTypeError(f"`{name}` must be a real number, got {shown(value)}")
     try:
         return float(cast(SupportsFloat, value))
     except OverflowError:
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must be a real number that a float can hold, got {shown(value)}"
         ) from None
 
@@ -128,7 +130,7 @@ def whole(value: object, name: str) -> int:
         If it is none.
     """
     if isinstance(value, bool | np.bool_) or not isinstance(value, int | np.integer) or value < 0:
-        raise ValueError(f"`{name}` must be a whole number from 0, got {shown(value)}")
+        raise ArgumentError(f"`{name}` must be a whole number from 0, got {shown(value)}")
     return int(value)
 
 
@@ -143,7 +145,7 @@ def items(value: object, name: str, want: str) -> tuple[object, ...]:
     try:
         return tuple(cast(Iterable[object], value))
     except TypeError:
-        raise TypeError(f"`{name}` must be {want}, got {shown(value)}") from None
+        raise ArgumentTypeError(f"`{name}` must be {want}, got {shown(value)}") from None
 
 
 def confidence_level(value: object, name: str = "confidence") -> float:
@@ -158,7 +160,7 @@ def confidence_level(value: object, name: str = "confidence") -> float:
     """
     number = real(value, name)
     if not 0.0 < number < 1.0:
-        raise ValueError(f"`{name}` must lie inside (0, 1), got {shown(value)}; 0.95 means 95 %")
+        raise ArgumentError(f"`{name}` must lie inside (0, 1), got {shown(value)}; 0.95 means 95 %")
     return number
 
 
@@ -171,7 +173,7 @@ def one_of(value: object, name: str, known: Sequence[str]) -> str:
         If it is none of them.
     """
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"`{name}` must be one of {', '.join(known)}, got {shown(value)}")
+        raise ArgumentError(f"`{name}` must be one of {', '.join(known)}, got {shown(value)}")
     return value
 
 
@@ -184,7 +186,7 @@ def flag(value: object, name: str) -> bool:
         If it is neither.
     """
     if not isinstance(value, bool | np.bool_):
-        raise ValueError(f"`{name}` must be True or False, got {shown(value)}")  # noqa: TRY004 - as of other arguments
+        raise ArgumentError(f"`{name}` must be True or False, got {shown(value)}")
     return bool(value)
 
 
@@ -205,5 +207,5 @@ def axes(value: object, name: str, dims: int) -> tuple[int, ...]:
         places = [dims]
     found = tuple(place + dims if place < 0 else place for place in places)
     if any(not 0 <= place < dims for place in found) or len(set(found)) < len(found):
-        raise ValueError(f"`{name}` must name axes of an array of {dims} dims, got {shown(value)}")
+        raise ArgumentError(f"`{name}` must name axes of an array of {dims} dims, got {shown(value)}")
     return found

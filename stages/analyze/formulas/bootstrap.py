@@ -23,6 +23,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 BLOCK = 125
@@ -117,7 +118,7 @@ def _flatten(counters: Floats, in_tier: Floats, labels: Sequence[str], effect: A
     completed, correct = column(kept, "completed", labels), column(kept, "correct", labels)
     counts = np.stack([correct, completed - correct, column(kept, "truncated", labels)], axis=-1)
     if np.any(counts < 0) or np.any(counts.sum(axis=-1) != trials):
-        raise ValueError(
+        raise ArgumentError(
             "counters of a cell do not add up: completed + truncated must equal trials and correct must "
             "not exceed completed; recompute the counters from the trials"
         )

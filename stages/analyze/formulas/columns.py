@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.arguments import items, reals
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 
@@ -27,10 +28,10 @@ def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) ->
     array = reals(counters, "counters")
     names = [str(name) for name in items(labels, "labels", "the counters' names")]
     if array.ndim == 0 or array.shape[-1] != len(names):
-        raise ValueError(
+        raise ArgumentError(
             f"`labels` names {len(names)} counters but `counters` has shape {array.shape}; its last axis "
             "must match"
         )
     if label not in names:
-        raise ValueError(f"counter {label!r} is not among `labels` {names}; add it to the counters")
+        raise ArgumentError(f"counter {label!r} is not among `labels` {names}; add it to the counters")
     return array[..., names.index(label)]

@@ -26,6 +26,7 @@ from numpy.typing import ArrayLike
 from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats, wilson_bounds
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 Mode = Literal["E_I", "E_P", "E_O", "C_I", "C_P", "C_O"]
@@ -87,7 +88,7 @@ def counts(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Counts:
             where = tuple(int(place) for place in np.argwhere(wrong & ~undefined)[0])
             values = ", ".join(f"{name} {column(counters, name, labels)[where]:g}" for name in names)
             place = f" at index {where}" if where else ""
-            raise ValueError(
+            raise ArgumentError(
                 f"the `counters`{place} contradict each other: {rule}, got {values}; recompute the counters "
                 "from the trials"
             )
@@ -103,7 +104,7 @@ def checked_mode(mode: object) -> Mode:
         If it is none of `MODES`; the message lists the six.
     """
     if not isinstance(mode, str) or mode not in MODES:
-        raise ValueError(
+        raise ArgumentError(
             f"`mode` must be one of {', '.join(MODES)}, got {mode!r}: E for equality, C for correctness "
             "(guess-corrected); truncated trials as the others (I), as wrong (P) or as right (O)"
         )

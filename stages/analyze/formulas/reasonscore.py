@@ -18,6 +18,7 @@ from scipy.special import ndtri
 from evalcube.stages.analyze.formulas.arguments import broadcast, one_of, reals
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats, wilson
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 Basis = Literal["completed", "all"]
@@ -154,7 +155,9 @@ def combine_tasks(task_scores: ArrayLike, *, expected: ArrayLike | None = None) 
     """
     scores = reals(task_scores, "task_scores")
     if scores.ndim == 0:
-        raise ValueError("tiers need tasks: `counters` must be (..., task, counter), and scores (..., task)")
+        raise ArgumentError(
+            "tiers need tasks: `counters` must be (..., task, counter), and scores (..., task)"
+        )
     member = broadcast(True if expected is None else expected, "expected", scores.shape).astype(bool)
     there = member & ~np.isnan(scores)
     present = there.sum(axis=-1)

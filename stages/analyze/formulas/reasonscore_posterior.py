@@ -32,6 +32,7 @@ from scipy.special import betainc
 from evalcube.stages.analyze.formulas.bootstrap import stream
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import FLOOR, SCALE, mean_score
+from evalcube.stages.errors import ArgumentError
 
 ENOUGH = 100
 """Trials of each task and tier from which this score leads a leaderboard."""
@@ -142,9 +143,9 @@ def scores_of_models(
         As `posterior_scores`.
     """
     if draws < 1:
-        raise ValueError(f"`draws` must be at least 1, got {draws}")
+        raise ArgumentError(f"`draws` must be at least 1, got {draws}")
     if not 0.0 < confidence < 1.0:
-        raise ValueError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
+        raise ArgumentError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
     models, tiers = rate.shape[:2]
     found = PosteriorScores(
         np.empty((models, tiers, 3)), np.empty((models, 3)), np.empty((models, draws, tiers))

@@ -41,6 +41,7 @@ from scipy.special import betaln, logsumexp, xlog1py, xlogy
 from evalcube.stages.analyze.formulas.arguments import confidence_level, fitting, one_of, reals
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.errors import ArgumentError
 
 METHODS = ("betabinomial", "hoeffding")
 
@@ -105,7 +106,7 @@ def confidence_sequence(
     confidence_level(confidence)
     s, m, g = np.broadcast_arrays(*fitting(successes=successes, trials=trials, guesses=guesses))
     if np.any((s < 0) | (s > m) | (g < 0) | (g > m * (1.0 + 1e-9))):
-        raise ValueError("`successes` and `guesses` must lie between 0 and `trials`; give summed counts")
+        raise ArgumentError("`successes` and `guesses` must lie between 0 and `trials`; give summed counts")
     m = np.where(m > 0, m, np.nan)
     with np.errstate(all="ignore"):
         bounds = _betabinomial if method == "betabinomial" else _hoeffding
@@ -177,9 +178,9 @@ def mean_e_value(differences: ArrayLike, weights: ArrayLike = 1.0) -> float:
     """
     d, w = np.broadcast_arrays(reals(differences, "differences"), reals(weights, "weights"))
     if not np.all(np.abs(d) <= 1.0):
-        raise ValueError("`differences` must lie between -1 and 1; divide larger ones by their scale")
+        raise ArgumentError("`differences` must lie between -1 and 1; divide larger ones by their scale")
     if not np.all((w >= 0.0) & (w < np.inf)):
-        raise ValueError("`weights` must not be negative, and finite")
+        raise ArgumentError("`weights` must not be negative, and finite")
     bets, counts = np.unique((d * (w / max(w.max(initial=0.0), 1e-300))).round(12), return_counts=True)
     # Nodes of Beta(½, ½), equally weighted: so many that the peak of so many bets is smooth between them.
     nodes = 64 + 4 * int(np.ceil(np.sqrt(counts[bets != 0.0].sum())))

@@ -32,6 +32,7 @@ from numpy.typing import ArrayLike
 from evalcube.stages.analyze.formulas.arguments import fitting
 from evalcube.stages.analyze.formulas.estimators import Bounds, checked_mode, counts, estimate
 from evalcube.stages.analyze.formulas.intervals import Floats, exact_bounds, wilson_bounds
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 MOMENTS = ("strata", "weight", "offset", "scale", "mean", "variance", "size", "single")
@@ -82,7 +83,7 @@ def stratified(
     """
     sums = moments(counters, weights, labels=labels, mode=mode)
     if sums.ndim < 2:
-        raise ValueError("`counters` must be (..., stratum, counter), got those of a single group")
+        raise ArgumentError("`counters` must be (..., stratum, counter), got those of a single group")
     return combine(sums.sum(axis=-2), confidence=confidence)
 
 
@@ -139,7 +140,9 @@ def score_moments(
         *fitting(right=right, trials=trials, nothing=nothing, chance=chance, weights=weights)
     )
     if not np.all((w >= 0) & (w < np.inf)):
-        raise ValueError("`weights` must not be negative or NaN, and finite; leave a point out with weight 0")
+        raise ArgumentError(
+            "`weights` must not be negative or NaN, and finite; leave a point out with weight 0"
+        )
     with np.errstate(all="ignore"):
         scale = 1.0 / (1.0 - c)
         mean = (ones + c * zeros) / m

@@ -24,6 +24,7 @@ from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
 from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 
 Interval = Literal["exact", "wilson"]
@@ -99,7 +100,7 @@ def aggregate(
     wanted = _names(by, table)
     _check_options(mode, weigh, weights, confidence, joint)
     if interval not in get_args(Interval):
-        raise ValueError(f"`interval` must be 'exact' or 'wilson', got {interval!r}")
+        raise ArgumentError(f"`interval` must be 'exact' or 'wilson', got {interval!r}")
     chosen = selection.select(ds, where, table)
     models = selection.group(ds, wanted, MODEL, chosen, table)
     cells = selection.group(ds, wanted, CELL, chosen, table)
@@ -193,7 +194,7 @@ def _names(by: str | Sequence[str], table: dict[str, Key]) -> list[str]:
     for name in wanted:
         selection.known(table, name, "by")
     if len(set(wanted)) < len(wanted):
-        raise ValueError(f"`by` names something twice: {wanted}; name each once")
+        raise ArgumentError(f"`by` names something twice: {wanted}; name each once")
     return wanted
 
 
@@ -203,11 +204,11 @@ def _check_options(mode: str, weigh: str, weights: object, confidence: float, jo
     quantile(confidence)
     estimators.factor_confidence(confidence, joint)
     if weigh not in get_args(Weigh):
-        raise ValueError(f"`weigh` must be 'tasks', 'points' or 'trials', got {weigh!r}")
+        raise ArgumentError(f"`weigh` must be 'tasks', 'points' or 'trials', got {weigh!r}")
     if weigh != "points" and weights is not None:
-        raise ValueError("`weights` are weights of points; they need weigh='points'")
+        raise ArgumentError("`weights` are weights of points; they need weigh='points'")
     if weigh != "trials" and joint != "none":
-        raise ValueError(
+        raise ArgumentError(
             f"`joint` = {joint!r} widens products of Wilson's intervals, which only the sum of all trials has; add "
             "weigh='trials', or leave `joint` out"
         )
@@ -253,16 +254,16 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
         return _dims(np.ones(tuple(sizes.values())), CELL)
     if isinstance(weights, str):
         if weights not in table or table[weights].dims != CELL:
-            raise ValueError(f"`weights` must name a coordinate along {CELL}, got {weights!r}")
+            raise ArgumentError(f"`weights` must name a coordinate along {CELL}, got {weights!r}")
         array = ds[weights]
     else:
         array = weights
     if not set(array.dims) <= set(CELL):
-        raise ValueError(f"`weights` must be along {CELL}, got dims {array.dims}")
+        raise ArgumentError(f"`weights` must be along {CELL}, got dims {array.dims}")
     missing = {dim: size for dim, size in sizes.items() if dim not in array.dims}
     share = array.astype(np.float64).fillna(0.0).expand_dims(missing).transpose(*CELL)
     if bool((share < 0).any()):
-        raise ValueError("`weights` must not be negative; leave a point out with weight 0 or `where`")
+        raise ArgumentError("`weights` must not be negative; leave a point out with weight 0 or `where`")
     return _dims(share.values, CELL)
 
 

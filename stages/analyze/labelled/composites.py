@@ -26,6 +26,7 @@ from evalcube.stages.analyze.verdict.composite import (
 )
 from evalcube.stages.analyze.verdict.gates import THRESHOLD, layer_gate, layer_means
 from evalcube.stages.analyze.verdict.paired import paired_intervals
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import FINISHED
 
 _TRIAL = ("task", "params", "trial", "repeat")
@@ -96,7 +97,7 @@ def _composite(units: Floats, shares: Floats, weights: Floats, board: Leaderboar
     if not len(units):
         return None
     if ((units < LOWEST) | (units > HIGHEST)).any():
-        raise ValueError(
+        raise ArgumentError(
             f"the layers hold scores that are not from {LOWEST:g} to {HIGHEST:g}: the cube is damaged"
         )
     counted = np.where(weights > 0, units, np.nan)  # what has no weight is not behind the composite

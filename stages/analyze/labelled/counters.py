@@ -14,6 +14,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.restriction import within
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 
 CELL_DIMS = ("model", "task", "params", "counter")
@@ -36,12 +37,12 @@ def counters(ds: xr.Dataset) -> xr.DataArray:
 
 def _check(ds: xr.Dataset) -> None:
     if "counters" not in ds or set(ds.variables["counters"].dims) != set(CELL_DIMS):
-        raise ValueError(
+        raise ArgumentError(
             f"the dataset has no array `counters` with dims {CELL_DIMS}; open it with `Cube.dataset()`"
         )
     absent = [name for name in ("model_name", "task", "tier", "in_tier", "counter") if name not in ds.coords]
     if absent:
-        raise ValueError(f"the dataset lacks the coordinates {absent}; a cube written by a sweep has them")
+        raise ArgumentError(f"the dataset lacks the coordinates {absent}; a cube written by a sweep has them")
 
 
 def counter_cells(ds: xr.Dataset) -> xr.Variable:

@@ -19,6 +19,7 @@ from evalcube.stages.analyze.formulas.forensics import hazard
 from evalcube.stages.analyze.formulas.forensics.cost import costs, pareto_front
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.results import Leaderboard
+from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 BOUNDS = ("value", "lower", "upper")
 """Labels along the dim ``bound``."""
@@ -178,7 +179,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
     A row for each of the leaderboard's, in its order.
     """
     if not isinstance(board, Leaderboard):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"`board` is a {type(board).__name__}, and no Leaderboard; make it with `leaderboard`"
         )
     score = [row.score.value for row in board.rows]
@@ -202,7 +203,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
 def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterator[tuple[NDArray[Any], ...]]:
     """For each evaluation the arrays, with one axis of trials last, behind one of tasks if asked for."""
     if absent := [name for name in arrays if name not in ds]:
-        raise ValueError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
+        raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
     for model in range(ds.sizes["model"]):
         one = ds[list(arrays)].reset_coords(drop=True).isel(model=model).compute()
         loaded = [one[name].transpose("task", *_CELL).values for name in arrays]

@@ -43,6 +43,7 @@ from evalcube.stages.analyze.labelled.scores import (
     resampled,
 )
 from evalcube.stages.analyze.labelled.sorting import by_lead
+from evalcube.stages.errors import ArgumentError
 
 _NAMES = ("model_name", "template", "sampler", "eval_id", "revision")
 """Coordinates that rows are labelled by."""
@@ -98,9 +99,9 @@ def leaderboard(
         If arrays or coordinates are missing, counters contradict each other, or an argument is out of range.
     """
     if version not in VERSIONS:
-        raise ValueError(f"`version` must be one of {', '.join(VERSIONS)}, got {version!r}")
+        raise ArgumentError(f"`version` must be one of {', '.join(VERSIONS)}, got {version!r}")
     if draws < 1:
-        raise ValueError(f"`draws` must be at least 1, got {draws}")
+        raise ArgumentError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
     values = np.asarray(counter_cells(ds).values, dtype=np.float64)
     cells = xr.Variable(CELL_DIMS, values, fastpath=True)
@@ -343,7 +344,7 @@ def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
     for row in board.rows:
         found = free.get(_key(row))
         if not found:
-            raise ValueError(
+            raise ArgumentError(
                 f"the leaderboard's row {row.model_name!r} (eval_id {row.eval_id!r}) is not in the dataset; "
                 "make the leaderboard from the same dataset"
             )

@@ -18,6 +18,7 @@ from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers
 from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
 from evalcube.stages.analyze.labelled.questions import Bank, Group, Request, evaluate
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import FINISHED, Status
 
 if TYPE_CHECKING:
@@ -74,7 +75,7 @@ def outcome_metrics(
     array: Any = R
     absent = [dim for dim in (*questions, sample) if dim not in array.dims]
     if absent or not questions:
-        raise ValueError(
+        raise ArgumentError(
             f"`questions` and `sample` must name dims of R, which has {tuple(array.dims)}, got "
             f"{tuple(questions)} and {sample!r}"
         )
@@ -118,7 +119,7 @@ def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
         If the dataset has no ``status``.
     """
     if "status" not in ds:
-        raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
+        raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
     status = ds["status"]
     over = status.isin([int(code) for code in FINISHED])
     return (status == int(Status.CORRECT)).astype(np.int8), over
@@ -214,7 +215,7 @@ def refuse_votes(names: Iterable[str]) -> None:
     """
     for name in names:
         if name in NEEDS_ANSWERS:
-            raise ValueError(
+            raise ArgumentError(
                 f"{name} needs the answers themselves: ties and different wrong answers decide a vote, and a cube "
                 "holds right or wrong; g_pass_at_k_tau with tau=0.51 asks whether more than half of k answers are right"
             )

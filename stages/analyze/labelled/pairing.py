@@ -18,6 +18,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.sequential import mean_e_value
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.results import Estimate
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, Status
 
 TRUNCATED = ("wrong", "drop")
@@ -106,9 +107,9 @@ def compare_evaluations(
     """
     need_two(len(models))
     if truncated not in TRUNCATED:
-        raise ValueError(f"`truncated` must be 'wrong' or 'drop', got {truncated!r}")
+        raise ArgumentError(f"`truncated` must be 'wrong' or 'drop', got {truncated!r}")
     if "status" not in ds:
-        raise ValueError("the dataset has no array `status`; open it with `Cube.dataset()`")
+        raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
     base, rated = counters.base_design(ds), _rated(ds)
     found = []
@@ -118,7 +119,7 @@ def compare_evaluations(
             others = _codes(ds, second)
             cells = _cells(codes, others, truncated)
             if not cells[..., 0].any():
-                raise ValueError(
+                raise ArgumentError(
                     f"{labels[first]!r} and {labels[second]!r} have finished no trial in common; run the sweep "
                     "further or select what both have"
                 )

@@ -19,6 +19,7 @@ from evalcube.stages.analyze.formulas.outcomes.counts import (
     binary_categories,
 )
 from evalcube.stages.analyze.formulas.stratified import combine
+from evalcube.stages.errors import ArgumentError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -226,7 +227,7 @@ def _fill(
 def _value(name: str, reduced: Successes | Categories, k: int | None, wanted: Request) -> list[float]:
     metric = table.METRICS[name]
     if not metric.categorical and isinstance(reduced, Categories):
-        raise ValueError(
+        raise ArgumentError(
             f"{name} is for binary outcomes, but `w` has weights for {reduced.counts.shape[1]} categories"
         )
     source = binary_categories(reduced) if metric.categorical and isinstance(reduced, Successes) else reduced

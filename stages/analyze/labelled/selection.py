@@ -11,6 +11,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.labelled.axes import facets, names
+from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -100,7 +101,7 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
     the models' facets.
     """
     if not isinstance(ds, xr.Dataset):
-        raise TypeError(
+        raise ArgumentTypeError(
             f"a cube's dataset is needed, got {type(ds).__name__} {ds!r:.60}; open a cube by its address with "
             "`evalcube.open_cube`"
         )
@@ -143,7 +144,7 @@ def known(table: Mapping[str, Key], name: str, argument: str) -> None:
         With the list of known names.
     """
     if name != "tier" and name not in table:
-        raise ValueError(
+        raise ArgumentError(
             f"`{argument}` has no {name!r}; known names are {', '.join(sorted([*table, 'tier']))}"
         )
 
@@ -158,7 +159,7 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
         condition matches nothing and which values there are.
     """
     if where is not None and not isinstance(where, Mapping):
-        raise ValueError(
+        raise ArgumentError(
             f"`where` is a {type(where).__name__}, and no mapping of names to conditions; write it like "
             "{'task': ['sort'], 'param_length': {'min': 4}}"
         )
@@ -176,7 +177,7 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
         else:
             cells &= _matches(name, table[name].values, condition).reshape(cells.shape)
     if not models.any() or not cells.any():
-        raise ValueError(
+        raise ArgumentError(
             f"`where` = {dict(where or {})!r} leaves no {'cell' if models.any() else 'model'}: each condition "
             "matches something, but none fulfils all of them; drop or widen one"
         )
@@ -196,11 +197,13 @@ def _matches(name: str, values: Sequence[Any], condition: Condition) -> NDArray[
     try:
         found = np.array([value is not None and bool(test(value)) for value in values], dtype=bool)
     except TypeError as error:
-        raise ValueError(
+        raise ArgumentError(
             f"`where` cannot test {name!r} with {condition!r}: {error}; its values are {shown(values)}"
         ) from error
     if not found.any():
-        raise ValueError(f"`where` matches nothing: {name!r} is never {condition!r}; it is {shown(values)}")
+        raise ArgumentError(
+            f"`where` matches nothing: {name!r} is never {condition!r}; it is {shown(values)}"
+        )
     return found
 
 
@@ -209,7 +212,7 @@ def _test(name: str, condition: Condition) -> Callable[[Any], object]:
         return condition
     if isinstance(condition, tuple):
         if len(condition) != 2:
-            raise ValueError(
+            raise ArgumentError(
                 f"`where` takes a tuple as (low, high), got {condition!r} for {name!r}; use a list for values"
             )
         low, high = condition
@@ -263,7 +266,7 @@ def group(
         member, place = member[position], place[position] * len(levels[-1]) + code
     size = int(np.prod([len(level) for level in levels], dtype=object))
     if size > MOST_GROUPS:
-        raise ValueError(
+        raise ArgumentError(
             f"`by` = {chosen} spans {size:,} groups, more than {MOST_GROUPS:,}; group by fewer names or select "
             "with `where`"
         )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
 from evalcube.stages.analyze.verdict.composite import LAYERS
+from evalcube.stages.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -141,5 +142,5 @@ def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
         rows = sorted(board.rows, key=key)
     else:
         listed = ", ".join([MODEL, *there])
-        raise ValueError(f"`sort`: the board has no column '{column}' with a value; it has: {listed}")
+        raise ArgumentError(f"`sort`: the board has no column '{column}' with a value; it has: {listed}")
     return replace(board, rows=tuple(rows), sort=name)

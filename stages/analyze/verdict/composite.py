@@ -15,8 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.rounding import fixed
+from evalcube.stages.errors import ArgumentError
 
-LAYERS = ("fact", "behavior", "judge")
+LAYERS: tuple[str, ...] = ("fact", "behavior", "judge")
 """Facts and behaviour are shares of passed assertions mapped to 1..5, the judge is a reading from 1 to 5."""
 
 LOWEST, HIGHEST = 1.0, 5.0
@@ -90,7 +91,7 @@ def checked_weights(weights: ArrayLike | None, layers: int) -> Floats:
     values = np.asarray(weights, dtype=float)
     usable = values.shape == (layers,) and bool(np.all(np.isfinite(values)) and np.all(values >= 0))
     if not usable or values.max() <= 0:
-        raise ValueError(
+        raise ArgumentError(
             f"`weights` must be {layers} numbers >= 0 that are not all zero, got {np.ravel(values).tolist()}"
         )
     values = values / values.max()  # sums of huge weights would overflow

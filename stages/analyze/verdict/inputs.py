@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import GRAIN, HIGHEST, LAYERS, LOWEST, judge_layer
+from evalcube.stages.errors import ArgumentError
 
 JUDGE = LAYERS.index("judge")
 
@@ -88,18 +89,18 @@ def checked_scores(
     values = values if runs_given else values[np.newaxis]
     shape = (len(values), len(variants), len(units))
     if values.ndim != 4 or values.shape[1:] != (*shape[1:], len(LAYERS)):
-        raise ValueError(
+        raise ArgumentError(
             f"`layers` must be ([run,] variant, unit, layer) = ({shape[1]}, {shape[2]}, {len(LAYERS)}) after the runs, "
             f"got {np.shape(layers)}; the layers are {', '.join(LAYERS)}, NaN where one is absent"
         )
     if len(values) == 0:
-        raise ValueError("`layers` has no run; give at least one")
+        raise ArgumentError("`layers` has no run; give at least one")
     for name, labels in (("variants", variants), ("units", units)):
         if not len(labels):
-            raise ValueError(f"`{name}` is empty: there is nothing to compare")
+            raise ArgumentError(f"`{name}` is empty: there is nothing to compare")
         if len(set(labels)) != len(labels):
             twice = sorted({label for label in labels if list(labels).count(label) > 1})
-            raise ValueError(f"`{name}` must differ from each other, {twice[0]!r} occurs twice")
+            raise ArgumentError(f"`{name}` must differ from each other, {twice[0]!r} occurs twice")
     values[..., JUDGE] = np.where(values[..., JUDGE] <= 0, np.nan, values[..., JUDGE])
     _refuse_off_scale("layers", values)
     readings = None if judges is None else _readings(judges, shape, runs_given=runs_given)
@@ -127,7 +128,7 @@ def _names(given: Sequence[str] | None, judges: int) -> tuple[str, ...]:
     if given is None:
         return tuple(f"judge {place + 1}" for place in range(judges))
     if len(given) != judges:
-        raise ValueError(f"`judge_names` must name {judges} judges, got {len(given)} names")
+        raise ArgumentError(f"`judge_names` must name {judges} judges, got {len(given)} names")
     return tuple(given)
 
 
@@ -135,7 +136,7 @@ def _refuse_off_scale(name: str, values: Floats) -> None:
     """Refuse what is no score: one such value moves every mean, and nothing would show it."""
     wrong = values[~np.isnan(values) & ((values < LOWEST - GRAIN) | (values > HIGHEST + GRAIN))]
     if wrong.size:
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` has the score {wrong[0]:g}, which is not from {LOWEST:g} to {HIGHEST:g}; "
             f"NaN means that there is none"
         )
@@ -145,7 +146,7 @@ def _readings(judges: ArrayLike, shape: tuple[int, int, int], *, runs_given: boo
     values = np.asarray(judges, dtype=float)
     values = values if runs_given else values[np.newaxis]
     if values.ndim not in (4, 5) or values.shape[:3] != shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`judges` must be ([run,] variant, unit, judge[, repeat]) beginning with {shape[1:]} after the runs, "
             f"got {np.shape(judges)}"
         )
@@ -160,7 +161,7 @@ def _flags(name: str, flags: ArrayLike | None, shape: tuple[int, int, int], *, r
     values = np.asarray(flags, dtype=bool)
     values = values if runs_given else values[np.newaxis]
     if values.shape != shape:
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must be ([run,] variant, unit) = {shape[1:]} after the runs, got {np.shape(flags)}"
         )
     return values

@@ -29,6 +29,7 @@ from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.sequential import sign_e_value
 from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, indices, on_grid, total_flips
+from evalcube.stages.errors import ArgumentError
 
 Method = Literal["sign-flip", "studentised", "anytime"]
 
@@ -148,11 +149,11 @@ def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
     """The differences as (unit, column) floats; raises ValueError if an argument does not fit."""
     values = np.asarray(differences, dtype=float)
     if values.ndim != 2:
-        raise ValueError(f"`differences` must be (unit, column), got shape {values.shape}")
+        raise ArgumentError(f"`differences` must be (unit, column), got shape {values.shape}")
     if not 0.0 < alpha < 1.0:
-        raise ValueError(f"`alpha` must lie inside (0, 1), got {alpha!r}; 0.05 gives 95 % intervals")
+        raise ArgumentError(f"`alpha` must lie inside (0, 1), got {alpha!r}; 0.05 gives 95 % intervals")
     if draws < 100:
-        raise ValueError(f"`draws` must be at least 100, got {draws}; fewer cannot tell 5 % from 4 %")
+        raise ArgumentError(f"`draws` must be at least 100, got {draws}; fewer cannot tell 5 % from 4 %")
     return values
 
 

@@ -42,6 +42,7 @@ from evalcube.stages.analyze.verdict.result import (
 )
 from evalcube.stages.analyze.verdict.rules import Limits, dissents, next_step, worst
 from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
+from evalcube.stages.errors import ArgumentError
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
@@ -177,7 +178,7 @@ def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | N
         return None
     variant = scores.variants[0] if options.gold_variant is None else options.gold_variant
     if variant not in scores.variants:
-        raise ValueError(f"`gold_variant` must be one of {', '.join(scores.variants)}, got {variant!r}")
+        raise ArgumentError(f"`gold_variant` must be one of {', '.join(scores.variants)}, got {variant!r}")
     readings = layers[scores.variants.index(variant), :, JUDGE].tolist()
     judged = dict(zip(scores.units, readings, strict=True))
     rated = [name for name in options.gold if name in judged]

@@ -15,6 +15,7 @@ from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.paired import DRAWS, Method
 from evalcube.stages.analyze.verdict.result import Verdict
 from evalcube.stages.analyze.verdict.rules import Limits
+from evalcube.stages.errors import ArgumentError
 
 
 def verdict(
@@ -105,10 +106,10 @@ def verdict(
         layers, variants, units, judges=judges, ok=ok, entries=entries, judge_names=judge_names, shares=shares
     )
     if layer_set not in ("common", "own"):
-        raise ValueError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")
+        raise ArgumentError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")
     for name, share in (("missing", missing), ("holdout_ratio", holdout_ratio)):
         if not 0.0 <= share <= 1.0:
-            raise ValueError(f"`{name}` must be a share from 0 to 1, got {share!r}")
+            raise ArgumentError(f"`{name}` must be a share from 0 to 1, got {share!r}")
     declared = None if weights is None else tuple(checked_weights(list(weights), len(LAYERS)).tolist())
     options = Options(
         alpha=alpha,

@@ -9,6 +9,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.arguments import flag, reals
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.errors import ArgumentError
 
 _END, _POINT, _START = 0, 1, 2
 
@@ -44,10 +45,12 @@ def overlap_clusters(lower: ArrayLike, upper: ArrayLike, *, strict: bool = False
     low, high = reals(lower, "lower"), reals(upper, "upper")
     flag(strict, "strict")
     if low.ndim != 1 or low.shape != high.shape:
-        raise ValueError(f"`lower` {low.shape} and `upper` {high.shape} must be vectors of one length")
+        raise ArgumentError(f"`lower` {low.shape} and `upper` {high.shape} must be vectors of one length")
     if np.any(low > high):
         index = int(np.argmax(low > high))
-        raise ValueError(f"`lower` must not exceed `upper`, got [{low[index]:g}, {high[index]:g}] at {index}")
+        raise ArgumentError(
+            f"`lower` must not exceed `upper`, got [{low[index]:g}, {high[index]:g}] at {index}"
+        )
     clusters: list[tuple[int, ...]] = []
     active: set[int] = set()
     grown = False

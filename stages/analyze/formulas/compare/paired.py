@@ -26,6 +26,7 @@ from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import combine, effective_trials, score_moments
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, Status
 
 METHODS = ("midp", "exact")
@@ -106,7 +107,7 @@ def compare_pairs(
     """
     codes = numbers(status, "status")
     if codes.ndim < 4:
-        raise ValueError(f"`status` must be (model, task, params, trial, ...), got shape {codes.shape}")
+        raise ArgumentError(f"`status` must be (model, task, params, trial, ...), got shape {codes.shape}")
     need_two(codes.shape[0], "status")
     codes = codes.reshape(*codes.shape[:3], -1)
     right, valid = codes == Status.CORRECT, np.isin(codes, _valid(truncated))
@@ -243,7 +244,7 @@ def _summed(
         counted(part, name)
     # Counts that were scaled to an effective number are no whole numbers any more.
     if np.any(b + c > n + 1e-9 * (1.0 + n)):
-        raise ValueError(
+        raise ArgumentError(
             "`first_only` and `second_only` are parts of `trials` and must not exceed them together"
         )
     sums = score_moments(b, n, nothing=n - b - c, chance=0.5, weights=w)
@@ -284,7 +285,9 @@ def mcnemar(first_only: ArrayLike, second_only: ArrayLike, *, method: str = "mid
     one_of(method, "method", METHODS)
     b, c = np.broadcast_arrays(*fitting(first_only=first_only, second_only=second_only))
     if np.any((b < 0) | (c < 0) | (b != np.floor(b)) | (c != np.floor(c)) | ~(b + c < _MOST)):
-        raise ValueError("`first_only` and `second_only` are counts of trials: whole numbers from 0, no NaN")
+        raise ArgumentError(
+            "`first_only` and `second_only` are counts of trials: whole numbers from 0, no NaN"
+        )
     n, least = b + c, np.minimum(b, c)
     tail = bdtr(least, n.astype(np.int64), 0.5)
     seen = np.exp(gammaln(n + 1.0) - gammaln(b + 1.0) - gammaln(c + 1.0) - n * np.log(2.0))
@@ -323,7 +326,7 @@ def holm(p: ArrayLike, *, axis: int = -1) -> Floats:
     """
     given = reals(p, "p")
     if np.any((given < 0.0) | (given > 1.0)):
-        raise ValueError(
+        raise ArgumentError(
             f"`p` must hold p values in [0, 1], got {given[(given < 0.0) | (given > 1.0)].flat[0]:g}"
         )
     (axis,) = axes(axis, "axis", given.ndim) or (-1,)

@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from evalcube.stages.analyze.formulas.arguments import confidence_level, reals
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.errors import ArgumentError
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     """
     scores = reals(draws, "draws")
     if scores.ndim != 2 or scores.shape[1] == 0:
-        raise ValueError(f"`draws` must be (model, draw) with at least one draw, got shape {scores.shape}")
+        raise ArgumentError(f"`draws` must be (model, draw) with at least one draw, got shape {scores.shape}")
     need_two(len(scores), "draws")
     confidence_level(confidence)
     ranked = np.flatnonzero(~np.isnan(scores).any(axis=1))

@@ -9,6 +9,7 @@ from scipy.special import expit
 from evalcube.stages.analyze.formulas.arguments import real, reals
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.errors import ArgumentError
 
 _STEPS = 200
 
@@ -78,7 +79,7 @@ def bradley_terry(rates: ArrayLike, *, prior: float = 0.0) -> Floats:
     """
     wins, _ = _matches(rates)
     if not 0.0 <= real(prior, "prior") < np.inf:
-        raise ValueError(
+        raise ArgumentError(
             f"`prior` is a number of virtual games and must be finite and at least 0, got {prior!r}"
         )
     if prior == 0.0:
@@ -109,12 +110,12 @@ def _matches(rates: ArrayLike) -> tuple[Floats, np.ndarray]:
     """Wins with 0 for no match and on the diagonal, and which matches there are."""
     wins = reals(rates, "rates").copy()
     if wins.ndim != 2 or wins.shape[0] != wins.shape[1]:
-        raise ValueError(f"`rates` must be a square matrix (model, model), got shape {wins.shape}")
+        raise ArgumentError(f"`rates` must be a square matrix (model, model), got shape {wins.shape}")
     need_two(len(wins), "rates")
     np.fill_diagonal(wins, np.nan)
     played = ~np.isnan(wins)
     if np.any(wins[played] < 0.0) or np.any(wins[played] > 1.0):
-        raise ValueError("`rates` must lie in [0, 1]: they are the row's chances to beat the column")
+        raise ArgumentError("`rates` must lie in [0, 1]: they are the row's chances to beat the column")
     return np.where(played, wins, 0.0), played
 
 
@@ -127,7 +128,7 @@ def _need_connection(wins: Floats) -> None:
     for group in range(groups):
         inside = member == group
         if not np.any(wins[np.ix_(~inside, inside)] > 0.0):
-            raise ValueError(
+            raise ArgumentError(
                 f"ratings do not exist: no other model ever beat those of rows {np.flatnonzero(inside).tolist()}, "
                 "so that their ratings have no upper limit; give `prior`, such as prior=1"
             )

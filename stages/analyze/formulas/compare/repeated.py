@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike
 from evalcube.stages.analyze.formulas.arguments import broadcast, counted, fitting, one_of, reals
 from evalcube.stages.analyze.formulas.compare.paired import METHODS, mcnemar
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.errors import ArgumentError
 
 _DIRECT = 20_000
 """Longest distribution that is convolved term by term."""
@@ -56,7 +57,7 @@ def sign_flip(differences: ArrayLike, *, method: str = "midp") -> float:
     one_of(method, "method", METHODS)
     values = reals(differences, "differences").ravel()
     if np.any(values != np.floor(values)) or not np.abs(values).sum() <= _MOST:
-        raise ValueError(
+        raise ArgumentError(
             f"`differences` are counts of trials: whole numbers, no NaN, together at most {_MOST:,}"
         )
     first, second = values[values > 0], -values[values < 0]
@@ -118,7 +119,7 @@ def design_effect(
     """
     b, c, asked = np.broadcast_arrays(*fitting(first_only=first_only, second_only=second_only, trials=trials))
     if asked.ndim == 0:
-        raise ValueError("`trials` must be (stratum, question), got a single number")
+        raise ArgumentError("`trials` must be (stratum, question), got a single number")
     for name, part in (("first_only", b), ("second_only", c), ("trials", asked)):
         counted(part, name)
     most = float(asked.max(initial=0.0))

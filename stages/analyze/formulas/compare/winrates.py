@@ -13,6 +13,7 @@ from scipy.special import betainc, betaln, xlogy
 
 from evalcube.stages.analyze.formulas.arguments import one_of, reals, whole
 from evalcube.stages.analyze.formulas.intervals import Z_95, Floats, wilson
+from evalcube.stages.errors import ArgumentError
 
 METHODS = ("exact", "reference")
 
@@ -67,7 +68,7 @@ def win_rates(successes: ArrayLike, trials: ArrayLike, *, method: str = "exact",
     m, s = reals(trials, "trials"), reals(successes, "successes")
     whole(seed, "seed")
     if m.ndim != 2 or s.shape != m.shape:
-        raise ValueError(f"`successes` {s.shape} and `trials` {m.shape} must both be (model, task)")
+        raise ArgumentError(f"`successes` {s.shape} and `trials` {m.shape} must both be (model, task)")
     need_two(len(m), "trials")
     m = np.where(m > 0, m, np.nan)
     s = np.clip(s, 0.0, m)
@@ -105,7 +106,7 @@ def need_two(models: int, name: str = "") -> None:
     """
     where = f" in `{name}`" if name else ""
     if models < 2:
-        raise ValueError(
+        raise ArgumentError(
             f"a comparison needs at least two models, got {models}{where}; select or evaluate more"
         )
 

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike
 
 from evalcube.stages.analyze.formulas.forensics.hazard import Curve
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import Status
 
 OUTCOMES = ("correct", "incorrect", "invalid", "refused", "truncated")
@@ -72,7 +73,9 @@ def sum_traces(
     outcome = np.atleast_1d(status)
     lengths = [np.atleast_1d(item).astype(np.float64) for item in (reasoning_bytes, compressed_bytes, tokens)]
     if any(item.shape != outcome.shape for item in lengths):
-        raise ValueError(f"the trial arrays differ in shape: {[outcome.shape, *(x.shape for x in lengths)]}")
+        raise ArgumentError(
+            f"the trial arrays differ in shape: {[outcome.shape, *(x.shape for x in lengths)]}"
+        )
     raw, small, spent = lengths
     known = (raw > 0) & (small >= 0) & (spent >= 0)
     products = [np.ones_like(raw), raw, small, spent, raw**2, small**2, spent**2]
@@ -99,7 +102,7 @@ def compression(sums: ArrayLike, *, confidence: float | None = None) -> Compress
     """
     values = np.asarray(sums, dtype=np.float64)
     if values.ndim == 0 or values.shape[-1] != len(MOMENTS):
-        raise ValueError(
+        raise ArgumentError(
             f"`sums` has shape {values.shape}; its last axis must hold the {len(MOMENTS)} moments"
         )
     moments = {name: values[..., index] for index, name in enumerate(MOMENTS)}

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 from evalcube.stages.analyze.formulas.arguments import reals
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats, wilson_bounds
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 
@@ -98,7 +99,7 @@ def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:
     points = [-reals(score, "score"), *(reals(item, "spends") for item in spends)]
     shapes = [item.shape for item in points]
     if len(points) < 2 or any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
-        raise ValueError(f"`score` and at least one `spends` must have one shape (point,), got {shapes}")
+        raise ArgumentError(f"`score` and at least one `spends` must have one shape (point,), got {shapes}")
     table = np.stack(points, axis=-1)
     known: NDArray[np.bool_] = np.asarray(~np.isnan(table).any(axis=-1))
     front = known.copy()

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile, wilson_bounds
+from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, Status
 
 WIDTH = 256
@@ -76,15 +77,15 @@ def count_ends(
     """
     outcome, length = np.atleast_1d(status), np.atleast_1d(tokens)
     if outcome.shape != length.shape:
-        raise ValueError(f"`tokens` has shape {length.shape}, `status` has {outcome.shape}")
+        raise ArgumentError(f"`tokens` has shape {length.shape}, `status` has {outcome.shape}")
     if width < 1:
-        raise ValueError(f"`width` must be at least 1, got {width}")
+        raise ArgumentError(f"`width` must be at least 1, got {width}")
     completed = np.isin(outcome, COMPLETED)
     used = (completed | (outcome == Status.TRUNCATED)) & (length >= 0)
     place = np.maximum(length.astype(np.int64) - 1, 0) // width
     needed = int(place[used].max(initial=-1)) + 1
     if bins is not None and needed > bins:
-        raise ValueError(f"`bins` is {bins}, but the longest trial needs {needed} bins of {width} tokens")
+        raise ArgumentError(f"`bins` is {bins}, but the longest trial needs {needed} bins of {width} tokens")
     size = max(needed, 1) if bins is None else bins
     end = np.where(completed, np.where(outcome == Status.CORRECT, 0, 1), 2)
     groups = int(np.prod(outcome.shape[:-1]))
@@ -213,7 +214,7 @@ def _steps(ends: ArrayLike) -> _Steps:
 
 def _at_risk(counts: NDArray[np.int64]) -> NDArray[np.int64]:
     if counts.ndim < 2 or counts.shape[-1] != len(ENDS):
-        raise ValueError(f"`ends` has shape {counts.shape}; it must be (..., bin, {len(ENDS)}), as {ENDS}")
+        raise ArgumentError(f"`ends` has shape {counts.shape}; it must be (..., bin, {len(ENDS)}), as {ENDS}")
     total = counts.sum(axis=-1)
     return np.flip(np.cumsum(np.flip(total, axis=-1), axis=-1), axis=-1)
 

@@ -17,6 +17,7 @@ from evalcube.stages.analyze.formulas.outcomes.binary import (
 )
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
 from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.errors import ArgumentError
 
 
 def geom_at_k(R: object, k: int, pass_power: float = 0.5, unanimous_power: float = 0.5) -> float:
@@ -218,7 +219,7 @@ def blend(x: Floats, y: Floats, a: float, b: float) -> Floats:
     vanishes = nothing & ((a < 0.0 < b) | (b < 0.0 < a))
     for base, exponent, name in ((x, a, "pass_power"), (y, b, "unanimous_power")):
         if exponent < 0.0 and ((base == 0.0) & ~vanishes).any():
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` must not be negative where the quantity it applies to is 0, got {exponent}"
             )
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
@@ -264,5 +265,7 @@ def blend_interval(
 def _powers(pass_power: object, unanimous_power: object) -> tuple[float, float]:
     a, b = inputs.power(pass_power, "pass_power"), inputs.power(unanimous_power, "unanimous_power")
     if a == 0.0 and b == 0.0:
-        raise ValueError("`pass_power` and `unanimous_power` must not both be 0: the blend would be constant")
+        raise ArgumentError(
+            "`pass_power` and `unanimous_power` must not both be 0: the blend would be constant"
+        )
     return a, b

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import inputs
+from evalcube.stages.errors import ArgumentError
 
 Integers = NDArray[np.int64]
 
@@ -66,7 +67,7 @@ class Successes:
         """From h[0..N], the number of questions with c successes at place c; histograms of chunks add up."""
         table = np.asarray(histogram).astype(np.int64)
         if table.ndim != 1 or table.size < 2 or (table < 0).any() or not table.any():
-            raise ValueError(
+            raise ArgumentError(
                 "a histogram must hold the numbers of questions with 0..N successes, N >= 1, and at least one "
                 f"question, got {np.asarray(histogram)!r}"
             )
@@ -166,7 +167,7 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
     """
     if isinstance(values, Categories):
         if values.counts.shape[1] != top + 1:
-            raise ValueError(
+            raise ArgumentError(
                 f"outcomes reduced to the categories 0..{values.counts.shape[1] - 1} cannot have weights for "
                 f"0..{top}; pass R itself"
             )
@@ -174,7 +175,7 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
     if top == 1 and prior is None:
         return binary_categories(successes(values))
     if isinstance(values, Successes):  # the categories are wrong, not the type
-        raise ValueError(  # noqa: TRY004
+        raise ArgumentError(
             f"outcomes reduced to success counts have the categories 0..1, not 0..{top}; pass R itself"
         )
     chunked = _chunked(values)

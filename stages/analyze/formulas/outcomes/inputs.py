@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.arguments import items, real, shown
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.errors import ArgumentError
 
 Bounds = Sequence[float] | None
 
@@ -33,7 +34,7 @@ def matrix(values: object, name: str = "R") -> NDArray[Any]:
     """
     array = _numbers(values, f"`{name}`", "a rectangular array of outcomes, one row per question")
     if array.ndim not in (1, 2):
-        raise ValueError(
+        raise ArgumentError(
             f"`{name}` must have 1 dimension (one question) or 2 (questions × samples), got {array.ndim}"
         )
     _require_numeric(array, f"`{name}`")
@@ -46,9 +47,9 @@ def outcomes(values: object) -> NDArray[Any]:
     array = array.reshape(1, -1) if array.ndim == 1 else array
     questions, samples = array.shape
     if samples == 0:
-        raise ValueError("`R` has no samples; every question needs at least one")
+        raise ArgumentError("`R` has no samples; every question needs at least one")
     if questions == 0:
-        raise ValueError("`R` has no questions; it needs at least one row")
+        raise ArgumentError("`R` has no questions; it needs at least one row")
     return array
 
 
@@ -57,13 +58,13 @@ def prior_outcomes(values: object, questions: int) -> NDArray[Any]:
     array = matrix(values, "R0")
     if array.ndim == 1:
         if array.size % questions:
-            raise ValueError(
+            raise ArgumentError(
                 f"a one-dimensional `R0` must hold a multiple of {questions} entries, as many for each row "
                 f"of `R`, got {array.size}"
             )
         return array.reshape(questions, -1)
     if array.shape[0] != questions:
-        raise ValueError(f"`R0` must have one row per row of `R` ({questions}), got {array.shape[0]}")
+        raise ArgumentError(f"`R0` must have one row per row of `R` ({questions}), got {array.shape[0]}")
     return array
 
 
@@ -77,19 +78,19 @@ def whole(block: NDArray[Any], name: str = "R") -> NDArray[Any]:
     """
     if block.dtype.kind == "f":
         if not np.isfinite(block).all():
-            raise ValueError(
+            raise ArgumentError(
                 f"`{name}` has NaN or infinite entries; leave out questions with missing samples"
             )
         block = block.astype(np.float64, copy=False)
         if (np.abs(block) > 2.0**62).any():
-            raise ValueError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
+            raise ArgumentError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
         integers = block.astype(np.int64)
         if (integers != block).any():
-            raise ValueError(f"`{name}` must hold whole numbers, got {_first(block, integers != block)}")
+            raise ArgumentError(f"`{name}` must hold whole numbers, got {_first(block, integers != block)}")
         return integers
     if block.dtype.kind == "u" and block.dtype.itemsize == 8:
         if (block > _LARGEST).any():
-            raise ValueError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
+            raise ArgumentError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
         return block.astype(np.int64)
     return block
 
@@ -106,17 +107,17 @@ def out_of_range(block: NDArray[Any], top: int, name: str = "R") -> ValueError:
 def draws(k: object, samples: int | None = None) -> int:
     """The number of draws k: an integer >= 1, and at most the number of samples where that is given."""
     if isinstance(k, bool | np.bool_):
-        raise ValueError(f"`k` must be an integer, got {k!r}")  # noqa: TRY004 - as the reference has it
+        raise ArgumentError(f"`k` must be an integer, got {k!r}")
     try:
         number = operator.index(cast(SupportsIndex, k))
     except TypeError:
-        raise ValueError(f"`k` must be an integer, got {k!r}") from None
+        raise ArgumentError(f"`k` must be an integer, got {k!r}") from None
     if number < 1:
-        raise ValueError(f"`k` must be at least 1, got {number}")
+        raise ArgumentError(f"`k` must be at least 1, got {number}")
     if number > _LARGEST:
-        raise ValueError(f"`k` must be at most {_LARGEST}, got {shown(number)}")
+        raise ArgumentError(f"`k` must be at most {_LARGEST}, got {shown(number)}")
     if samples is not None and number > samples:
-        raise ValueError(f"`k` must be at most the number of samples, {samples}, got {number}")
+        raise ArgumentError(f"`k` must be at most the number of samples, {samples}, got {number}")
     return number
 
 
@@ -124,7 +125,7 @@ def rewards(w: object) -> Floats:
     """The weight of each category 0..C, shape (C + 1,)."""
     array = _numbers(w, "`w`", "one weight per category")
     if array.ndim != 1 or array.size == 0:
-        raise ValueError(
+        raise ArgumentError(
             f"`w` must be one-dimensional with a weight per category, got an array of shape {array.shape}"
         )
     return _finite(array, "`w`")
@@ -134,15 +135,15 @@ def spectrum_weights(weights: object, k: int) -> Floats:
     """Weights of the thresholds 1..k, shape (k,): non-negative, with a sum of at most 1."""
     array = _numbers(weights, "`weights`", "one weight per threshold")
     if array.shape != (k,):
-        raise ValueError(
+        raise ArgumentError(
             f"`weights` must hold one weight for each of the {k} thresholds, got an array of shape {array.shape}"
         )
     checked = _finite(array, "`weights`")
     if (checked < 0).any():
-        raise ValueError(f"`weights` must not be negative, got {_first(checked, checked < 0)}")
+        raise ArgumentError(f"`weights` must not be negative, got {_first(checked, checked < 0)}")
     total = math.fsum(checked)
     if total > 1.0 + _SLACK:
-        raise ValueError(f"`weights` must add up to at most 1, got {total}; divide them by their sum")
+        raise ArgumentError(f"`weights` must add up to at most 1, got {total}; divide them by their sum")
     return checked
 
 
@@ -150,7 +151,7 @@ def fraction(value: object, name: str) -> float:
     """A real number in [0, 1]."""
     number = real(value, name)
     if not 0.0 <= number <= 1.0:
-        raise ValueError(f"`{name}` must lie in [0, 1], got {value!r}")
+        raise ArgumentError(f"`{name}` must lie in [0, 1], got {value!r}")
     return number
 
 
@@ -165,10 +166,10 @@ def clipping(bounds: object) -> tuple[float, float] | None:
         return None
     parts = items(bounds, "bounds", "a pair (lo, hi) or None")
     if len(parts) != 2:
-        raise ValueError(f"`bounds` must be a pair (lo, hi) or None, got {shown(bounds)}")
+        raise ArgumentError(f"`bounds` must be a pair (lo, hi) or None, got {shown(bounds)}")
     low, high = (real(part, "bounds") for part in parts)
     if low > high:
-        raise ValueError(f"`bounds` must be (lo, hi) with lo <= hi, got ({low}, {high})")
+        raise ArgumentError(f"`bounds` must be (lo, hi) with lo <= hi, got ({low}, {high})")
     return low, high
 
 
@@ -176,7 +177,9 @@ def concentration(value: object, name: str) -> float:
     """A parameter of the Beta prior: a finite number above 0."""
     number = math.nan if isinstance(value, bool) or not isinstance(value, Real) else real(value, name)
     if not 0.0 < number < math.inf:
-        raise ValueError(f"`{name}` must be a finite number above 0, got {value!r}; 1 means a uniform prior")
+        raise ArgumentError(
+            f"`{name}` must be a finite number above 0, got {value!r}; 1 means a uniform prior"
+        )
     return number
 
 
@@ -184,23 +187,23 @@ def _numbers(values: object, what: str, want: str) -> NDArray[Any]:
     try:
         return np.asarray(cast(ArrayLike, values))
     except ValueError as error:
-        raise ValueError(f"{what} must be {want}; rows of unequal length are not") from error
+        raise ArgumentError(f"{what} must be {want}; rows of unequal length are not") from error
 
 
 def _require_numeric(array: NDArray[Any], what: str) -> None:
     if array.size == 0 and array.dtype.kind == "f":
         return
     if array.dtype.kind == "c":
-        raise ValueError(f"{what} must hold real numbers, not complex ones")
+        raise ArgumentError(f"{what} must hold real numbers, not complex ones")
     if array.dtype.kind not in "biuf":
-        raise ValueError(f"{what} must hold numbers or booleans, got the type {array.dtype}")
+        raise ArgumentError(f"{what} must hold numbers or booleans, got the type {array.dtype}")
 
 
 def _finite(array: NDArray[Any], what: str) -> Floats:
     _require_numeric(array, what)
     floats = array.astype(np.float64)
     if not np.isfinite(floats).all():
-        raise ValueError(f"{what} must hold finite numbers, got {_first(floats, ~np.isfinite(floats))}")
+        raise ArgumentError(f"{what} must hold finite numbers, got {_first(floats, ~np.isfinite(floats))}")
     return floats
 
 

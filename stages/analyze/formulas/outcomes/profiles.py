@@ -21,6 +21,7 @@ from evalcube.stages.analyze.formulas.arguments import confidence_level, numbers
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import inputs
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers, count_rows
+from evalcube.stages.errors import ArgumentError
 
 _SPLITS = 100_000
 """Most ways to split k draws that are listed for means."""
@@ -75,7 +76,7 @@ class TailPassProfile:
         """
         checked = inputs.spectrum_weights(weights, self.thresholds.size)
         if abs(math.fsum(checked) - 1.0) > 1e-9:
-            raise ValueError(
+            raise ArgumentError(
                 f"`weights` must add up to 1, got {math.fsum(checked)}; divide them by their sum"
             )
         return self._utility(checked @ self._payoffs)
@@ -111,7 +112,7 @@ class TailPassProfile:
             If `confidence` is not inside (0, 1), or `method` is not "normal".
         """
         if method != "normal":
-            raise ValueError(
+            raise ArgumentError(
                 f"`method` must be 'normal', got {method!r}; the moments are exact, nothing is sampled"
             )
         margin = ndtri((1.0 + confidence_level(confidence)) / 2.0) * self.std
@@ -145,7 +146,7 @@ class TailPassProfile:
 
     def _covariance(self, payoffs: Floats) -> Floats:
         if self._splits.shape[0] > _PAIRED_SPLITS:
-            raise ValueError(
+            raise ArgumentError(
                 f"`k` = {self.k} with {self.scores.size} scores has {self._splits.shape[0]} outcomes, more than "
                 f"the {_PAIRED_SPLITS} for which variances are computed; use a smaller `k` or fewer scores"
             )
@@ -268,7 +269,7 @@ def _levels(w: object) -> tuple[Floats, Floats, NDArray[np.intp]]:
     """Scores of the categories, the distinct ones, and the place of each category among these."""
     scores = inputs.rewards((0.0, 1.0) if w is None else w)
     if (scores < 0).any() or (scores > 1).any():
-        raise ValueError(f"`w` must hold scores in [0, 1], got {scores.tolist()}")
+        raise ArgumentError(f"`w` must hold scores in [0, 1], got {scores.tolist()}")
     levels, places = np.unique(scores, return_inverse=True)
     return scores, levels, places
 
@@ -277,29 +278,29 @@ def _share(eta: object) -> float:
     try:
         return inputs.fraction(eta, "eta")
     except TypeError as error:
-        raise ValueError(str(error)) from error
+        raise ArgumentError(str(error)) from error
 
 
 def _prior(prior: object, shape: tuple[int, ...]) -> Floats:
     array = numbers(cast(ArrayLike, prior), "prior")
     if array.dtype.kind not in "iuf" or array.shape not in ((), shape[1:], shape):
-        raise ValueError(
+        raise ArgumentError(
             f"`prior` must be a number, one per category ({shape[1]}) or an array of shape {shape}, got {prior!r}"
         )
     floats = array.astype(np.float64)
     if not (np.isfinite(floats) & (floats > 0)).all():
-        raise ValueError(f"`prior` must hold finite concentrations above 0, got {prior!r}")
+        raise ArgumentError(f"`prior` must hold finite concentrations above 0, got {prior!r}")
     return floats
 
 
 def _thresholds(thresholds: object, k: int) -> Floats:
     if thresholds is None:
         if k > _GRID:
-            raise ValueError(f"`k` = {k} makes more than {_GRID} default thresholds; pass `thresholds`")
+            raise ArgumentError(f"`k` = {k} makes more than {_GRID} default thresholds; pass `thresholds`")
         return np.arange(1, k + 1) / k
     array = inputs.rewards(thresholds)
     if array.size == 0 or array[0] < 0 or array[-1] > 1 or (np.diff(array) <= 0).any():
-        raise ValueError(
+        raise ArgumentError(
             f"`thresholds` must increase strictly within [0, 1] and not be empty, got {thresholds!r}"
         )
     return array
@@ -313,7 +314,7 @@ def _splits(k: int, levels: int) -> Integers:
     """All ways to split k draws among the levels, shape (ways, levels)."""
     ways = math.comb(k + levels - 1, levels - 1)
     if ways > _SPLITS:
-        raise ValueError(
+        raise ArgumentError(
             f"`k` = {k} draws split among {levels} scores in {ways} ways, more than {_SPLITS}; "
             "use a smaller `k` or fewer distinct scores"
         )

@@ -19,6 +19,7 @@ from evalcube.stages.analyze.formulas.outcomes.binary import (
 from evalcube.stages.analyze.formulas.outcomes.blends import blend_interval, blend_one
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
 from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 _LARGEST_BUDGET = 10**7
 """Largest k of a spectrum: there is a weight per threshold."""
@@ -288,7 +289,9 @@ def _share(lam: object, lambda_: object) -> float:
     if lambda_ is None:
         return inputs.fraction(lam, "lam")
     if lam != 0.5:
-        raise TypeError(f"give `lam` or its other name `lambda_`, not both, got {lam!r} and {lambda_!r}")
+        raise ArgumentTypeError(
+            f"give `lam` or its other name `lambda_`, not both, got {lam!r} and {lambda_!r}"
+        )
     return inputs.fraction(lambda_, "lambda_")
 
 
@@ -299,7 +302,7 @@ def _payoff(weights: Floats) -> Floats:
 
 def _upper_half(k: int) -> Floats:
     if k > _LARGEST_BUDGET:
-        raise ValueError(
+        raise ArgumentError(
             f"`k` must be at most {_LARGEST_BUDGET} here: there is a weight per threshold; got {k}"
         )
     return hypergeometric.upper_half(k, k)

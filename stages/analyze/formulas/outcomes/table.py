@@ -18,6 +18,7 @@ from evalcube.stages.analyze.formulas.outcomes.counts import (
     categories,
     successes,
 )
+from evalcube.stages.errors import ArgumentError
 
 Options = Mapping[str, Mapping[str, Any]]
 
@@ -121,7 +122,7 @@ def selected(metrics: Sequence[str] | None, w: object, options: Options | None) 
     given = options or {}
     for name in (*(metrics or ()), *given):
         if name not in METRICS:
-            raise ValueError(f"unknown metric {name!r}; there are {', '.join(sorted(METRICS))}")
+            raise ArgumentError(f"unknown metric {name!r}; there are {', '.join(sorted(METRICS))}")
     if metrics is None:
         only_categorical = top_category(w) > 1
         return tuple(
@@ -133,7 +134,9 @@ def selected(metrics: Sequence[str] | None, w: object, options: Options | None) 
     for name in metrics:
         required = METRICS[name].required
         if required and required not in given.get(name, {}):
-            raise ValueError(f"{name} needs `{required}`; pass options={{{name!r}: {{{required!r}: ...}}}}")
+            raise ArgumentError(
+                f"{name} needs `{required}`; pass options={{{name!r}: {{{required!r}: ...}}}}"
+            )
     return tuple(dict.fromkeys(metrics))
 
 
