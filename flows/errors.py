@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import SupportsFloat, SupportsIndex
@@ -117,6 +117,9 @@ def no_bare_text(**given: object) -> None:
             )
         if value is not None and (isinstance(value, bytes) or not isinstance(value, Iterable)):
             raise WrongTypeError(f"`{name}`: {told(value)} is no list", "Give a list of texts")
+        for one in value if isinstance(value, Collection) else ():
+            if not isinstance(one, str | SupportsFloat):
+                raise WrongTypeError(f"`{name}`: {told(one)} in the list is no text", "Give a list of texts")
 
 
 def need_text(name: str, value: object) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +22,7 @@ from evalcube.flows.config.section import Name, Section
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.flows.config.views import ViewConfig
-from evalcube.flows.errors import ConfigError, Problem
+from evalcube.flows.errors import ConfigError, Problem, WrongTypeError, told
 from evalcube.stages.named_code import allow_code
 
 LARGEST_FILE = 10_000_000
@@ -200,7 +201,11 @@ def as_config(
         )  # it may come from another process
     else:
         config = from_mapping(config, cube=cube)
-    update = {name: str(value) for name, value in (("cube", cube), ("cache", cache)) if value is not None}
+    update = {name: value for name, value in (("cube", cube), ("cache", cache)) if value is not None}
+    for name, value in update.items():
+        if not isinstance(value, str | PathLike):
+            raise WrongTypeError(f"`{name}`: {told(value)} is no address", "Give a text or a path")
+        update[name] = str(value)
     return config.model_copy(update=update)
 
 

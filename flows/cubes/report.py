@@ -23,7 +23,7 @@ from evalcube.flows.cubes.standing import shown_standing
 from evalcube.flows.cubes.statistics import leaderboard_of
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import WrongTypeError, need_number, refused, told
-from evalcube.flows.nouns import CubeLike, is_dataset, listed, need_addresses, source_of
+from evalcube.flows.nouns import CubeLike, is_dataset, listed, need_address, need_addresses, source_of
 from evalcube.flows.plan.points import differing, telling
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
@@ -106,7 +106,7 @@ def report(
     >>> ec.report("results/sweep.zarr", "report.html").name
     'report.html'
     """
-    path = Path(output)
+    path = Path(need_address(output, "output"))
     check_output(path)  # told now, not when the work is done
     one, *others = given = listed(cube)
     addresses = [source_of(one)] if is_dataset(one) and not others else need_addresses(given)

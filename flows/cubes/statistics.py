@@ -20,7 +20,15 @@ from evalcube.flows.cubes.results import (
 )
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.cubes.sides import full_labels
-from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
+from evalcube.flows.errors import (
+    SweepError,
+    WrongTypeError,
+    need_number,
+    need_text,
+    no_bare_text,
+    refused,
+    told,
+)
 from evalcube.flows.nouns import CubeLike, is_dataset, listed
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.filters import checked_names
@@ -137,7 +145,7 @@ def leaderboard_of(
             selection=opened.selection,
         )
         board = with_composites(board, opened.dataset, opened.weights)
-        return LeaderboardResult.of(sorted_by(board, sort) if sort else board)
+        return LeaderboardResult.of(sorted_by(board, need_text("sort", sort)) if sort else board)
 
 
 def boards(
@@ -408,7 +416,11 @@ def metrics(
     >>> found.to_dataframe()["pass_at_k"].between(0, 1).all()
     np.True_
     """
-    no_bare_text(names=names, by=by)
+    no_bare_text(names=names, by=by, k=k)
+    if not isinstance(settings, Mapping | None):
+        raise WrongTypeError(
+            f"`settings`: {told(settings)} is no mapping", "Give one, such as {'threshold': 0.5}"
+        )
     if not names:
         raise SweepError("`names`: nothing is named", "Give names such as pass_at_k,pass_hat_k")
     for name in names:
@@ -421,6 +433,8 @@ def metrics(
     opened = open_part(cube, part)
     groups = checked_names(by, keys(opened.dataset), "by")
     samples = opened.dataset.sizes["repeat"]
+    for number in k:
+        need_number("k", number, whole=True)
     draws = list(k) or [2**power for power in range(samples.bit_length())]
     over = [number for number in draws if number > samples or number < 1]
     if over:

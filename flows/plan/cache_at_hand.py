@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.plan.records import read_notes
 from evalcube.flows.plan.trust import remember_caches, remembered_caches, remembered_config
 from evalcube.storage.cache.cache import Cache, find_cache
@@ -88,7 +88,9 @@ def replies_at_hand(
     if named is None:
         addresses = addresses_at_hand(cube, noted)
     else:
-        addresses = [str(named)] if isinstance(named, str | Path) else [str(one) for one in named]
+        several = [named] if isinstance(named, str | Path) else named
+        no_bare_text(cache=several)
+        addresses = list(map(str, several))
     found = []
     for address in addresses:
         try:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.errors import SweepError, need_name
+from evalcube.flows.errors import SweepError, need_name, no_bare_text
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.sampling import Fixed, Sampling, Selection, as_configured
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
@@ -45,6 +45,7 @@ class Only:
         """
         if not conditions and trials is None:
             return None
+        no_bare_text(only=conditions)
         chosen: dict[str, tuple[str, ...]] = {}
         others = []
         for text in conditions:
@@ -86,7 +87,7 @@ class Only:
 
 
 def _condition(text: str) -> tuple[str, tuple[str, ...]]:
-    name, sign, value = (part.strip() for part in text.partition("="))
+    name, sign, value = (part.strip() for part in str(text).partition("="))
     values = tuple(part.strip() for part in value.split(",") if part.strip())
     if not sign or not values:
         raise SweepError(f"`only`: '{text}' is no NAME=VALUE", "Write it like model=gpt or task=sort,letters")

@@ -129,7 +129,7 @@ def publish_cube(
     >>> ec.publish("results/sweep.zarr", "shared", tag="v1", licence="CC-BY-4.0").cube
     'shared/v1'
     """
-    cube, url = str(need_address(cube)), str(url)
+    cube, url = str(need_address(cube)), str(need_address(url, "url"))
     record.checked_tag(tag)
     for name, text in (("licence", licence), ("by", by)):
         if len(need_text(name, text)) > _LONGEST or not text.isprintable():

@@ -16,7 +16,7 @@ import numpy as np
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Model, Sweep
-from evalcube.flows.errors import SweepError, WrongTypeError, told
+from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growing import extend
 from evalcube.flows.plan.part import Only
@@ -148,6 +148,8 @@ def run(
     (64, 'results/sweep.zarr')
     """
     _refuse_start(stop)
+    need_number("wait", wait)
+    need_number("flush_seconds", flush_seconds)
     settings = as_config(config, cube=cube, cache=cache)
     if fresh or max_age is not None:
         settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
@@ -249,6 +251,10 @@ def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
 def _part(only: Sequence[str], trials: str | None, sampling: Sampling | None) -> Only | None:
     """The part of the plan that is asked; None for all of it."""
     part = Only.of(only, trials)
+    if sampling is not None and not hasattr(sampling, "targets"):
+        raise WrongTypeError(
+            f"`sampling`: {told(sampling)} is none", "Give a precision or more trials to `upsample`"
+        )
     if part is not None and sampling is not None:
         raise SweepError("`sampling` excludes `only` and `trials`", "Give one of them")
     return part

@@ -36,7 +36,7 @@ def counters(ds: xr.Dataset) -> xr.DataArray:
 
 
 def _check(ds: xr.Dataset) -> None:
-    if "counters" not in ds or set(ds.variables["counters"].dims) != set(CELL_DIMS):
+    if "counters" not in getattr(ds, "variables", ()) or set(ds.variables["counters"].dims) != set(CELL_DIMS):
         raise ArgumentError(
             f"the dataset has no array `counters` with dims {CELL_DIMS}; open it with `Cube.dataset()`"
         )

@@ -202,7 +202,7 @@ def pareto_rows(board: Leaderboard) -> tuple[FrontRow, ...]:
 
 def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterator[tuple[NDArray[Any], ...]]:
     """For each evaluation the arrays, with one axis of trials last, behind one of tasks if asked for."""
-    if absent := [name for name in arrays if name not in ds]:
+    if absent := [name for name in arrays if name not in getattr(ds, "variables", ())]:
         raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
     for model in range(ds.sizes["model"]):
         one = ds[list(arrays)].reset_coords(drop=True).isel(model=model).compute()

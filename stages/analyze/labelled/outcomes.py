@@ -118,7 +118,7 @@ def cube_outcomes(ds: xr.Dataset) -> tuple[xr.DataArray, xr.DataArray]:
     ValueError
         If the dataset has no ``status``.
     """
-    if "status" not in ds:
+    if "status" not in getattr(ds, "variables", ()):
         raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
     status = ds["status"]
     over = status.isin([int(code) for code in FINISHED])

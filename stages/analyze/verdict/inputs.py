@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalcube.stages.analyze.formulas.arguments import shown
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import GRAIN, HIGHEST, LAYERS, LOWEST, judge_layer
-from evalcube.stages.errors import ArgumentError
+from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 JUDGE = LAYERS.index("judge")
 
@@ -84,7 +85,15 @@ def checked_scores(
     ValueError
         If shapes or names do not fit, a score is not on the scale, or there is no variant or no unit.
     """
-    values = np.array(layers, dtype=float)
+    for name, labels in (("variants", variants), ("units", units)):
+        if not hasattr(labels, "__len__"):
+            raise ArgumentTypeError(f"`{name}` must be a list of labels, got {shown(labels)}")
+    try:
+        values = np.array(layers, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"`layers` must hold numbers, NaN where one is absent, got {shown(layers)}"
+        ) from error
     runs_given = values.ndim == 4
     values = values if runs_given else values[np.newaxis]
     shape = (len(values), len(variants), len(units))
