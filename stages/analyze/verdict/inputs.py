@@ -128,7 +128,7 @@ def checked_scores(
 def _shares(given: ArrayLike | None, units: int) -> Floats:
     values = np.ones(units) if given is None else np.asarray(given, dtype=float)
     if values.shape != (units,) or not (np.all(np.isfinite(values) & (values >= 0)) and values.max() > 0):
-        raise ValueError(f"`shares` must be {units} finite numbers >= 0 that are not all zero")
+        raise ArgumentError(f"`shares` must be {units} finite numbers >= 0 that are not all zero")
     values = values / values.max()
     return np.asarray(values / values.mean())
 

@@ -42,7 +42,7 @@ from evalcube.stages.analyze.verdict.result import (
 )
 from evalcube.stages.analyze.verdict.rules import Limits, dissents, next_step, worst
 from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
-from evalcube.stages.errors import ArgumentError
+from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
@@ -132,7 +132,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
 
 def _next_step(decided: PairResult, options: Options) -> str:
     if decided.reach is None:
-        raise TypeError("a pair that was compared has a reach")
+        raise ArgumentTypeError("a pair that was compared has a reach")
     again = options.method == "anytime"
     return next_step(decided.decision, decided.reach, decided.complete_pairs, options.limits, again=again)
 
