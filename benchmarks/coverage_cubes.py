@@ -8,7 +8,7 @@ sweeps of a design are models of one dataset.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -155,6 +155,14 @@ def upsampled_rows(bench: Bench) -> Iterator[Row]:
             ends = [[one.lower, one.upper] for one in found]
             width = f"width {np.mean(np.diff(ends)):.3f}"
             yield Row(f"board, {what}", case, *_inside(*np.transpose(ends), truth), width)
+        large = replace(sweep, base=128).dataset(bench.rng("score", case), bench.few(100))
+        board = leaderboard(large, draws=500)
+        tiers = [rates[:, tier].mean(axis=1) for tier in (sweep.easy, ~sweep.easy)]
+        truth = np.mean([1000 * np.exp(np.log(tier).mean()) for tier in tiers])
+        found = [board.leading(row) for row in board.rows]
+        ends = [[one.lower, one.upper] for one in found]
+        width = f"width {np.mean(np.diff(ends)):.0f}"
+        yield Row(f"board, {board.lead}, base 128", case, *_inside(*np.transpose(ends), truth), width)
         table = aggregate(ds, by="model")
         yield Row("table by model", case, *_inside(table["lower"], table["upper"], rates.mean()))
 

@@ -1,4 +1,4 @@
-"""Rows of `coverage.py` on repeated answers, traces, token counts and costs."""
+"""Rows of `coverage.py` on repeated answers, traces, and token counts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ import numpy as np
 
 from benchmarks.coverage_rows import Bench, Row, covered, share
 from evalcube.stages.analyze.formulas.forensics.compression import compression, sum_traces
-from evalcube.stages.analyze.formulas.forensics.cost import costs
 from evalcube.stages.analyze.formulas.forensics.hazard import aalen_johansen, kaplan_meier, life_table
 from evalcube.stages.analyze.formulas.outcomes import bayes_ci, pass_at_k_ci
 from evalcube.stages.reply.status import Status
@@ -78,18 +77,4 @@ def ratio_rows(bench: Bench) -> Iterator[Row]:
         yield Row("compression ratio", f"{traces} traces", *covered(bounds, 0.4), why)
 
 
-def cost_rows(bench: Bench) -> Iterator[Row]:
-    for trials, rate in ((64, 0.1), (64, 0.6), (1024, 0.1)):
-        rng = bench.rng("cost", str(trials), str(rate))
-        correct = rng.binomial(trials, rate, bench.repeats)
-        spent = rng.lognormal(-7, 0.6, (bench.few(10), trials)).sum(axis=1)
-        correct = correct[: len(spent)]
-        counters = np.stack([np.full(len(spent), trials), correct], axis=-1)
-        found = costs(counters, spent, labels=["trials", "correct"])
-        truth = float(np.exp(-7 + 0.18)) / rate
-        bounds = (found.per_correct, found.per_correct_lower, found.per_correct_upper)
-        case = f"{trials} trials, {rate:.0%} correct, costs vary by 60 %"
-        yield Row("cost per correct", case, *covered(bounds, truth), "the cost per trial is held at its mean")
-
-
-SECTIONS: tuple[Callable[[Bench], Iterator[Row]], ...] = (repeats_rows, hazard_rows, ratio_rows, cost_rows)
+SECTIONS: tuple[Callable[[Bench], Iterator[Row]], ...] = (repeats_rows, hazard_rows, ratio_rows)

@@ -47,12 +47,14 @@ def token_error(
         if "tokens_sumsq" in labels
         else spent**2 / np.maximum(n, 1.0)
     )
-    share = np.where(n > 0, weights, 0.0)
+    share = np.where(n > 0, np.asarray(weights, dtype=float), 0.0)
     with np.errstate(all="ignore"):
         mean = spent / np.maximum(n, 1.0)
         overall = (share * mean).sum(axis=-1) / share.sum(axis=-1)
         spread = np.maximum(squares / np.maximum(n, 1.0) - mean**2, 0.0) / np.maximum(n - 1.0, 1.0)
-        variance = np.where(n > 1, spread * effect, (mean - overall[..., np.newaxis]) ** 2)
+        variance = np.where(
+            n > 1, spread * np.asarray(effect, dtype=float), (mean - overall[..., np.newaxis]) ** 2
+        )
         error = np.sqrt((share**2 * variance).sum(axis=-1)) / share.sum(axis=-1) / overall
         return np.asarray(np.where(overall > 0, error, np.nan))
 
@@ -80,6 +82,7 @@ def brought(gain: Bounds, spent: ArrayLike, error: ArrayLike, *, confidence: flo
     [0.005, 0.004, 0.007]
     """
     value, lower, upper = gain
+    paid = np.asarray(spent, dtype=float)
     reach = np.exp(quantile(confidence) * np.asarray(error, dtype=float))
     with np.errstate(all="ignore"):
-        return value / spent, lower / spent / reach, upper / spent * reach
+        return value / paid, lower / paid / reach, upper / paid * reach

@@ -62,6 +62,7 @@ def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.DataArray 
         With `QUESTION_MOMENTS`, or ``status`` (model, task, params, trial, repeat), lazy or not.
     """
     inner = {"params": ds.sizes["params"]} if by_point else {}
+    core: tuple[str, ...] = _QUESTION
     if QUESTION_MOMENTS in ds:
         moments, core = ds[QUESTION_MOMENTS].variable, ("params", "moment")
     elif "status" not in ds and most_repeats(ds) > 1:
@@ -70,7 +71,7 @@ def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.DataArray 
         sizes = {dim: ds.sizes[dim] for dim in ("model", "task")} | inner
         return xr.DataArray(xr.Variable(tuple(sizes), np.ones(tuple(sizes.values())), fastpath=True))
     else:
-        moments, core = ds["status"].variable, _QUESTION
+        moments = ds["status"].variable
     (found,) = applied(_effects, [(moments, core)], [inner], {"by_point": by_point})
     return xr.DataArray(found.transpose("model", "task", *inner))
 

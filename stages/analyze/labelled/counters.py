@@ -11,8 +11,10 @@ from numpy.typing import NDArray
 from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.ratios import token_error
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.analyze.labelled.restriction import within
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
@@ -130,8 +132,8 @@ def task_moments(
     return stratified.standard(np.einsum(f"mkpj,{tiers}kp->m{tiers}kj", each, member.astype(float)))
 
 
-def per_trial(ds: xr.Dataset, member: NDArray[np.bool_] | None = None) -> Floats:
-    """Counters per finished trial, mean over tasks of the mean over points as in `task_moments`: (model, counter).
+def point_weights(ds: xr.Dataset, member: NDArray[np.bool_] | None = None) -> Floats:
+    """Weights of points as in `task_moments`, 1 for each task of which there are trials: (model, task, params).
 
     Parameters
     ----------
@@ -140,12 +142,50 @@ def per_trial(ds: xr.Dataset, member: NDArray[np.bool_] | None = None) -> Floats
     member
         Which points are meant, shape (task, params); default: all.
     """
+    there = column(counter_cells(ds).values, "trials", names(ds, "counter")) > 0
+    return design.task_weights(base_design(ds), there & (True if member is None else member))
+
+
+def per_trial(ds: xr.Dataset, member: NDArray[np.bool_] | None = None, *, by_task: bool = False) -> Floats:
+    """Counters per finished trial, mean over tasks of the mean over points by `point_weights`: (model, counter).
+
+    Parameters
+    ----------
+    ds, member
+        As of `point_weights`.
+    by_task
+        Without the mean over tasks, (model, task, counter).
+    """
     cells, labels = counter_cells(ds).values.astype(float), names(ds, "counter")
     trials = column(cells, "trials", labels)
-    share = design.task_weights(base_design(ds), (trials > 0) & (True if member is None else member))
-    total = share.sum(axis=(1, 2))[:, np.newaxis]
+    share, axis = point_weights(ds, member), 2 if by_task else (1, 2)
+    total = share.sum(axis=axis)[..., np.newaxis]
     each = cells * (share / np.where(trials > 0, trials, 1.0))[..., np.newaxis]
-    return np.asarray(each.sum(axis=(1, 2)) / np.where(total > 0, total, np.nan))
+    return np.asarray(each.sum(axis=axis) / np.where(total > 0, total, np.nan))
+
+
+def tokens_error(ds: xr.Dataset, weights: Floats, *, by_task: bool = False) -> Floats:
+    """Relative standard error of the mean over points of their tokens per trial: (model,), or (model, task).
+
+    Answers to one question are taken to be of one length, as counters do not say how much alike they are.
+
+    Parameters
+    ----------
+    ds
+        With ``counters``, in memory.
+    weights
+        Of points, (model, task, params).
+    by_task
+        Of the mean of each task.
+    """
+    shape = weights.shape if by_task else (len(weights), -1)
+    cells = counter_cells(ds).values.astype(float)
+    return token_error(
+        cells.reshape(*shape, cells.shape[-1]),
+        weights.reshape(shape),
+        labels=names(ds, "counter"),
+        effect=answers_to_questions(ds).reshape(shape),
+    )
 
 
 def weighing(ds: xr.Dataset) -> str:

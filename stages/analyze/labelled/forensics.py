@@ -6,7 +6,7 @@ Trials are read one evaluation at a time, so that memory does not grow with the 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,10 @@ from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.forensics import compression as traces
 from evalcube.stages.analyze.formulas.forensics import hazard
 from evalcube.stages.analyze.formulas.forensics.cost import costs, pareto_front
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.stratified import combine
 from evalcube.stages.analyze.labelled import axes, counters
+from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
@@ -115,6 +118,9 @@ def compression_table(
 def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | None = None) -> xr.Dataset:
     """USD by evaluation: ``total``, ``per_trial``, ``per_correct`` and its bounds (model[, task]).
 
+    The total is what was spent; the others are means over tasks, points weighing as in the base design. Their bounds
+    take costs to vary as completion tokens do.
+
     Parameters
     ----------
     ds
@@ -134,14 +140,22 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     ValueError
         If `confidence` is not inside (0, 1).
     """
-    summed = counters.counters(ds).sum("params")
-    summed = summed if by_task else summed.sum("task")
     groups = ("model", "task") if by_task else ("model",)
-    names, values = axes.names(ds, "counter"), summed.values
-    total = counters.priced(
-        ds, *(column(values, name, names) for name in ("cost_sum", "prompt_tokens_sum", "tokens_sum"))
-    )
-    found = costs(values, total, labels=names, confidence=confidence)
+    names, loaded = axes.names(ds, "counter"), ds.assign(counters=counters.counters(ds).compute())
+    summed = loaded["counters"].sum([dim for dim in ("params", "task") if dim not in groups]).values
+
+    def usd(values: Floats) -> Floats:
+        parts = (column(values, name, names) for name in ("cost_sum", "prompt_tokens_sum", "tokens_sum"))
+        return counters.priced(ds, *parts)
+
+    effects = question_effects(ds)
+    every = np.ones((ds.sizes["task"], ds.sizes["params"]), dtype=bool)
+    moments = counters.task_moments(loaded, every, "E_P", None if effects is None else effects.values)
+    right = combine(moments if by_task else moments.sum(axis=1), confidence=confidence, exact=True)
+    error = counters.tokens_error(loaded, counters.point_weights(loaded), by_task=by_task)
+    each = counters.per_trial(loaded, by_task=by_task)
+    found = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
+    found = replace(found, total=usd(summed))
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
     return xr.Dataset(variables, _labels(ds, groups))
 

@@ -16,6 +16,7 @@ from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
 from evalcube.stages.analyze.formulas.estimators import Bounds, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
+from evalcube.stages.analyze.formulas.ratios import brought
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from evalcube.stages.analyze.labelled.axes import facets, most_repeats, names
@@ -25,9 +26,11 @@ from evalcube.stages.analyze.labelled.counters import (
     counter_cells,
     members,
     per_trial,
+    point_weights,
     priced,
     task_moments,
     tier_counters,
+    tokens_error,
     weighing,
 )
 from evalcube.stages.analyze.labelled.duplicates import unmarked_tasks
@@ -39,6 +42,7 @@ from evalcube.stages.analyze.labelled.scores import (
     Scores,
     Version,
     draw_means,
+    per_token,
     posterior,
     resampled,
 )
@@ -160,10 +164,10 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
     size = float(np.where(sizes > 0, sizes, np.inf)[~behind].min(initial=np.inf))
-    scores = posterior(ds, how, grouped, member, tokens) if how.version == "auto" else None
+    scores = posterior(ds, how, grouped, member) if how.version == "auto" else None
     lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
     if scores is None:
-        scores = resampled(ds, how, grouped, member, tokens)
+        scores = resampled(ds, how, grouped, member)
     ranked = np.asarray(member.any(axis=0))
     overall = task_moments(ds, ranked, how.mode, effect).sum(axis=-2)
     plain = task_moments(ds, ranked, "E_P", effect).sum(axis=-2)
@@ -183,10 +187,8 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         "facets": [facets(text) for text in names(ds, "facets")],
         "score": _estimates(scores.mean),
         "tiers": _tiers(ds, scores, rates, first, present, due, tokens),
-        "score_per_token": _estimates(scores.per_token),
-        "correct_per_1000_tokens": _estimates(
-            np.stack(_by_token(accuracy, per_trial(ds, ranked), labels), axis=-1)
-        ),
+        "score_per_token": _estimates(per_token(ds, how, scores, grouped, tokens)),
+        "correct_per_1000_tokens": _estimates(np.stack(_by_token(ds, how, accuracy, ranked), axis=-1)),
         "score_v1": reasonscore.mean_score(first.score).tolist(),
         "accuracy": _estimates(np.stack(accuracy, axis=-1)),
         "rate": _estimates(np.stack(stratified.combine(overall, confidence=how.level, exact=True), axis=-1)),
@@ -234,11 +236,11 @@ def _known(tokens: Floats | np.float64) -> Floats:
     return np.where(np.asarray(tokens) > 0, tokens, np.nan)
 
 
-def _by_token(accuracy: Bounds, each: Floats, labels: list[str]) -> Bounds:
-    """Accuracy by 1000 completion tokens per trial, which are the mean over the tasks as it is."""
-    tokens = _known(column(each, "tokens_sum", labels))
-    value, lower, upper = (1000.0 * part / tokens for part in accuracy)
-    return value, lower, upper
+def _by_token(ds: xr.Dataset, how: How, accuracy: Bounds, ranked: NDArray[np.bool_]) -> Bounds:
+    """Accuracy by 1000 completion tokens per trial, both means over the tasks."""
+    tokens = _known(column(per_trial(ds, ranked), "tokens_sum", names(ds, "counter")))
+    error = tokens_error(ds, point_weights(ds, ranked))
+    return brought(accuracy, tokens / 1000.0, error, confidence=how.level)
 
 
 def _behind(cells: Floats, labels: Sequence[str]) -> NDArray[np.bool_]:

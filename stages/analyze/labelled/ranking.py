@@ -152,7 +152,7 @@ def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     """
     effects = question_effects(ds)
     worth = None if effects is None else effects.values
-    ranked = counters.members(ds).any(axis=0)
+    ranked = np.asarray(counters.members(ds).any(axis=0))
     rate, trials, chance = effective_trials(counters.task_moments(ds, ranked, "C_P", worth)[list(order)])
     known = ~np.isnan(chance)
     usual = np.where(known, chance, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)

@@ -14,10 +14,11 @@ from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.ratios import brought
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores, scores_of_models
 from evalcube.stages.analyze.labelled.axes import names
-from evalcube.stages.analyze.labelled.counters import point_factors
+from evalcube.stages.analyze.labelled.counters import members, point_factors, tokens_error
 
 Version = Literal["auto", "v1", "v2"]
 VERSIONS: tuple[Version, ...] = get_args(Version)
@@ -54,14 +55,13 @@ class Scores:
     """Shape (model, tier, 3)."""
     mean: Floats
     """Shape (model, 3)."""
-    per_token: Floats
     draws: Floats
     """Draws of the score, shape (model, draw)."""
     ceiling: float = 1000.0
     """Score that a model which is always right has with as many trials."""
 
 
-def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_], tokens: Floats) -> Scores:
+def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> Scores:
     """Scores of what the rates may be."""
     labels = names(ds, "counter")
     effect = how.effect((grouped.shape[0], grouped.shape[2]))
@@ -77,11 +77,40 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
         draws=how.draws,
         confidence=how.confidence,
     )
-    tiers, mean = found.tiers, found.mean
-    per_token = reasonscore.per_token(tiers[..., 0], tokens)
+    return Scores(found.tiers, found.mean, reasonscore.mean_score(found.draws), _ceiling(trials, chance, how))
+
+
+def per_token(ds: xr.Dataset, how: How, scores: Scores, grouped: Floats, tokens: Floats) -> Floats:
+    """Score by mean tokens of the tiers that have one, and by 1 / tokens its bounds: shape (model, 3).
+
+    Parameters
+    ----------
+    ds
+        With ``counters``, in memory.
+    how
+        Of the board.
+    scores
+        The scores.
+    grouped
+        Effective counters of each task in each tier, (model, tier, task, counter).
+    tokens
+        Per trial of each tier, (model, tier).
+    """
+    cells, labels, member = ds.variables["counters"].values, names(ds, "counter"), members(ds)
+    trials = column(cells, "trials", labels)[:, np.newaxis]
+    inside = _cell_weights(ds, grouped, member) * trials
+    total = inside.sum(axis=(2, 3), keepdims=True)
+    weights = (inside / np.where(total > 0, total, 1.0)).sum(axis=1)
+    ratio = reasonscore.per_token(scores.tiers[..., 0], tokens)
     with np.errstate(all="ignore"):
-        ratio = per_token[:, np.newaxis] * mean / mean[:, :1]
-    return Scores(tiers, mean, ratio, reasonscore.mean_score(found.draws), _ceiling(trials, chance, how))
+        spent = scores.mean[:, 0] / ratio
+    bounds = brought(
+        (scores.mean[:, 0], scores.mean[:, 1], scores.mean[:, 2]),
+        spent,
+        tokens_error(ds, weights),
+        confidence=how.level,
+    )
+    return np.stack(bounds, axis=-1)
 
 
 def _ceiling(trials: Floats, chance: Floats, how: How) -> float:
@@ -106,7 +135,7 @@ def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.where(np.eye(len(member), dtype=bool), 1.0, found))
 
 
-def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_], tokens: Floats) -> Scores:
+def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> Scores:
     """Scores of version 1 or 2, with bootstrap intervals."""
     cells, labels = ds.variables["counters"].values, names(ds, "counter")
     expected = np.asarray(member.any(axis=-1))
@@ -121,7 +150,7 @@ def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     scores = score(grouped, labels, expected)
     tails = [(1.0 - how.confidence) / 2.0, (1.0 + how.confidence) / 2.0]
     means = np.empty((len(cells), how.draws))
-    tiers, mean, per_token = (np.empty((len(cells), *more, 2)) for more in ((len(member),), (), ()))
+    tiers, mean = (np.empty((len(cells), *more, 2)) for more in ((len(member),), ()))
     weights = _cell_weights(ds, grouped, member)
     effect = how.effect((cells.shape[0], cells.shape[1]))
     for index, identity in enumerate(identities(ds)):
@@ -138,17 +167,11 @@ def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
         means[index] = reasonscore.mean_score(drawn)
         tiers[index] = np.quantile(drawn, tails, axis=0).T
         mean[index] = np.quantile(means[index], tails)
-        per_token[index] = np.quantile(reasonscore.per_token(drawn, tokens[index]), tails)
 
     def with_bounds(value: Floats, bounds: Floats) -> Floats:
         return np.concatenate([value[..., np.newaxis], bounds], axis=-1)
 
-    return Scores(
-        with_bounds(scores, tiers),
-        with_bounds(reasonscore.mean_score(scores), mean),
-        with_bounds(reasonscore.per_token(scores, tokens), per_token),
-        means,
-    )
+    return Scores(with_bounds(scores, tiers), with_bounds(reasonscore.mean_score(scores), mean), means)
 
 
 def _cell_weights(ds: xr.Dataset, grouped: Floats, member: NDArray[np.bool_]) -> Floats:

@@ -10,7 +10,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.arguments import reals
 from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.estimators import Bounds
 from evalcube.stages.analyze.formulas.intervals import Floats, wilson_bounds
+from evalcube.stages.analyze.formulas.ratios import brought
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
@@ -26,7 +28,7 @@ class Costs:
     """Per right answer, those that truncated and wrong trials cost included; NaN without a right answer."""
     per_correct_lower: Floats
     per_correct_upper: Floats
-    """Bounds from Wilson's of the share of right answers, the cost per trial held; infinite for a share of 0."""
+    """Of the share of right answers and of the cost per trial together; infinite for a share of 0."""
 
 
 def costs(
@@ -35,6 +37,8 @@ def costs(
     *,
     labels: Sequence[str] = COUNTERS,
     confidence: float | None = None,
+    right: Bounds | None = None,
+    error: ArrayLike = 0.0,
 ) -> Costs:
     """Costs of groups of trials.
 
@@ -48,6 +52,10 @@ def costs(
         Names along the last axis.
     confidence
         Level of the bounds; None means z = 1.96.
+    right
+        Share of right answers with its bounds, arrays (...); default Wilson's.
+    error
+        Standard error of the cost per trial as a share of it, shape (...).
 
     Examples
     --------
@@ -58,16 +66,12 @@ def costs(
     trials = column(counters, "trials", labels)
     correct = column(counters, "correct", labels)
     spent = column(counters, "cost_sum", labels) if total is None else np.asarray(total, dtype=np.float64)
-    _, low, high = wilson_bounds(correct, trials, confidence=confidence)
+    found = wilson_bounds(correct, trials, confidence=confidence) if right is None else right
     with np.errstate(all="ignore"):
         per_trial = spent / np.where(trials > 0, trials, np.nan)
-        return Costs(
-            np.asarray(spent),
-            per_trial,
-            spent / np.where(correct > 0, correct, np.nan),
-            per_trial / np.asarray(high),
-            per_trial / np.asarray(low),
-        )
+        _, lower, upper = brought(found, per_trial, error, confidence=confidence)
+        per_correct = spent / np.where(correct > 0, correct, np.nan)
+        return Costs(np.asarray(spent), per_trial, per_correct, 1.0 / upper, 1.0 / lower)
 
 
 def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:

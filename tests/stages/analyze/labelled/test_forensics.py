@@ -89,7 +89,7 @@ def test_compression_table__is_the_formulas_on_each_group(trials, by_task):
 def test_cost_table__from_prices_else_from_what_was_counted():
     ds = dataset(["a", "b", "c"])
     counted = ds["counters"].copy()
-    counted.loc[{"counter": "cost_sum"}] = 0.5
+    counted.loc[{"counter": "cost_sum"}] = 0.5 * (counted.sel(counter="trials") > 0)
     ds = ds.assign(counters=counted).assign_coords(
         price_prompt=("model", [1.0, np.nan, 0.0]), price_completion=("model", [2.0, 2.0, 2.0])
     )
