@@ -34,7 +34,7 @@ from evalcube.stages.analyze.labelled.counters import (
     weighing,
 )
 from evalcube.stages.analyze.labelled.duplicates import unmarked_tasks
-from evalcube.stages.analyze.labelled.other_points import other_points
+from evalcube.stages.analyze.labelled.other_points import Common, common_points
 from evalcube.stages.analyze.labelled.results import BEHIND, Estimate, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.labelled.scores import (
     VERSIONS,
@@ -45,6 +45,13 @@ from evalcube.stages.analyze.labelled.scores import (
     per_token,
     posterior,
     resampled,
+)
+from evalcube.stages.analyze.labelled.shortfall import (
+    Shortfall,
+    cautions,
+    contradicting,
+    shortfall,
+    weighing_notes,
 )
 from evalcube.stages.analyze.labelled.sorting import by_lead
 from evalcube.stages.errors import ArgumentError
@@ -110,11 +117,16 @@ def leaderboard(
     values = np.asarray(counter_cells(ds).values, dtype=np.float64)
     cells = xr.Variable(CELL_DIMS, values, fastpath=True)
     effects = question_effects(ds)
-    used = ("counters", "duplicate", "planned_trials")
+    used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
     worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
     how = How(version, mode, basis, seed, draws, confidence, worth)
-    scored = _score(loaded, how)
+    part, common, planned = common_part(loaded)
+    scored = _score(part, loaded, how, common, shortfall(ds.assign(counters=cells), planned))
+    having = np.array([not text for text in common.lacks], dtype=bool)
+    apart = contradicting(ds, planned & common.points & having[:, np.newaxis, np.newaxis])
+    uneven, weighed, repeats = _uneven(loaded), weighing(loaded), most_repeats(ds)
+    told = weighing_notes(differ=uneven or bool(weighed), unclustered=repeats if effects is None else 0)
     board = Leaderboard(
         rows=scored.rows,
         tiers=tuple(names(ds, "tier")),
@@ -128,14 +140,41 @@ def leaderboard(
         size=scored.size,
         enough=ENOUGH,
         mode=mode,
-        uneven=_uneven(loaded),
-        weighed=weighing(loaded),
-        repeats=most_repeats(ds),
+        uneven=uneven,
+        weighed=weighed,
+        repeats=repeats,
         clustered=effects is not None,
         selection=selection,
         ceiling=scored.ceiling,
+        cautions=(*cautions(scored.rows, common.left_out, apart), *told),
     )
     return by_lead(board)
+
+
+def common_part(ds: xr.Dataset) -> tuple[xr.Dataset, Common, NDArray[np.bool_]]:
+    """What evaluations are ranked on: of those that have all common points only these, of others what they have.
+
+    Parameters
+    ----------
+    ds
+        With ``counters`` in memory.
+
+    Returns
+    -------
+    The dataset, which points these are, and what was planned for each evaluation, shape (model, task, params).
+    """
+    cells, labels = np.asarray(counter_cells(ds).values), names(ds, "counter")
+    planned, ranked = _planned(ds, column(cells, "trials", labels) > 0), members(ds).any(axis=0)
+    common = common_points(planned & ranked, names(ds, "task"))
+    kept = common.kept | ~ranked
+    if (kept | ~planned).all():
+        return ds, common, planned
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    parts = {"counters": xr.Variable(CELL_DIMS, np.where(kept[..., np.newaxis], cells, 0.0), fastpath=True)}
+    if "planned_trials" in ds:
+        trials = ds.variables["planned_trials"].transpose(*CELL_DIMS[:-1]).values
+        parts["planned_trials"] = xr.Variable(CELL_DIMS[:-1], np.where(kept, trials, 0), fastpath=True)
+    return ds.assign(parts), common, planned
 
 
 @dataclass(frozen=True)
@@ -146,7 +185,8 @@ class _Scored:
     ceiling: float
 
 
-def _score(ds: xr.Dataset, how: How) -> _Scored:
+def _score(ds: xr.Dataset, whole: xr.Dataset, how: How, common: Common, short: Shortfall) -> _Scored:
+    """Rows on the part that they are ranked on; what was done, and what it cost, is of the whole."""
     labels = names(ds, "counter")
     cells = ds.variables["counters"].values
     member = members(ds)
@@ -157,9 +197,8 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     expected = (planned[:, np.newaxis] & member).any(axis=-1)
     present = np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64))
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
-    others = other_points(planned & member.any(axis=0), names(ds, "task"))
-    behind = _behind(cells, labels)
-    unranked = (present < due).any(axis=1) | np.array([bool(text) for text in others], dtype=bool) | behind
+    behind, lacking = _behind(cells, labels), np.array([bool(text) for text in common.lacks], dtype=bool)
+    unranked = (present < due).any(axis=1) | lacking | behind | (np.array(short.thin) > 0)
     tokens = _known(reasonscore.tier_tokens(grouped, labels=labels))
     effect = how.effect((cells.shape[0], cells.shape[1]))
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
@@ -195,8 +234,10 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
         "guesser": guesser.tolist(),
         "rank_interval": _estimates(_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how)),
         "behind": behind.tolist(),
-        "others": others,
-        **_counted(ds),
+        "others": common.lacks,
+        "thin": short.thin,
+        "bounds": short.bounds,
+        **_counted(whole, per_trial(ds)),
     }
     asked = planned.any(axis=(1, 2)) if planned.any() else np.ones(len(cells), dtype=bool)
     rows = tuple(
@@ -206,11 +247,11 @@ def _score(ds: xr.Dataset, how: How) -> _Scored:
     return _Scored(rows, lead, size if np.isfinite(size) else math.nan, scores.ceiling)
 
 
-def _counted(ds: xr.Dataset) -> dict[str, Any]:
+def _counted(ds: xr.Dataset, each: Floats) -> dict[str, Any]:
     """What rows say that follows from counters, by field and model: sums of what was done, and means over tasks."""
     labels, cells = names(ds, "counter"), ds.variables["counters"].values
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
-    shares = dict(zip(labels, per_trial(ds).T, strict=True))
+    shares = dict(zip(labels, each.T, strict=True))
     nothing = np.zeros(len(cells))
     return {
         "tokens_per_trial": _known(shares["tokens_sum"]).tolist(),

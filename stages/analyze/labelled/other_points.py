@@ -1,22 +1,43 @@
-"""Which evaluations of a dataset were asked other points than most of them, and which ones, in words.
+"""The points that evaluations of a dataset are ranked on, as enough of them were asked, and who lacks some, in words.
 
-A cube may hold what several configs asked for. An evaluation that was asked other questions than the others is not
-compared with them by a mean over all of its own.
+A cube may hold what several configs asked for. Evaluations are ranked on points that they have in common; one that was
+asked too few of these is not compared with them.
 """
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.labelled.axes import plain
 
+Points = NDArray[np.bool_]
 
-def other_points(planned: NDArray[np.bool_], tasks: Sequence[str]) -> list[str]:
-    """By evaluation, what it was asked less and more than most; empty for those that were asked the same as most.
+
+@dataclass(frozen=True)
+class Common:
+    """What evaluations are ranked on."""
+
+    points: Points
+    """Shape (task, params)."""
+    lacks: tuple[str, ...]
+    """By evaluation, which of them it was not asked; empty for those that have all, or were asked nothing."""
+    left_out: str
+    """Points that only some of those that have all were asked, in words."""
+
+    @property
+    def kept(self) -> Points:
+        """What is looked at, shape (model, task, params): all points of one that lacks some, else those in common."""
+        return np.stack([self.points | bool(text) for text in self.lacks])
+
+
+def common_points(planned: Points, tasks: Sequence[str]) -> Common:
+    """The points that more than half of the evaluations were asked; whatever their order is.
+
+    If nobody, or only one of several, was asked all of these, the points that all were asked.
 
     Parameters
     ----------
@@ -28,32 +49,37 @@ def other_points(planned: NDArray[np.bool_], tasks: Sequence[str]) -> list[str]:
 
     Examples
     --------
-    >>> asked = np.array([[[1, 1], [1, 0]], [[1, 1], [1, 0]], [[1, 0], [0, 0]]], dtype=bool)
-    >>> other_points(asked, ["sort", "letters"])
-    ['', '', 'lacks 1 point of sort and letters']
+    >>> asked = np.array([[[1, 1], [1, 0]], [[1, 1], [1, 1]], [[1, 0], [0, 0]]], dtype=bool)
+    >>> found = common_points(asked, ["sort", "letters"])
+    >>> found.lacks, found.left_out
+    (('', '', 'lacks 1 point of sort and letters'), '1 point of letters')
     """
-    sets = [row.tobytes() for row in planned]
-    counts = Counter(key for key, row in zip(sets, planned, strict=True) if row.any())
-    if len(counts) < 2:
-        return [""] * len(planned)
-    # Of two that are equally frequent, the one with more points.
-    usual = max(counts, key=lambda key: (counts[key], planned[sets.index(key)].sum()))
-    most = planned[sets.index(usual)]
-    return [
-        "" if key == usual or not row.any() else _words(row, most, tasks)
-        for key, row in zip(sets, planned, strict=True)
-    ]
+    asked = planned[planned.any(axis=(1, 2))]
+    points = 2 * asked.sum(axis=0) > len(asked)
+    every = asked.all(axis=0)
+    if _having(asked, points).sum() < min(2, len(asked)) and every.any():
+        points = every
+    having = _having(planned, points)
+    lacks = tuple(
+        "" if has or not row.any() else _words(points & ~row, points, tasks, "lacks ")
+        for has, row in zip(having, planned, strict=True)
+    )
+    beyond = planned[having].any(axis=0) & ~points
+    return Common(points, lacks, _words(beyond, points, tasks, ""))
 
 
-def _words(row: NDArray[np.bool_], most: NDArray[np.bool_], tasks: Sequence[str]) -> str:
-    parts = []
-    for verb, more, less in (("lacks", most, row), ("was asked also", row, most)):
-        named = []
-        for task, (mine, other) in zip(tasks, zip(more, less, strict=True), strict=True):
-            count = int((mine & ~other).sum())
-            if count:
-                points = f"{count} point{'s' if count > 1 else ''} of "
-                named.append(f"{points if other.any() else ''}{plain(task)}")
-        if named:
-            parts.append(f"{verb} {', '.join(named[:-1])}{' and ' if len(named) > 1 else ''}{named[-1]}")
-    return ", and ".join(parts)
+def _having(planned: Points, points: Points) -> Points:
+    return np.asarray((planned | ~points).all(axis=(1, 2)) & points.any())
+
+
+def _words(chosen: Points, points: Points, tasks: Sequence[str], verb: str) -> str:
+    named = []
+    for task, row, known in zip(tasks, chosen, points, strict=True):
+        count = int(row.sum())
+        if count:
+            whole = not (known & ~row).any()
+            some = f"{count} point{'s' if count > 1 else ''} of "
+            named.append(f"{'' if whole else some}{plain(task)}")
+    if not named:
+        return "has no point in common with the others" if verb else ""
+    return f"{verb}{', '.join(named[:-1])}{' and ' if len(named) > 1 else ''}{named[-1]}"

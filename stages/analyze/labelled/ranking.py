@@ -16,7 +16,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import effective_trials
 from evalcube.stages.analyze.labelled import counters
 from evalcube.stages.analyze.labelled.clustering import question_effects
-from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.leaderboard import common_part, row_order
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
 
 SCHEMA = "evalcube.ranking"
@@ -107,7 +107,8 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
     # Who was asked other questions has no place among the others, and wins nothing from them.
     ranked = np.array([row.rank is not None for row in board.rows], dtype=bool)
     clusters = rank_groups(board)
-    rates = win_rates(*_successes(ds, order)).rates
+    part = common_part(ds.assign(counters=counters.counter_cells(ds).compute()))[0]
+    rates = win_rates(*_successes(part, order)).rates
     rates[~ranked], rates[:, ~ranked] = np.nan, np.nan
     wins, ratings = expected_wins(rates), _ratings(rates, prior)
     rows = tuple(

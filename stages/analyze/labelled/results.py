@@ -143,9 +143,13 @@ class Row:
     revision: str = ""
     """What tells the model from others that answer to the same name."""
     others: str = ""
-    """How the points that it was asked differ from those that most evaluations were, in words; it has no rank then."""
+    """Which of the points that rows are ranked on it was not asked, in words; it has no rank then."""
     behind: bool = False
     """True if it is far behind the others, by `BEHIND`: it has no rank then, and what leads does not go by it."""
+    thin: int = 0
+    """Points with less than half of the trials that the first plan gave them; it has no rank then."""
+    bounds: tuple[float, float] | None = None
+    """Accuracy with all lost trials wrong and with all right, if more than 5 % of a point's were lost."""
     composite: Composite | None = None
     """Of its outputs' layers; None where outputs have none."""
 
@@ -166,8 +170,8 @@ class Row:
 
     @property
     def unranked(self) -> bool:
-        """True if it has no place among the others: incomplete, asked other points, or far behind."""
-        return self.incomplete or bool(self.others) or self.behind
+        """True if it has no place among the others: incomplete, without points they have, far behind, or thin."""
+        return self.incomplete or bool(self.others) or self.behind or self.thin > 0
 
     @property
     def marked(self) -> bool:
@@ -214,6 +218,8 @@ class Leaderboard:
     """Score of a model that is always right, with as many trials as there are."""
     sort: str = ""
     """Column that the rows are in the order of; empty for what leads the board."""
+    cautions: tuple[str, ...] = ()
+    """What its points are short of and how they weigh, a sentence each."""
     layer_weights: Mapping[str, float] = field(default_factory=dict)
     """Weights of the layers in the composites, as the config has them; empty where all are the same."""
 
@@ -310,7 +316,12 @@ def _plain_fields(value: Estimate | TierEstimate | Composite | Row) -> dict[str,
 
 def label_rows(board: Leaderboard) -> list[str]:
     """A label per row: the model's name, with template, sampler and revision where the board has several of them."""
-    return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in board.rows])
+    return distinct_labels(board.rows)
+
+
+def distinct_labels(rows: Sequence[Row]) -> list[str]:
+    """See `label_rows`."""
+    return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in rows])
 
 
 def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
@@ -385,7 +396,7 @@ def _notes(board: Leaderboard) -> list[str]:
         notes.append(
             f"{board.mode} leaves truncated trials out; accuracy and `evalcube compare` count them as wrong."
         )
-    return [*notes, *_weighing(board)]
+    return [*notes, *board.cautions]
 
 
 def _first(said: Sequence[str]) -> str:
@@ -435,22 +446,3 @@ def _truncation(board: Leaderboard) -> list[str]:
     share = max(round(100 * worst.truncated), 1)
     right = "accuracy counts them as wrong" + (", v1 takes off their share" if board.version == "v1" else "")
     return [f"{name}: {share} % truncated{limit}{more}; {right}."]
-
-
-def _weighing(board: Leaderboard) -> list[str]:
-    """How points that differ in their trials weigh, and how repeats do."""
-    notes = []
-    if board.weighed == "base":
-        notes.append(
-            "Some points were asked more often than the first plan says: each weighs as it did there."
-        )
-    elif board.uneven:
-        notes.append(
-            "Points differ in their numbers of trials: a point weighs by those that it was planned with."
-        )
-    if board.repeats > 1 and not board.clustered:
-        notes.append(
-            f"Questions were asked up to {board.repeats} times. Intervals here take answers as independent, since "
-            "the dataset has no outcomes of trials."
-        )
-    return notes

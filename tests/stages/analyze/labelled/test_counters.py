@@ -225,7 +225,7 @@ def test_leaderboard__says_that_points_differ_in_trials():
     ds["counters"][0, 0, 0] *= 2
 
     assert not even.uneven
-    assert "weighs by those that it was planned with" in leaderboard(ds, draws=5).notes[-1]
+    assert "points of a task as in the first plan" in leaderboard(ds, draws=5).notes[-1]
 
 
 def test_unique_shares__are_unknown_until_prompts_were_compared():
@@ -291,7 +291,7 @@ def test_leaderboard__trials_that_are_added_do_not_move_a_score(version, extra):
         slack = {"v2": 1e-9, "v1": 0.06, "auto": 0.02}[version]
         assert after.score.value == pytest.approx(before.score.value, rel=slack)
     assert (even.weighed, uneven.weighed) == ("", "base")
-    assert "each weighs as it did there" in uneven.notes[-1]
+    assert "points of a task as in the first plan" in uneven.notes[-1]
 
 
 def test_leaderboard__growth_of_all_points_alike_is_plain_sums():

@@ -1,41 +1,65 @@
-"""Evaluations that were asked other points than most are said to be, and are not ranked among them."""
+"""Evaluations are ranked on points that more than half were asked; those without some of them are not ranked."""
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from hypothesis.extra.numpy import arrays
 
-from evalcube.stages.analyze.labelled.other_points import other_points
+from evalcube.stages.analyze.labelled.other_points import common_points
 
 TASKS = ("sort", "letters")
-ALL = [[1, 1, 1], [1, 0, 0]]
-
-
-def told(*asked):
-    return other_points(np.array(asked, dtype=bool), TASKS)
+ALL, SORT, ONE = [[1, 1, 1], [1, 0, 0]], [[1, 1, 1], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]]
+NONE = [[0, 0, 0], [0, 0, 0]]
 
 
 @pytest.mark.parametrize(
-    ("asked", "words"),
+    ("asked", "points", "lacks", "left_out"),
     [
-        ([ALL, ALL], ["", ""]),
-        ([ALL, ALL, [[0, 0, 0], [0, 0, 0]]], ["", "", ""]),
-        ([ALL, ALL, [[1, 1, 1], [0, 0, 0]]], ["", "", "lacks letters"]),
-        ([ALL, ALL, [[1, 0, 0], [0, 0, 0]]], ["", "", "lacks 2 points of sort and letters"]),
-        (
-            [ALL, [[1, 1, 1], [0, 0, 0]], [[1, 1, 1], [0, 0, 0]]],
-            ["was asked also letters", "", ""],
-        ),
-        ([ALL, [[1, 1, 1], [0, 0, 0]]], ["", "lacks letters"]),
+        ([ALL, ALL], ALL, ["", ""], ""),
+        ([ALL, ALL, NONE], ALL, ["", "", ""], ""),
+        ([ALL, ALL, SORT], ALL, ["", "", "lacks letters"], ""),
+        ([ALL, ALL, ONE], ALL, ["", "", "lacks 2 points of sort and letters"], ""),
+        ([ALL, SORT, SORT], SORT, ["", "", ""], "letters"),
+        ([ALL, SORT], SORT, ["", ""], "letters"),
         (
             [ALL, ALL, [[1, 1, 0], [1, 1, 1]]],
-            ["", "", "lacks 1 point of sort, and was asked also 2 points of letters"],
+            ALL,
+            ["", "", "lacks 1 point of sort"],
+            "",
+        ),
+        (
+            [[[1, 0, 0], [0, 0, 0]], [[0, 1, 0], [0, 0, 0]]],
+            NONE,
+            ["has no point in common with the others"] * 2,
+            "",
+        ),
+        # Of each point only one of three lacks it: they have the rest in common.
+        (
+            [[[1, 1, 1], [0, 0, 0]], [[1, 1, 0], [1, 0, 0]], [[1, 0, 1], [1, 0, 0]]],
+            ONE,
+            ["", "", ""],
+            "2 points of sort and letters",
         ),
     ],
 )
-def test_other_points__says_what_is_lacking_and_what_is_more(asked, words):
-    assert told(*asked) == words
+def test_common_points__are_those_of_most(asked, points, lacks, left_out):
+    found = common_points(np.array(asked, dtype=bool), TASKS)
+
+    assert found.points.tolist() == np.array(points, dtype=bool).tolist()
+    assert (list(found.lacks), found.left_out) == (lacks, left_out)
 
 
-def test_other_points__names_reach_no_terminal_as_they_are():
+@given(arrays(bool, (4, 2, 3)), st.permutations(range(4)))
+def test_common_points__do_not_depend_on_order(asked, order):
+    one, other = common_points(asked, TASKS), common_points(asked[list(order)], TASKS)
+
+    assert (other.points == one.points).all()
+    assert other.lacks == tuple(one.lacks[place] for place in order)
+    assert other.left_out == one.left_out
+
+
+def test_common_points__names_reach_no_terminal_as_they_are():
     asked = np.array([[[1], [1]], [[1], [0]]], dtype=bool)
 
-    assert other_points(asked, ["a", "b\x1b[31m"]) == ["", "lacks b⟨U+001B⟩[31m"]
+    assert common_points(asked, ["a", "b\x1b[31m"]).left_out == "b⟨U+001B⟩[31m"
