@@ -31,7 +31,8 @@ class Common:
     @property
     def kept(self) -> Points:
         """What is looked at, shape (model, task, params): all points of one that lacks some, else those in common."""
-        return np.stack([self.points | bool(text) for text in self.lacks])
+        lacking = np.array([bool(text) for text in self.lacks], dtype=bool)
+        return np.asarray(self.points | lacking[:, np.newaxis, np.newaxis])
 
 
 def common_points(planned: Points, tasks: Sequence[str]) -> Common:

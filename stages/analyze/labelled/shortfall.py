@@ -49,7 +49,7 @@ def shortfall(ds: xr.Dataset, planned: NDArray[np.bool_]) -> Shortfall:
     thin = (meant & (trials < LEAST * _due(ds))).sum(axis=(1, 2))
     lost = column(cells, "transport", labels) if "transport" in labels else np.zeros_like(trials)
     asked = trials + lost
-    many = (meant & (lost > LOST * asked)).any(axis=(1, 2))
+    many = np.asarray((meant & (lost > LOST * asked)).any(axis=(1, 2)))
     share = design.task_weights(base_design(ds), meant & (asked > 0))
     total = share.sum(axis=(1, 2))
     each = share / np.where(asked > 0, asked, 1.0)
