@@ -3,7 +3,9 @@
 A difference d of two composites is found in four of five cases where d = (z + 0.84) · s / √n, n being the complete
 pairs, s the standard deviation of a pair's difference, and z = 1.96 for one look at 5 %. Whoever looks again pays:
 z² = (2 log 1/α + log(1 + V)) (1 + V)/V, V = n s², is what the e-value of
-`evalcube.stages.analyze.formulas.sequential.sign_e_value` asks for.
+`evalcube.stages.analyze.formulas.sequential.sign_e_value` asks for. As s is an estimate itself, it is taken as much
+larger as quantiles of Student's t with n − 1 degrees of freedom are than these (Julious 2004, Sample sizes for clinical
+trials with Normal data, Statistics in Medicine 23, 1921-1986).
 """
 
 from __future__ import annotations
@@ -11,11 +13,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from scipy.special import ndtri
+from scipy.special import ndtri, stdtrit
 
 SPREAD = 0.52
 """Standard deviation of a question's difference, in points of 4, where nothing is known of it."""
-_TAIL = 0.84
+_TAIL = float(ndtri(0.8))
 """Beyond the critical value lies the power of four in five."""
 
 
@@ -53,9 +55,13 @@ def reach(spread: float, pairs: int, difference: float, *, alpha: float, again: 
     --------
     >>> found = reach(0.52, 24, 0.1, alpha=0.05)
     >>> round(found.detectable, 2), found.pairs, found.pairs_again
-    (0.3, 212, 465)
+    (0.31, 232, 514)
     """
-    spread = spread if spread > 0 else SPREAD
+    if not spread > 0:
+        spread = SPREAD
+    elif pairs > 2:
+        normal = _TAIL - float(ndtri(alpha / 2.0))
+        spread *= float(stdtrit(pairs - 1, 0.8) - stdtrit(pairs - 1, alpha / 2.0)) / normal
     seen = spread * (_critical(spread, pairs, alpha, again=again) + _TAIL) / math.sqrt(max(pairs, 1))
     return Reach(
         seen if pairs else math.inf,
