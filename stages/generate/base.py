@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
 
@@ -63,6 +63,14 @@ class TaskParams(BaseModel):
         return params
 
 
+if TYPE_CHECKING:
+    from typing_extensions import TypeVar as _TypeVar
+
+    P = _TypeVar("P", bound=TaskParams, default=TaskParams)
+else:
+    P = TypeVar("P", bound=TaskParams)
+
+
 @dataclass(frozen=True, slots=True)
 class Trial:
     """One question with its truth."""
@@ -79,8 +87,8 @@ class Trial:
     """What a task adds for reading and grading replies, as plain JSON values; treat as read-only."""
 
 
-class Task(ABC):
-    """One family of questions; a subclass is a bundled task or a plugin's.
+class Task(ABC, Generic[P]):
+    """One family of questions; a subclass is a bundled task or a plugin's: a `Task` of the class of its params.
 
     An instance is shared by threads and sent to other processes, so it has no state of its own, or one that a lock
     guards and that a copy can do without.
@@ -97,7 +105,7 @@ class Task(ABC):
     Params: ClassVar[type[TaskParams]]
 
     @abstractmethod
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: P, stream: Stream) -> Trial:
         """Make one trial.
 
         Parameters
@@ -121,7 +129,7 @@ class Task(ABC):
         """
 
     @abstractmethod
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: P) -> float:
         """Size of the problem in elementary steps, above 0; it grows along each declared dimension.
 
         Parameters
@@ -148,7 +156,7 @@ class Task(ABC):
         """Params to show the task with: the defaults, where they make a whole point."""
         return self.Params()
 
-    def resolve(self, params: TaskParams) -> TaskParams:
+    def resolve(self, params: P) -> TaskParams:
         """The params with all that they refer to read and checked, so that they stand by themselves.
 
         It is called once for each point, when a sweep is planned, and not where trials are made.
@@ -165,7 +173,7 @@ class Task(ABC):
         """
         return params
 
-    def has_reference(self, params: TaskParams) -> bool:  # noqa: ARG002
+    def has_reference(self, params: P) -> bool:  # noqa: ARG002
         """Whether there are right answers; without them trials are there for assertions and judges only.
 
         Parameters
@@ -175,7 +183,7 @@ class Task(ABC):
         """
         return True
 
-    def size(self, params: TaskParams) -> int | None:  # noqa: ARG002
+    def size(self, params: P) -> int | None:  # noqa: ARG002
         """Number of different trials of a cell; None if there is no end to them.
 
         Parameters
@@ -185,7 +193,7 @@ class Task(ABC):
         """
         return None
 
-    def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
+    def generate_at(self, params: P, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
         """Make trial `index` of a cell; a task with a `size` makes each of its trials once.
 
         Parameters
@@ -201,7 +209,7 @@ class Task(ABC):
         """
         return self.generate(params, stream)
 
-    def row_id(self, params: TaskParams, index: int, key: bytes) -> str:  # noqa: ARG002
+    def row_id(self, params: P, index: int, key: bytes) -> str:  # noqa: ARG002
         """What the source of the questions calls the one of trial `index`; empty where it has no names for them.
 
         Parameters
@@ -211,7 +219,7 @@ class Task(ABC):
         """
         return ""
 
-    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
+    def parse_reply(self, text: str, params: P, trial: Trial) -> str | None:  # noqa: ARG002
         """Like `parse`, for tasks that need to know what was asked.
 
         Parameters
@@ -223,7 +231,7 @@ class Task(ABC):
         """
         return self.parse(text)
 
-    def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:  # noqa: ARG002
+    def grade_reply(self, answer: str, params: P, trial: Trial) -> bool:  # noqa: ARG002
         """Like `grade`, for tasks that need to know what was asked.
 
         Parameters

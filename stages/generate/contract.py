@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import pickle
 from collections.abc import Callable, Iterator
+from typing import Any
 
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.errors import TaskError
@@ -27,7 +28,7 @@ HOSTILE = (
 
 
 def check_task(
-    task: Task,
+    task: Task[Any],
     params: TaskParams | None = None,
     *,
     trials: int = 20,

@@ -36,15 +36,15 @@ _UNMATCHED = "(no accepted answer)"
 class GradingContext:
     """What a grader of the user's is told beside the reply."""
 
-    prompt: str
+    prompt: str = ""
     """The question as it was asked."""
-    reference: str
+    reference: str = ""
     """The row's reference answer, in the form that is compared; the first one of several. Empty without one."""
-    accepted: tuple[str, ...]
+    accepted: tuple[str, ...] = ()
     """All reference answers."""
-    row: int
+    row: int = 1
     """Number of the row in the file, from 1."""
-    id: str
+    id: str = ""
     """The row's name, empty where the data set has none."""
 
 

@@ -1,0 +1,58 @@
+"""What others write against evalcube is clean under a strict type checker, and does what it says."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import evalcube as ec
+from evalcube.flows.config.plugin import plugin_files
+from tests.waiting import PATIENCE
+
+ROOT = Path(__file__).resolve().parents[1]
+SCRIPT = ROOT / "examples" / "sweep.py"
+
+
+WRONG = """\
+import evalcube as ec
+ec.Model(nmae="a", endpoint="sim:")
+ec.Manifold(grid=[4])
+ec.Sampler(temperature="hot")
+"""
+
+
+def call(*words: str | Path, cwd: Path) -> list[str]:
+    done = subprocess.run(
+        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False
+    )
+    assert done.stderr == ""
+    return done.stdout.splitlines()
+
+
+@pytest.mark.cluster
+def test_types__find_what_is_wrong_and_nothing_in_a_script_and_the_package_that_init_writes(tmp_path):
+    shutil.copy(SCRIPT, tmp_path)
+    (tmp_path / "wrong.py").write_text(WRONG)
+    for name, text in plugin_files("word-games").items():
+        (tmp_path / name).write_bytes(text)
+    files = sorted(path.name for path in tmp_path.glob("*.py"))
+
+    *lines, _ = call("-m", "mypy", "--strict", "--config-file=", *files, cwd=tmp_path)
+
+    assert {line.rsplit(": error:")[0] for line in lines if ": error:" in line} == {
+        f"wrong.py:{line}" for line in (2, 3, 4)
+    }
+
+
+@pytest.mark.cluster
+def test_script__runs_from_the_sweep_to_the_verdict(tmp_path):
+    said = call(SCRIPT, tmp_path, cwd=tmp_path)
+
+    assert said[:3] == ["40 requests", "2 models on tasks ['arithmetic']", "large, then small"]
+    models = ec.Sweep.from_yaml(tmp_path / "sweep.yaml").models
+    assert [model.name for model in models] == ["small", "large"]
+    assert len([line for line in SCRIPT.read_text().splitlines() if line.strip()]) <= 45
