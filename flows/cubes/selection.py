@@ -250,7 +250,8 @@ def _opened(cube: str | Path) -> Cube:
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if isinstance(opened, xr.Dataset):
         return with_design(with_question_moments(opened))
-    if trials or "fact" in opened.trial_arrays:  # composites are means over single trials
+    # Composites are means over single trials, and clusters lie anywhere among them.
+    if trials or {"fact", "cluster"} & set(opened.trial_arrays):
         return labelled_dataset(opened)
     return with_design(with_question_moments(opened.summary()))
 

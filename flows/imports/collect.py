@@ -74,6 +74,8 @@ class Questions:
     """How models were asked -> its name."""
     first_repeat: int = MOST_REPEATS
     """The least number of a repeat."""
+    clustered: bool = False
+    """Whether a question says its cluster."""
 
 
 class Collection:
@@ -157,6 +159,7 @@ class Collection:
                 f"its prompt has {len(prompt):,} characters; {MOST_TEXT:,} are the most",
                 "Leave it out",
             )
+        questions.clustered |= bool(question.cluster)
         row = questions.rows.get(digest)
         if row is None:
             row = questions.rows[digest] = len(questions.rows)
@@ -316,6 +319,7 @@ def _as_row(digest: bytes, question: Question, prompt: str) -> bytes:
     """A line of a data file."""
     row: dict[str, Any] = {"question": digest.hex(), "id": question.id, "prompt": prompt}
     row |= {"answer": _whole(question.reference), "options": list(question.options)}
+    row |= {"cluster": _whole(question.cluster)} if question.cluster else {}
     kept = {name: value for name, value in row.items() if value not in (None, "", [])}
     data = json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace")
     if len(data) > MOST_ROW:

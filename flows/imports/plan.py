@@ -33,7 +33,7 @@ _SHORT = {"temperature": "T", "top_p": "top_p", "top_k": "top_k", "max_tokens": 
 """Settings that stand where evalcube's own samplers have them, if they are numbers; and how names have them."""
 
 
-def data_params(key: TaskKey, file: str, sha256: str, rows: int) -> DatasetParams:
+def data_params(key: TaskKey, file: str, sha256: str, rows: int, *, clustered: bool = False) -> DatasetParams:
     """The params of the cells of an imported task.
 
     Parameters
@@ -42,6 +42,8 @@ def data_params(key: TaskKey, file: str, sha256: str, rows: int) -> DatasetParam
         The task.
     file, sha256, rows
         Path, digest and length of its data file.
+    clustered
+        Whether it says clusters.
     """
     return DatasetParams(
         file=file,
@@ -53,6 +55,7 @@ def data_params(key: TaskKey, file: str, sha256: str, rows: int) -> DatasetParam
         order="file",
         imported=key.identity,
         id="id",
+        cluster="cluster" if clustered else "",
         sha256=sha256,
         rows=rows,
     )

@@ -26,7 +26,7 @@ from evalcube.stages.reply.body import token_count
 TOOL = "rows"
 FIELDS = (
     *("prompt", "id", "reference", "response", "reasoning", "finish", "correct", "model", "task", "repeat"),
-    *("tokens", "prompt_tokens", "latency", "error"),
+    *("tokens", "prompt_tokens", "latency", "error", "cluster"),
 )
 """What a line may say."""
 _FINISH = {"length": "length", "max_tokens": "length", "content_filter": "refused", "refusal": "refused"}
@@ -104,7 +104,11 @@ def _question(said: Mapping[str, Any], fields: Mapping[str, str], where: str) ->
     key = {"prompt": asked} if name is None else {"id": str(name)}
     reference = _plain(said["reference"])
     return Question(
-        canonical({**key, "target": reference}), asked, reference, None if name is None else str(name)
+        canonical({**key, "target": reference}),
+        asked,
+        reference,
+        None if name is None else str(name),
+        cluster=_plain(said["cluster"]),
     )
 
 

@@ -47,6 +47,8 @@ class Question:
     reference: str = ""
     id: str | None = None
     options: tuple[str, ...] = ()
+    cluster: str = ""
+    """What it has in common with others, such as a passage."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,7 +51,7 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
     A file's name has its digest, so that no other content is ever replaced.
     """
     found = []
-    for place, key in enumerate(collection.tasks):
+    for place, (key, questions) in enumerate(collection.tasks.items()):
         digest, rows = hashlib.sha256(), 0
         for line in collection.rows(place):
             digest.update(line + b"\n")
@@ -62,7 +62,8 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
                 make_directory(folder)
                 with replaced(path) as file:
                     file.writelines(line + b"\n" for line in collection.rows(place))
-        found.append(data_params(key, str(path), digest.hexdigest(), rows))
+        params = data_params(key, str(path), digest.hexdigest(), rows, clustered=questions.clustered)
+        found.append(params)
     return found
 
 

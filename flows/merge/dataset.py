@@ -70,8 +70,8 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
             for name, variable in PLANNED.items()
         },
     }
-    # There are no composites without the layers of single trials.
-    if trials or "fact" in joined.variables:
+    # There are no composites without the layers of single trials, nor sums by cluster.
+    if trials or {"fact", "cluster"} & set(joined.variables):
         variables |= {
             name: _variable(variable, _lazy(joined, name, variable, more))
             for name, (variable, more) in joined.variables.items()

@@ -41,13 +41,15 @@ def read_stored(data: bytes | None) -> Reading | None:
 def grade_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
     """The outcome of one of a cell's trials, without layer scores; of imported replies with the other tool's."""
     if is_imported(cell):
-        return imported_outcome(reading, trial.guess_chance)
-    return grade_trial(
-        reading,
-        trial.guess_chance,
-        lambda text: cell.parse(text, trial),
-        lambda answer: cell.grade(answer, trial),
-    )
+        outcome = imported_outcome(reading, trial.guess_chance)
+    else:
+        outcome = grade_trial(
+            reading,
+            trial.guess_chance,
+            lambda text: cell.parse(text, trial),
+            lambda answer: cell.grade(answer, trial),
+        )
+    return replace(outcome, cluster=trial.cluster) if trial.cluster else outcome
 
 
 class LayerGrader:
@@ -122,7 +124,7 @@ class LayerGrader:
 
 def trial_variables(plan: Plan) -> dict[str, tuple[Variable, tuple[int, ...]]]:
     """The arrays of a plan's regions, with the sizes of the dims that they have beyond a trial's."""
-    layers = {name: (LAYERS[name], more) for name, more in plan.layers.items()}
+    layers = {name: (LAYERS[name], more) for name, more in plan.more_arrays.items()}
     return {**layers, **{name: (variable, ()) for name, variable in VARIABLES.items()}}
 
 

@@ -42,7 +42,7 @@ def new_cube(plan: Plan, url: str | Path, fill: Callable[[Cube], None] | None = 
         ],
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", **description(plan.spec())},
-        layers=list(plan.layers),
+        layers=list(plan.more_arrays),
         fill=fill,
     )
 
@@ -103,7 +103,7 @@ def extend(cube: Cube, plan: Plan) -> None:
         sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
         coordinates=[*labels(made), *more],
         attrs=description(spec),
-        layers=list(made.layers),
+        layers=list(made.more_arrays),
         shared=_emptied(cube, before, spec, made),
     )
 

@@ -271,6 +271,12 @@ class Plan:
         arrays: dict[str, tuple[int, ...]] = {"fact": (), "behavior": (), "judge": ()}
         return arrays | ({"judge_readings": tuple(self._judge_sizes.values())} if self.judges else {})
 
+    @cached_property
+    def more_arrays(self) -> Mapping[str, tuple[int, ...]]:
+        """Names of the arrays that not all cubes have, as of `layers`."""
+        clustered = any(getattr(one.cell.params, "cluster", "") for task in self.tasks for one in task.cells)
+        return {**self.layers, **({"cluster": ()} if clustered else {})}
+
     @property
     def chunks(self) -> dict[str, int]:
         """Chunk lengths that make a region neither tiny nor larger than some megabytes."""

@@ -86,6 +86,14 @@ class Trial:
     extras: Mapping[str, object] = field(default_factory=dict, hash=False)
     """What a task adds for reading and grading replies, as plain JSON values; treat as read-only."""
 
+    @property
+    def cluster(self) -> int:
+        """A number above 0 that questions share whose `extras` name the same ``cluster``; 0 without a name."""
+        name = self.extras.get("cluster")
+        if name is None:
+            return 0
+        return max(1, int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) >> 1)
+
 
 class Task(ABC, Generic[P]):
     """One family of questions; a subclass is a bundled task or a plugin's: a `Task` of the class of its params.

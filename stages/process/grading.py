@@ -42,6 +42,8 @@ class Outcome:
     judge: float = float("nan")
     judge_readings: tuple[tuple[float, ...], ...] = ()
     """By judge and repeat; NaN where a reply had no score."""
+    cluster: int = 0
+    """Of the question, see `evalcube.stages.generate.base.Trial.cluster`."""
 
 
 def grade_trial(

@@ -170,10 +170,20 @@ _LAYERS = (
         "readings of the judges",
         "A whole number from 1 to 5; NaN where a judge gave none that can be read, or was not asked.",
     ),
+    _trial(
+        "cluster",
+        "int64",
+        0,
+        "1",
+        "cluster of the question",
+        "Equal within a task where questions share a passage, a template or the like, and drawn from its name by a"
+        " digest; 0 where nothing says so.",
+    ),
 )
 
 LAYERS: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in _LAYERS})
-"""Further trial arrays, of cubes whose sweep declares assertions or a rubric; the readings only where it has judges."""
+"""Further trial arrays, of cubes whose sweep declares assertions or a rubric; readings only where it has judges. The
+clusters are there where a data set names its field of them."""
 
 COUNTERS = Variable(
     "counters",

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.special import stdtrit
 
-from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.intervals import Z_95, Floats
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 
 _Integers = NDArray[np.int64]
@@ -81,6 +82,75 @@ def cluster_effect(moments: ArrayLike) -> Floats:
     return np.asarray(np.clip(found, 1.0, most))
 
 
+def unit_effect(
+    values: Floats,
+    squares: Floats,
+    sizes: Floats,
+    weights: Floats,
+    units: _Integers,
+    *,
+    cells: _Integers,
+    prior: float = 1.0,
+) -> float:
+    """Trials that are worth one independent trial where units of several questions are drawn, such as passages.
+
+    The variance of a weighted mean over cells by unit, whose sums of deviations from the cells' means are independent,
+    over that by trial; times (t/1.96)², t being Student's 97.5 % point for one degree of freedom less than there are
+    units. A cell with one unit says nothing of its own mean: there deviations are from the mean of all.
+
+    Parameters
+    ----------
+    values, squares, sizes
+        Of each question, shape (n,): the sum of its trials' values, of their squares, and their number, above 0.
+    weights
+        Weight of each cell, shape (cell,).
+    units, cells
+        Numbers of each question's unit and cell, shape (n,).
+    prior
+        Weight of the most that it can be, beside three for each unit's worth of the rarer outcome: where this is rare,
+        the units that would show how alike they are may not have come.
+
+    Returns
+    -------
+    From 1 to the number of trials; that also where there is one unit, and where nothing varies what the units' sizes
+    alone say.
+
+    References
+    ----------
+    K.-Y. Liang, S. L. Zeger (1986), Longitudinal data analysis using generalized linear models, Biometrika 73, 13-22.
+
+    Examples
+    --------
+    >>> right, one, unit = np.array([1.0, 1, 0, 0, 1, 1, 0, 0]), np.ones(8), np.arange(8) // 2
+    >>> round(unit_effect(right, right, one, np.ones(1), unit, cells=0 * unit, prior=0.0), 2)
+    6.15
+    """
+    _, units = np.unique(units, return_inverse=True)
+    number, trials = int(units.max(initial=-1)) + 1, float(sizes.sum())
+    if number < 2:
+        return max(trials, 1.0)
+    n, total, square = (np.bincount(cells, part, len(weights)) for part in (sizes, values, squares))
+    share = np.where(n > 0, weights, 0.0)
+    rate = total / np.maximum(n, 1.0)
+    inside = np.bincount(np.unique(cells * number + units) // number, minlength=len(weights))
+    centre = np.where(inside > 1, rate, (share * rate).sum() / share.sum())
+    each = share / np.maximum(n, 1.0)
+    apart = np.bincount(units, each[cells] * (values - centre[cells] * sizes))
+    by_unit = number / (number - 1.0) * (apart**2).sum()
+    by_trial = (each**2 * np.where(n > 1, (square - n * rate**2) * n / np.maximum(n - 1.0, 1.0), 0.0)).sum()
+    alike = float((np.bincount(units, each[cells] * sizes) ** 2).sum() / (each**2 * n).sum())
+    found = max(float(by_unit / by_trial), 1.0) if by_trial > 1e-12 else alike
+    mean = float((share * rate).sum() / share.sum())
+    seen = 3.0 * number * min(mean, 1.0 - mean)
+    found = (seen * found + prior * max(alike, found)) / (seen + prior) if prior else found
+    return min(found * widening(number), max(trials, 1.0))
+
+
+def widening(units: int) -> float:
+    """By how much a variance from so many units counts more, as of few it is itself unsure: (t/1.96)² at 97.5 %."""
+    return float(stdtrit(max(units - 1.0, 1.0), 0.975) / Z_95) ** 2
+
+
 def unit_moments(
     values: Floats, weights: Floats, cells: _Integers, units: _Integers, strata: _Integers
 ) -> Floats:
@@ -109,3 +179,26 @@ def unit_moments(
     mass = float(weights.sum())
     parts = (1.0, mass, 0.0, mass, product.sum(), spread.sum(), (share**2).sum(), (share[alone] ** 2).sum())
     return np.array(parts)
+
+
+def cluster_units(clusters: _Integers) -> _Integers:
+    """Number of the cluster of each question, shape (..., question): one of its own, below 0, where it has none."""
+    own = -1 - np.arange(clusters.size).reshape(clusters.shape)
+    return np.where(clusters > 0, clusters, own)
+
+
+def units_of(clusters: _Integers, tasks: _Integers) -> tuple[_Integers, ...]:
+    """Units of questions, numbered from 0, and the task of each.
+
+    Parameters
+    ----------
+    clusters
+        Of questions, shape (point, trial); see `cluster_units`.
+    tasks
+        Number of each point's task.
+    """
+    _, codes = np.unique(cluster_units(clusters), return_inverse=True)
+    whose = np.repeat(tasks, clusters.shape[1])
+    inside = codes.ravel() * (int(tasks.max(initial=0)) + 1) + whose
+    _, first, units = np.unique(inside, return_index=True, return_inverse=True)
+    return units.reshape(clusters.shape), whose[first]

@@ -9,11 +9,22 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas.clustering import MOMENTS, cluster_effect, cluster_moments
+from evalcube.stages.analyze.formulas import design
+from evalcube.stages.analyze.formulas.clustering import (
+    MOMENTS,
+    cluster_effect,
+    cluster_moments,
+    cluster_units,
+    unit_effect,
+)
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import most_repeats, names
+from evalcube.stages.analyze.labelled.counters import base_design
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
+
+CLUSTER = "cluster"
+"""Variable of a dataset with what questions have in common, which few cubes have."""
 
 _QUESTION = ("params", "trial", "repeat")
 
@@ -53,14 +64,77 @@ def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.DataArray 
     With `by_point` of each point, dims (model, task, params): its own, and at least that of its task, since that of a
     few questions is often too low.
 
-    Reads what a cube counts of questions; where it does not, the outcomes model by model, and none where no question
-    was asked twice. Lazy if they are.
+    Where questions have clusters, these are what is drawn, see `unit_effect`. Else it reads what a cube counts of
+    questions; where it does not, the outcomes model by model, and none where no question was asked twice. Lazy if they
+    are.
 
     Parameters
     ----------
     ds
         With `QUESTION_MOMENTS`, or ``status`` (model, task, params, trial, repeat), lazy or not.
     """
+    if CLUSTER in ds and "status" in ds:
+        return _cluster_effects(ds, by_point=by_point)
+    return _by_question(ds, by_point=by_point)
+
+
+def question_clusters(ds: xr.Dataset, model: int) -> NDArray[np.int64]:
+    """Clusters of the questions of a model, shape (task, params, trial); 0 where there is none."""
+    values = ds[CLUSTER].variable.isel(model=model).transpose("task", "params", "trial", "repeat")
+    found: NDArray[np.int64] = np.asarray(values.compute().values).max(axis=-1, initial=0)
+    return found
+
+
+def pair_units(ds: xr.Dataset, *models: int) -> NDArray[np.int64] | None:
+    """Number of the cluster of each question of some models, as of `cluster_units`; None where there is none.
+
+    Parameters
+    ----------
+    ds
+        Any dataset of a cube.
+    models
+        Places of models that were asked the same questions; what one has not answered another one tells.
+    """
+    found = all_clusters(ds, models)
+    return None if found is None else cluster_units(found.reshape(ds.sizes["task"], -1, found.shape[1]))
+
+
+def all_clusters(ds: xr.Dataset, models: Sequence[int] | None = None) -> NDArray[np.int64] | None:
+    """Clusters of questions, shape (task * params, trial), as any of the models tells; None where there is none."""
+    if CLUSTER not in ds:
+        return None
+    places = range(ds.sizes["model"]) if models is None else models
+    found = np.maximum.reduce([question_clusters(ds, model) for model in places])
+    return found.reshape(-1, found.shape[-1]) if found.any() else None
+
+
+def _cluster_effects(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray:
+    """`question_effects` of a dataset with clusters, read model by model; tasks without any go by question."""
+    known = _by_question(ds, by_point=by_point)
+    found = np.array(known.values)  # type: ignore[union-attr]  # it has outcomes
+    base = base_design(ds)
+    for model in range(ds.sizes["model"]):
+        clusters = question_clusters(ds, model)
+        if not clusters.any():
+            continue
+        values = ds["status"].variable.isel(model=model).transpose("task", *_QUESTION)
+        status = np.asarray(values.compute().values)
+        right = (status == int(Status.CORRECT)).sum(axis=-1, dtype=np.float64)
+        asked = (status <= LAST_FINISHED).sum(axis=-1, dtype=np.float64)
+        for task in np.flatnonzero(clusters.any(axis=(1, 2))):
+            there = asked[task] > 0
+            if there.any():
+                c, m = right[task][there], asked[task][there]
+                units, cells = cluster_units(clusters[task])[there], np.nonzero(there)[0]
+                weights = design.ratios(base[model, task], there.any(axis=-1))
+                effect = unit_effect(c, c, m, weights, units, cells=cells)
+                found[model, task] = np.maximum(found[model, task], effect)
+    dims = ("model", "task", "params") if by_point else ("model", "task")
+    return xr.DataArray(xr.Variable(dims, found, fastpath=True))
+
+
+def _by_question(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray | None:
+    """`question_effects` without clusters."""
     inner = {"params": ds.sizes["params"]} if by_point else {}
     core: tuple[str, ...] = _QUESTION
     if QUESTION_MOMENTS in ds:

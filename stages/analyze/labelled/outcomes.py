@@ -161,7 +161,9 @@ def cube_outcome_metrics(
         If `by` has an unknown name, ``status`` is missing or a metric needs the answers themselves, and as the metrics
         do.
     """
-    from evalcube.stages.analyze.labelled import selection  # with xarray, which plain arrays do without
+    # With xarray, which plain arrays do without.
+    from evalcube.stages.analyze.labelled import selection
+    from evalcube.stages.analyze.labelled.clustering import all_clusters
 
     known = selection.keys(ds)
     by = [by] if isinstance(by, str) else list(by)
@@ -179,7 +181,7 @@ def cube_outcome_metrics(
     counts = _question_counts(*cube_outcomes(ds), "repeat", table.top_category(None))
     values = counts.transpose("model", "task", "params", "trial", "category").compute().values
     bank = Bank.of(values.reshape(values.shape[0], -1, *values.shape[3:]))
-    base = _point_weights(ds)
+    base, clusters = _point_weights(ds), all_clusters(ds)
     chosen = selection.select(ds, None, known)
     models, cells = (
         selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
@@ -187,7 +189,9 @@ def cube_outcome_metrics(
     groups = (
         (
             (*outer, *inner),
-            Group.of_cells(bank, some, points[base[:, points].any(axis=0)], base, ds.sizes["params"]),
+            Group.of_cells(
+                bank, some, points[base[:, points].any(axis=0)], base, ds.sizes["params"], clusters
+            ),
         )
         for outer, some in models.members()
         for inner, points in cells.members()

@@ -10,6 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import design
+from evalcube.stages.analyze.formulas.clustering import unit_effect
 from evalcube.stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
 from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
@@ -17,6 +18,7 @@ from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.sequential import mean_e_value
 from evalcube.stages.analyze.labelled import axes, counters
+from evalcube.stages.analyze.labelled.clustering import pair_units
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, Status
@@ -124,9 +126,13 @@ def compare_evaluations(
                     "further or select what both have"
                 )
             weights, apart = _weights(cells, base[first], base[second], weigh)
-            single = tuple(_difference(cells[task], weights[task], name) for task, name in enumerate(tasks))
+            units = pair_units(ds, first, second)
+            single = tuple(
+                _difference(cells[task], weights[task], name, None if units is None else units[task])
+                for task, name in enumerate(tasks)
+            )
             counts = rated & (weights > 0)
-            overall = _difference(cells, weights * (counts if counts.any() else 1.0), "")
+            overall = _difference(cells, weights * (counts if counts.any() else 1.0), "", units)
             alike = tuple(axes.plain(tasks[task]) for task in np.flatnonzero(apart))
             cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
             found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1]), weigh, alike))
@@ -195,19 +201,37 @@ def _weights(cells: Floats, first: Floats, second: Floats, weigh: Weigh) -> tupl
     return np.where(used, 1.0 if weigh == "points" else trials, 0.0), np.zeros_like(apart)
 
 
-def _e_value(trials: Floats, first: Floats, second: Floats, weights: Floats) -> float:
-    """Of counts (point, question); a point's weight is shared by its questions. NaN without any."""
+def _e_value(
+    trials: Floats, first: Floats, second: Floats, weights: Floats, units: NDArray[np.int64] | None
+) -> float:
+    """Of counts (point, question); a point's weight is shared by its questions. NaN without any.
+
+    Where questions have clusters, one of these is a step, with the mean of its questions.
+    """
     asked = trials > 0
     share = weights[:, np.newaxis] / np.maximum(asked.sum(axis=-1, keepdims=True), 1)
-    steps = ((first - second)[asked] / trials[asked], np.broadcast_to(share, asked.shape)[asked])
-    return mean_e_value(*steps) if asked.any() else np.nan
+    steps = (first - second)[asked] / trials[asked]
+    worth = np.broadcast_to(share, asked.shape)[asked]
+    if units is not None:
+        _, place = np.unique(units.reshape(asked.shape)[asked], return_inverse=True)
+        worth, product = np.bincount(place, worth), np.bincount(place, worth * steps)
+        steps = product / np.where(worth > 0, worth, 1.0)
+    return mean_e_value(steps, worth) if asked.any() else np.nan
 
 
-def _difference(cells: Floats, weights: Floats, task: str) -> Difference:
+def _difference(
+    cells: Floats, weights: Floats, task: str, units: NDArray[np.int64] | None = None
+) -> Difference:
     """Of trials (..., question, 4) of points with weights (...); `p_holm` is left to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
     trials, first, second, both = np.moveaxis(by_point, -1, 0)
-    effect = design_effect(first, second, trials, share)
+    there = trials > 0
+    if units is None or not there.any():
+        effect = design_effect(first, second, trials, share)
+    else:
+        b, c, m = first[there], second[there], trials[there]
+        own = units.reshape(trials.shape)[there]
+        effect = unit_effect(b - c, b + c, m, share, own, cells=np.nonzero(there)[0], prior=0.0)
     right, wrong, size = (part.sum(axis=-1) / effect for part in (first, second, trials))
     bounds = paired_difference(right, wrong, size, share)
     p = float(difference_p(right, wrong, size, share))
@@ -227,5 +251,5 @@ def _difference(cells: Floats, weights: Floats, task: str) -> Difference:
         Estimate.of(bounds),
         p,
         p,
-        _e_value(trials, first, second, share),
+        _e_value(trials, first, second, share, units),
     )

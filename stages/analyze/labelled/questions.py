@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas.clustering import unit_moments
+from evalcube.stages.analyze.formulas.clustering import unit_moments, units_of, widening
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import (
@@ -105,6 +105,8 @@ class Group:
     """Number of each cell's task and model."""
     models: Integers
     """Number of the model of each of these tasks."""
+    clustered: bool = False
+    """Whether units are clusters of questions, and their strata tasks."""
 
     @classmethod
     def plain(cls, codes: Integers) -> Group:
@@ -113,21 +115,38 @@ class Group:
         return cls(codes, nothing, np.arange(len(codes)), nothing, np.ones(1), one, one)
 
     @classmethod
-    def of_cells(cls, bank: Bank, models: Integers, points: Integers, base: Floats, per_task: int) -> Group:
-        """Questions of points of models; `base` has the weights of all points by model, each task having so many."""
+    def of_cells(
+        cls,
+        bank: Bank,
+        models: Integers,
+        points: Integers,
+        base: Floats,
+        per_task: int,
+        clusters: Integers | None = None,
+    ) -> Group:
+        """Questions of points of models; `base` has the weights of all points by model, each task having so many.
+
+        `clusters` are those of the questions of all points, shape (point, trial), if they have any.
+        """
         codes = bank.codes[np.ix_(models, points)]
         cells = np.arange(codes.shape[0] * codes.shape[1]).reshape(codes.shape[:2])
-        units = np.arange(codes.shape[1] * codes.shape[2]).reshape(codes.shape[1:])
         _, task = np.unique(points // per_task, return_inverse=True)
+        clustered = clusters is not None and bool(clusters[points].any())
+        if clusters is not None and clustered:
+            units, strata = units_of(clusters[points], task)
+        else:
+            units = np.arange(codes.shape[1] * codes.shape[2]).reshape(codes.shape[1:])
+            strata = np.repeat(np.arange(codes.shape[1]), codes.shape[2])
         tasks = int(task.max(initial=-1)) + 1
         return cls(
             codes.ravel(),
             np.broadcast_to(cells[..., np.newaxis], codes.shape).ravel(),
             np.broadcast_to(units, codes.shape).ravel(),
-            np.repeat(np.arange(codes.shape[1]), codes.shape[2]),
+            strata,
             base[np.ix_(models, points)].ravel(),
             (np.arange(len(models))[:, np.newaxis] * tasks + task).ravel(),
             np.repeat(np.arange(len(models)), tasks),
+            clustered,
         )
 
     def shares(self, questions: Integers) -> Floats:
@@ -241,5 +260,7 @@ def _bounds(worth: Floats, part: _Part, confidence: float) -> tuple[float, float
     if values.min() < -1e-12 or values.max() > 1 + 1e-12:
         return np.nan, np.nan
     sums = unit_moments(values, part.weights, group.cells[used], group.units[used], group.strata)
+    if group.clustered:
+        sums[-3:] *= widening(len(np.unique(group.units[used])))
     _, lower, upper = combine(sums, confidence=None if confidence == 0.95 else confidence, exact=True)
     return float(lower), float(upper)

@@ -16,7 +16,7 @@ Kind = Literal["choice", "number", "text", "json"]
 Match = Literal["auto", "exact", "contains", "regex", "prefix", "number"]
 Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
 
-_LATER = {"match": "auto", "pattern": "", "grader": "", "imported": "", "draws": "place"}
+_LATER = {"match": "auto", "pattern": "", "grader": "", "imported": "", "draws": "place", "cluster": ""}
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """The parts of a template: a doubled brace, a field in braces, or a stray brace."""
 
@@ -119,6 +119,11 @@ class DatasetParams(TaskParams):
         description="Which tool, task and scorer graded the replies; only `evalcube import` writes it.",
     )
     id: str = Field("", description="Field with a name of the row, carried along.")
+    cluster: str = Field(
+        "",
+        description="Field with what questions have in common, such as their passage, template or language: intervals "
+        "take those that share it as one draw.",
+    )
     assertions: str = Field("", description="Field with a list of assertions, carried along.")
     rubric: str = Field("", description="Field with a rubric for judges, carried along.")
     sha256: str = Field(

@@ -129,7 +129,9 @@ class RowReader:
         found += [("answer", p.answer)] if p.answer else []
         names = (p.options,) if isinstance(p.options, str) else p.options
         found += [("options", path) for path in names]
-        found += [(name, path) for name in ("id", "assertions", "rubric") if (path := getattr(p, name))]
+        found += [
+            (name, path) for name in ("id", "cluster", "assertions", "rubric") if (path := getattr(p, name))
+        ]
         return list({path: (param, path) for param, path in reversed(found)}.values())[::-1]
 
     def missing(self, row: Row) -> list[tuple[str, str]]:
@@ -176,8 +178,10 @@ class RowReader:
         listed = lookup(row, "options")
         options = tuple(map(str, listed)) if isinstance(listed, list) else ()
         extras: dict[str, object] = {"row": number, "question": plain(lookup(row, "question")) or ""}
-        if p.id and (name := plain(lookup(row, p.id))) is not None:
-            extras["id"] = name
+        for carried in ("id", "cluster"):
+            path = getattr(p, carried)
+            if path and (name := plain(lookup(row, path))) is not None:
+                extras[carried] = name
         return Item(question, options, 0, () if reference is None else (reference,), extras)
 
     # ---- the question
@@ -331,8 +335,9 @@ class RowReader:
     def _extras(self, row: Row, number: int) -> dict[str, object]:
         p = self.params
         extras: dict[str, object] = {"row": number}
-        if p.id:
-            extras["id"] = self._text(row, "id", p.id)
+        for name in ("id", "cluster"):
+            if path := getattr(p, name):
+                extras[name] = self._text(row, name, path)
         if p.rubric:
             extras["rubric"] = self._text(row, "rubric", p.rubric)
         if p.assertions:

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import evalcube as ec
 from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.imports.logs import import_logs
@@ -331,3 +332,52 @@ def test_import__passes_over_the_same_file_given_twice(tmp_path):
     assert (summary.logs, summary.replies) == (1, 4)
     assert summary.notes == ("b.jsonl: the same as a.jsonl; it counts once",)
     assert Path(summary.cube).exists()
+
+
+def test_import__questions_of_a_cluster_are_one_draw_on_every_page(tmp_path):
+    rows = [
+        {
+            "id": i,
+            "prompt": f"Q{i}",
+            "response": "x",
+            "correct": int((i // 10 + m) % 3 > 0),
+            "model": name,
+            "page": i // 10,
+        }
+        for m, name in enumerate("ab")
+        for i in range(120)
+    ]
+    write_lines(tmp_path / "own.jsonl", rows)
+    found = [
+        import_logs([tmp_path / "own.jsonl"], tmp_path / f"{name}.zarr", cache=tmp_path / name, map=given)
+        for name, given in (("plain", {}), ("by", {"cluster": "page"}))
+    ]
+
+    plain, by = (ec.open_cube(one.cube) for one in found)
+
+    assert "cluster" not in plain
+    assert len(np.unique(by["cluster"].values)) == 12
+    for page in (_table_width, _board_width, _pair_width, _metric_width):
+        assert page(by) > 2 * page(plain)
+    joined = ec.table([found[1].cube, found[1].cube]).estimates
+    assert float(joined["upper"][0]) == float(ec.table(by).estimates["upper"][0])
+
+
+def _table_width(ds):
+    found = ec.table(ds).estimates
+    return float(found["upper"][0] - found["lower"][0])
+
+
+def _board_width(ds):
+    row = ec.leaderboard(ds).rows[0].accuracy
+    return row.upper - row.lower
+
+
+def _pair_width(ds):
+    gap = ec.compare(ds).pairs[0].overall.difference
+    return gap.upper - gap.lower
+
+
+def _metric_width(ds):
+    found = ec.metrics(ds).estimates
+    return float((found["pass_at_k_upper"] - found["pass_at_k_lower"])[0, 0])

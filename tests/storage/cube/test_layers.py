@@ -21,7 +21,7 @@ def layered_arrays(cube, region):
     rng = np.random.default_rng(5)
     for name in LAYERS:
         more = tuple(JUDGED.values()) if name == "judge_readings" else ()
-        arrays[name] = rng.integers(1, 6, (*cube.region_shape(region), *more)).astype(np.float32)
+        arrays[name] = rng.integers(1, 6, (*cube.region_shape(region), *more)).astype(LAYERS[name].dtype)
     return arrays
 
 

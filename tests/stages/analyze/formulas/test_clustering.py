@@ -1,6 +1,8 @@
 import numpy as np
+import pytest
 
-from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments
+from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments, unit_effect, units_of
+from evalcube.stages.analyze.formulas.compare.paired import paired_difference
 from evalcube.stages.analyze.formulas.stratified import exact_estimate
 from evalcube.stages.reply.status import COUNTERS, Status
 
@@ -49,3 +51,50 @@ def test_exact_estimate__by_question_covers_where_by_answer_does_not():
 
     assert by_question >= 0.92
     assert by_answer < 0.8
+
+
+def test_unit_effect__one_unit_says_nothing_and_own_units_are_independent():
+    right = np.random.default_rng(0).integers(0, 2, 400).astype(float)
+    cells, own = np.zeros(400, np.int64), np.arange(400)
+
+    one = unit_effect(right, right, np.ones(400), np.ones(1), cells, cells=cells)
+    each = unit_effect(right, right, np.ones(400), np.ones(1), own, cells=cells)
+
+    assert one == 400
+    assert 1 <= each < 1.05
+
+
+@pytest.mark.parametrize("guess", [0.0, 0.25])
+def test_unit_effect__intervals_cover_and_equals_are_told_apart_seldom(guess):
+    rng = np.random.default_rng([23, 8])
+    inside, alarms = [], []
+    for number in range(300):
+        units = np.repeat(np.arange(number % 40 + 10), rng.integers(2, 30, number % 40 + 10))
+        rates = rng.beta(1.2, 0.8, units.max() + 1)[units]
+        right = (rng.random((2, len(units))) < guess + (1 - guess) * rates).astype(float)
+        ones, cells = np.ones(len(units)), np.zeros(len(units), np.int64)
+        effect = unit_effect(right[0], right[0], ones, np.ones(1), units, cells=cells)
+        counts = [len(units), len(units), right[0].sum(), 0, guess * len(units)]
+        _, lower, upper = exact_estimate(
+            counts, labels=["trials", "completed", "correct", "truncated", "guess_sum"], effect=effect
+        )
+        inside.append(lower <= 0.6 <= upper)
+        rates = rng.beta(1.2, 0.8, (2, units.max() + 1))[:, units]
+        d = np.subtract(*(rng.random((2, len(units))) < guess + (1 - guess) * rates).astype(float))
+        effect = unit_effect(d, d**2, ones, np.ones(1), units, cells=cells, prior=0.0)
+        parts = [np.array([part.sum() / effect]) for part in (d > 0, d < 0, ones)]
+        _, low, high = paired_difference(*parts)
+        alarms.append(not low <= 0 <= high)
+
+    assert np.mean(inside) >= 0.93
+    assert np.mean(alarms) <= 0.08
+
+
+def test_units_of__clusters_of_a_task_lie_in_any_of_its_points():
+    clusters = np.array([[5, 0], [5, 7], [5, 5]])
+
+    units, tasks = units_of(clusters, np.array([0, 0, 1]))
+
+    assert units[0, 0] == units[1, 0] != units[2, 0] == units[2, 1]
+    assert len(np.unique(units)) == 4
+    assert tasks[units].tolist() == [[0, 0], [0, 0], [1, 1]]
