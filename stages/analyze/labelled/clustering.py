@@ -129,7 +129,7 @@ def _cluster_effects(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray:
                 weights = design.ratios(base[model, task], there.any(axis=-1))
                 effect = unit_effect(c, c, m, weights, units, cells=cells)
                 found[model, task] = np.maximum(found[model, task], effect)
-    dims = ("model", "task", "params") if by_point else ("model", "task")
+    dims = ("model", "task", *(("params",) if by_point else ()))
     return xr.DataArray(xr.Variable(dims, found, fastpath=True))
 
 
