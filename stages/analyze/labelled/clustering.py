@@ -20,7 +20,6 @@ from evalcube.stages.analyze.formulas.clustering import (
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import most_repeats, names
-from evalcube.stages.analyze.labelled.counters import base_design
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
 
 CLUSTER = "cluster"
@@ -110,6 +109,8 @@ def all_clusters(ds: xr.Dataset, models: Sequence[int] | None = None) -> NDArray
 
 def _cluster_effects(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray:
     """`question_effects` of a dataset with clusters, read model by model; tasks without any go by question."""
+    from evalcube.stages.analyze.labelled.counters import base_design  # a module that needs this one
+
     known = _by_question(ds, by_point=by_point)
     found = np.array(known.values)  # type: ignore[union-attr]  # it has outcomes
     base = base_design(ds)
