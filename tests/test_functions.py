@@ -30,7 +30,6 @@ ONLY_FUNCTION = {
     "leaderboard": {"confidence", "draws", "seed"},
     "table": {"confidence"},
     "rank": {"draws", "seed"},
-    "compare": {"method"},
     "trials": {"offset"},
     "report": {"date", "outcomes"},
     "export": {"now"},
