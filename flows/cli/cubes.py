@@ -115,8 +115,8 @@ def leaderboard(
     as_csv: CsvOption = False,
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
+    from evalcube.flows.cubes.boards import boards
     from evalcube.flows.cubes.outputs import check_picture
-    from evalcube.flows.cubes.statistics import boards
     from evalcube.flows.errors import SweepError
     from evalcube.stages.analyze.render.board_spec import leaderboard_spec
     from evalcube.stages.analyze.render.text import sentence

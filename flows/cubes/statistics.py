@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
@@ -40,7 +39,6 @@ from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_gro
 from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, refuse_votes
-from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.analyze.labelled.sorting import sorted_by
@@ -69,7 +67,7 @@ def leaderboard(
     Parameters
     ----------
     cube, part
-        As for `open_part`.
+        A cube, or several in a list; which part of it, by default all.
     version
         "auto" is honest at any size: the score of what the rates may be, or the rate of `mode` where a task has few
         trials in a tier. "v1" scores upper bounds, "v2" what was measured.
@@ -90,7 +88,7 @@ def leaderboard(
     Raises
     ------
     StorageError, SweepError
-        As `open_part`; also if counters contradict each other or an option is unknown.
+        If a cube cannot be read, or a part is empty or unknown; also if counters contradict each other or an option is unknown.
 
     Examples
     --------
@@ -146,56 +144,6 @@ def leaderboard_of(
         )
         board = with_composites(board, opened.dataset, opened.weights)
         return LeaderboardResult.of(sorted_by(board, need_text("sort", sort)) if sort else board)
-
-
-def boards(
-    cube: CubeLike,
-    by: str | None,
-    part: Part | None = None,
-    *,
-    version: Version = "auto",
-    mode: Mode = "C_P",
-    sort: str = "",
-) -> tuple[tuple[str, ...], dict[str, LeaderboardResult]]:
-    """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
-
-    Parameters
-    ----------
-    cube
-        A cube, or several in a list.
-    by
-        A facet, tier, task, ...; None is one leaderboard, under the empty text.
-    part
-        Which part of it; default: all of it.
-    version, mode, sort
-        As for `leaderboard`.
-
-    Returns
-    -------
-    tuple
-        Warnings; value of the coordinate -> its leaderboard.
-
-    Raises
-    ------
-    StorageError, SweepError
-        As `leaderboard`.
-    """
-    opened = open_part(cube, part, trials=False)
-    if by is None:
-        return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode, sort=sort)}
-    table = keys(opened.dataset)
-    name = checked_names([by], table, "by")[0]
-    name = "model_name" if name == "model" and "model_name" in table else name
-    values = axes.names(opened.dataset, "tier") if name == "tier" else table[name].values
-    found = {}
-    for value in dict.fromkeys(value for value in values if value is not None):
-        with refused():
-            dataset = restrict(opened.dataset, {name: value})
-        words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
-        found[str(value)] = leaderboard_of(
-            replace(opened, dataset=dataset, selection=words), version=version, mode=mode, sort=sort
-        )
-    return opened.warnings, found
 
 
 def table(
@@ -274,7 +222,7 @@ def rank(
     Parameters
     ----------
     cube, part
-        As for `open_part`.
+        A cube, or several in a list; which part of it, by default all.
     version
         Of the score, "auto", "v1" or "v2".
     prior
@@ -324,7 +272,7 @@ def compare(
     Parameters
     ----------
     cube, part
-        As for `open_part`.
+        A cube, or several in a list; which part of it, by default all.
     models
         Labels, model names or numbers; default all.
     repeats
@@ -340,7 +288,7 @@ def compare(
     Raises
     ------
     StorageError, SweepError
-        As `open_part`; also if a model is unknown, or two have no trial in common.
+        If a cube cannot be read, or a part is empty or unknown; also if a model is unknown, or two have no trial in common.
 
     Examples
     --------
@@ -407,7 +355,7 @@ def metrics(
     Raises
     ------
     StorageError, SweepError
-        As `open_part`; also if a metric or a setting is unknown, or k exceeds the number of repeats.
+        If a cube cannot be read, or a part is empty or unknown; also if a metric or a setting is unknown, or k exceeds the number of repeats.
 
     Examples
     --------

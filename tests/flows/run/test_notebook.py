@@ -10,7 +10,7 @@ from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.subscribers.display import NotebookDisplay
 from tests.waiting import PATIENCE
 
-NOTEBOOK = Path(__file__).parents[3] / "examples" / "notebook.ipynb"
+NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebooks" / "sweep.ipynb"
 HOSTILE = '<img src=x onerror="alert(1)">'
 
 
@@ -25,7 +25,7 @@ def shown(cell):
 @pytest.mark.cluster
 def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monkeypatch):
     nbformat, client = pytest.importorskip("nbformat"), pytest.importorskip("nbclient")
-    monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[1]))
+    monkeypatch.setenv("PYTHONPATH", str(NOTEBOOK.parents[2]))
     monkeypatch.setenv("MPLBACKEND", "module://matplotlib_inline.backend_inline")
     notebook = nbformat.read(NOTEBOOK, 4)
 
@@ -33,7 +33,7 @@ def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monk
         notebook, timeout=PATIENCE, startup_timeout=PATIENCE, resources={"metadata": {"path": str(tmp_path)}}
     ).execute()
 
-    run, board, drawn, compared, lines, trials, counts = [
+    run, board, drawn, compared, lines, trials, counts, grown = [
         cell for cell in notebook.cells if cell.cell_type == "code"
     ]
     progress = [
@@ -50,7 +50,8 @@ def test_notebook__runs_from_top_to_bottom_and_shows_what_it_says(tmp_path, monk
     for figure in (drawn, lines):
         assert any("image/png" in output.get("data", {}) for output in figure.outputs)
     assert "incorrect" in shown(trials)
-    assert "arithmetic" in shown(counts)
+    assert "sort" in shown(counts)
+    assert "middle" in shown(grown)
 
 
 def test_notebook_display__shows_progress_and_takes_names_for_text():
