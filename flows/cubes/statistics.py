@@ -88,7 +88,7 @@ def leaderboard(
     Raises
     ------
     StorageError, SweepError
-        If a cube cannot be read, or a part is empty or unknown; also if counters contradict each other or an option is unknown.
+        If a cube cannot be read, or nothing is left; if counters contradict each other or an option is unknown.
 
     Examples
     --------
@@ -288,7 +288,7 @@ def compare(
     Raises
     ------
     StorageError, SweepError
-        If a cube cannot be read, or a part is empty or unknown; also if a model is unknown, or two have no trial in common.
+        If a cube cannot be read, or nothing is left; if a model is unknown, or two have no trial in common.
 
     Examples
     --------
@@ -355,7 +355,7 @@ def metrics(
     Raises
     ------
     StorageError, SweepError
-        If a cube cannot be read, or a part is empty or unknown; also if a metric or a setting is unknown, or k exceeds the number of repeats.
+        If a cube cannot be read, or nothing is left; if a metric or a setting is unknown, or k exceeds the repeats.
 
     Examples
     --------
