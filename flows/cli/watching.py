@@ -170,7 +170,7 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
         kept = document["unnamed"] is not None and row["model"] in document["unnamed"]["models"]
         regions = f"{row['regions_complete']}/{row['regions']}"
         numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
-        table.add_row(Text(f"{name} (not in the config)" if kept else name), *map(str, numbers))
+        table.add_row(Text(f"{name} (not in the run)" if kept else name), *map(str, numbers))
         causes += [f"{name}: answered by {safe(row['answered_by'])}"] if row["answered_by"] else []
         causes += [safe(row["warning"])] if row["warning"] else []
         causes += [

@@ -45,11 +45,11 @@ class Unnamed:
             for tier, count in row.items()
         ]
         texts = (
-            [f"not in the config: {', '.join(self._parts())} ({self.trials:,} trials)"]
+            [f"not in the run's config: {', '.join(self._parts())} ({self.trials:,} trials)"]
             if self.unasked
             else []
         )
-        texts += [f"in the cube and not in the config: {', '.join(tiers)}"] if tiers else []
+        texts += [f"in the cube and not in the run's config: {', '.join(tiers)}"] if tiers else []
         return "; ".join(texts)
 
     def _parts(self) -> list[str]:

@@ -182,7 +182,7 @@ def run(
         store = SweepStore(opened, plan)
         store.relabel()
         chosen = sampling or (as_configured(settings) if part is None else part.sampling(settings))
-        _note_exhausted(plan, sampling, notify)
+        _note_exhausted(plan, sampling, partial(notify, urgent=True))
         notes = _notes(settings, store)
         store.note({**notes, **chosen.notes()})
         remember_run(store.cube, notes["config"])

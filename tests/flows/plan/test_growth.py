@@ -225,12 +225,12 @@ def test_grown__knows_points_that_the_config_has_taken_out_of_a_tier(tmp_path):
     kept = unnamed(taken, counters)
 
     assert kept is not None
-    assert str(kept) == "in the cube and not in the config: 1 point of boolean in tier easy"
+    assert str(kept) == "in the cube and not in the run's config: 1 point of boolean in tier easy"
     assert noted_unnamed({KEY: json.loads(json.dumps(kept.to_dict()))}) == kept
     assert taken.tasks[0].cells[1].tiers == ("easy", "hard")
     # A config for some tiers only takes nothing out of the others.
     part = unnamed(joined(old, config((3, 4))).plan, counters)
     assert part is not None
-    assert str(part) == "not in the config: 1 point of boolean (0 trials)"
+    assert str(part) == "not in the run's config: 1 point of boolean (0 trials)"
     assert unnamed(joined(old, old).plan, counters) is None
     assert noted_unnamed({KEY: {"models": [], "points": {}, "trials": 0, "tiers": {"boolean": 1}}}) is None

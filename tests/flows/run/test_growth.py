@@ -338,7 +338,7 @@ def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, simulator):
     del config["models"][0]
     config["tasks"]["arithmetic"]["manifold"][0]["grid"]["length"] = [3, 4]
     path = write_config(tmp_path, config)
-    told = "not in the config: alpha, 2 points of arithmetic (56 trials)"
+    told = "not in the run's config: alpha, 2 points of arithmetic (56 trials)"
 
     assert told in evalcube("plan", path, cwd=tmp_path)[1]
     code, output, _ = evalcube("run", path, "--quiet", cwd=tmp_path)
@@ -347,7 +347,7 @@ def test_run__what_is_kept_is_told_wherever_it_is_shown(tmp_path, simulator):
     assert f"{told}: kept, and not asked" in output
     output = evalcube("status", config["cube"], cwd=tmp_path)[1]
     assert told in output
-    assert "alpha (not in the config)" in output
+    assert "alpha (not in the run)" in output
     assert told[1:] in evalcube("leaderboard", config["cube"], cwd=tmp_path)[2]
     assert "`" not in told
     with pytest.raises(SweepError, match="'alpha' is in the cube, and the config does not name it"):
