@@ -76,7 +76,7 @@ def test_api__lists_every_public_name_once():
     listed = re.findall(
         r"^\| `([\w.]+)` \|", (ROOT / "docs" / "api.md").read_text(encoding="utf-8"), re.MULTILINE
     )
-    modules = ("stats", "results", "plugins")
+    modules = ("config", "stats", "results", "plugins")
     below = [f"{name}.{one}" for name in modules for one in getattr(evalcube, name).__all__]
 
     # Keys of configs have a page of their own.

@@ -114,7 +114,7 @@ def _floor(p: BooleanParams) -> float:
         gain = 0.13 + 0.0023 * max(0, p.length - 12) + 0.009 * max(0, 6 - p.length)
     else:
         gain = 0.07 + 0.25 / p.length
-    return round(0.5 + gain * abs(1 - 2 * p.prob_not) ** 0.85, 3)
+    return round(0.5 + gain * float(abs(1 - 2 * p.prob_not) ** 0.85), 3)
 
 
 def _write(shape: Shape, target: bool, prob_not: float, words: tuple[str, str], stream: Stream) -> str:
