@@ -27,13 +27,13 @@ ec.Sampler(temperature="hot")
 
 def call(*words: str | Path, cwd: Path) -> list[str]:
     done = subprocess.run(
-        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, timeout=PATIENCE, check=False
+        [sys.executable, *words], cwd=cwd, capture_output=True, text=True, timeout=3 * PATIENCE, check=False
     )
     assert done.stderr == ""
     return done.stdout.splitlines()
 
 
-@pytest.mark.cluster
+@pytest.mark.integration
 def test_types__find_what_is_wrong_and_nothing_in_a_script_and_the_package_that_init_writes(tmp_path):
     shutil.copy(SCRIPT, tmp_path)
     (tmp_path / "wrong.py").write_text(WRONG)
