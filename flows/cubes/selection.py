@@ -152,6 +152,7 @@ def open_part(
         *_kept(notes),
         *_unanswered(dataset),
         *(_uncounted(dataset, receipts) if behind is opened else ()),  # of a selection, counts are of a part
+        *(() if chosen.unique_only else _few_problems(dataset)),
         *_warnings(dataset, chosen),
     )
     with refused():
@@ -363,6 +364,23 @@ def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
         "look at some with evalcube show, and see `match` for data sets."
         for label, (invalid, completed) in zip(axes.evaluation_labels(dataset), counts, strict=True)
         if completed >= _FEW and invalid > completed / 2
+    )
+
+
+def _few_problems(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Tasks at whose points more than half of the trials repeat a problem."""
+    labels = axes.names(dataset, "counter") if "counters" in dataset else []
+    if not {"duplicates", "trials"} <= set(labels):
+        return ()
+    cells = dataset.variables["counters"].transpose("task", "params", "model", "counter", ...)
+    places = [labels.index(name) for name in ("duplicates", "trials")]
+    repeats, trials = np.moveaxis(np.asarray(cells.isel(counter=places).data), 3, 0).max(axis=3)
+    few = (trials >= _FEW) & (repeats > trials / 2)
+    return tuple(
+        f"{task}: {here.sum()} of {(asked > 0).sum()} points repeat a few problems in more than half of their trials, "
+        "which are no new evidence; --unique-only counts each problem once."
+        for task, here, asked in zip(axes.names(dataset, "task"), few, trials, strict=True)
+        if here.any()
     )
 
 

@@ -50,7 +50,7 @@ def mend_shared(cube: Cube) -> list[str]:
 
 
 def repeat_flags(task: TaskPlan, planned: IntArray, flags: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
-    """The flags of a task with those that lack: which of its planned prompts occurred before in their cell.
+    """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
 
     Parameters
     ----------
@@ -64,7 +64,8 @@ def repeat_flags(task: TaskPlan, planned: IntArray, flags: npt.NDArray[np.uint8]
     for slot, entry in enumerate(task.cells):
         count = int(planned[slot])
         if (flags[slot, :count] > 1).any():
-            flags[slot, :count] = repeated(entry.cell.trial(i).prompt for i in range(count))
+            cell = entry.cell
+            flags[slot, :count] = repeated(cell.task.problem(cell.trial(i)) for i in range(count))
     return flags
 
 

@@ -95,6 +95,11 @@ class Trial:
         return max(1, int.from_bytes(hashlib.sha256(str(name).encode()).digest()[:8]) >> 1)
 
 
+def given(prompt: str) -> str:
+    """The second paragraph of a prompt: what is given, without the wording around it."""
+    return prompt.split("\n\n", 2)[1]
+
+
 class Task(ABC, Generic[P]):
     """One family of questions; a subclass is a bundled task or a plugin's: a `Task` of the class of its params.
 
@@ -157,6 +162,16 @@ class Task(ABC, Generic[P]):
             The trial's `Trial.answer`.
         """
         return answer == reference
+
+    def problem(self, trial: Trial) -> str:
+        """What trials share that ask the same, in other words perhaps; the prompt unless a task says otherwise.
+
+        Parameters
+        ----------
+        trial
+            Of this task.
+        """
+        return trial.prompt
 
     # ---- for tasks whose trials are not made up; the others leave these as they are
 

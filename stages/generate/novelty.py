@@ -1,4 +1,4 @@
-"""Find the prompts of a cell that occurred before; small cells repeat them."""
+"""Find the problems of a cell that occurred before; small cells repeat them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ import numpy.typing as npt
 
 
 def repeated(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
-    """Which prompts repeat an earlier one.
+    """Which texts repeat an earlier one.
 
     Parameters
     ----------
     prompts
-        Of one cell, in the order of its trials.
+        What tells the problems of one cell apart, in the order of its trials.
 
     Returns
     -------
     ndarray of shape (prompt,)
-        1 where the prompt occurred before, else 0.
+        1 where the text occurred before, else 0.
 
     Examples
     --------

@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field, ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given
 from evalcube.stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
 from evalcube.stages.generate.stream import Stream
 
@@ -86,6 +86,10 @@ class Arithmetic(Task):
     def parse(self, text: str) -> str | None:
         """Read the last integer, an explicit answer first."""
         return last_integer(text)
+
+    def problem(self, trial: Trial) -> str:
+        """What is given, however it is introduced."""
+        return given(trial.prompt)
 
     def difficulty(self, params: TaskParams) -> float:
         """Operations weighted by their digits, one step per bracket level, a quarter step per lost space."""

@@ -7,7 +7,7 @@ from typing import ClassVar, Literal
 from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import truth_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given
 from evalcube.stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
 from evalcube.stages.generate.stream import Stream
 
@@ -97,6 +97,10 @@ class Boolean(Task):
     def parse(self, text: str) -> str | None:
         """Read a truth value in any of the five formats."""
         return truth_value(text)
+
+    def problem(self, trial: Trial) -> str:
+        """What is given, however it is introduced."""
+        return given(trial.prompt)
 
     def difficulty(self, params: TaskParams) -> float:
         """Operators and expected nots, a step per bracket level and up to a tenth for its lost spaces."""

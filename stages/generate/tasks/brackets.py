@@ -8,7 +8,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given
 from evalcube.stages.generate.stream import Stream
 
 KINDS = (("(", ")", "round"), ("[", "]", "square"), ("{", "}", "curly"), ("<", ">", "angle"))
@@ -98,6 +98,10 @@ class Brackets(Task):
     def parse(self, text: str) -> str | None:
         """Read the last sequence of closing brackets, an explicit answer first; spaces do not matter."""
         return closing_brackets(text)
+
+    def problem(self, trial: Trial) -> str:
+        """What is given, however it is introduced."""
+        return given(trial.prompt)
 
     def difficulty(self, params: TaskParams) -> float:
         """A step per pair and per level, weighted by the kinds to tell apart."""

@@ -15,7 +15,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from evalcube.stages.generate.answers.lists import integer_list
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given
 from evalcube.stages.generate.stream import Stream
 
 PERIODS = (2, 3, 4, 5)
@@ -96,6 +96,10 @@ class Sequence(Task):
     def parse(self, text: str) -> str | None:
         """Read the last list of integers, an explicit answer first."""
         return integer_list(text)
+
+    def problem(self, trial: Trial) -> str:
+        """What is given, however it is introduced."""
+        return given(trial.prompt)
 
     def difficulty(self, params: TaskParams) -> float:
         """The shown terms once per rule, and each term asked, weighted by the size of the constants."""

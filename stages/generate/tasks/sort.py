@@ -10,7 +10,7 @@ from typing import ClassVar
 from pydantic import Field
 
 from evalcube.stages.generate.answers.lists import word_list
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given
 from evalcube.stages.generate.material.words import WORDS
 from evalcube.stages.generate.stream import Stream
 
@@ -80,6 +80,10 @@ class Sort(Task):
     def parse(self, text: str) -> str | None:
         """Read the last list of words, an explicit answer first; joined with commas, case as given."""
         return word_list(text)
+
+    def problem(self, trial: Trial) -> str:
+        """What is given, however it is introduced."""
+        return given(trial.prompt)
 
     def difficulty(self, params: TaskParams) -> float:
         """Comparisons of a good sort, weighted by the letters they compare, and a tenth per changed case."""

@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.generate import TASKS, Cell
 from evalcube.stages.generate.novelty import repeated
+from tests.strategies import params_with
 
 
 @given(st.lists(st.text(max_size=2)))
@@ -28,3 +29,14 @@ def test_repeated__a_small_cell_repeats_and_a_longer_sample_keeps_the_flags():
     assert 0 < flags.sum() < 400
     assert (repeated(prompts[:100]) == flags[:100]).all()
     assert 400 - flags.sum() == len(set(prompts))
+
+
+def test_problem__is_one_in_other_words() -> None:
+    task = TASKS["brackets"]
+    cell = Cell(task, params_with(task, length=1), 1)
+    made = [cell.trial(i) for i in range(201)]
+
+    problems = [task.problem(trial) for trial in made]
+
+    assert len({trial.prompt for trial in made}) > 100
+    assert len(set(problems)) == int((1 - repeated(problems)).sum()) < 5
