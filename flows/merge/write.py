@@ -126,7 +126,7 @@ def merge_cubes(
     """
     if prefer not in PREFERENCES:
         raise SweepError(f"`prefer`: there is no '{prefer}'", f"Give one of: {', '.join(PREFERENCES)}")
-    no_bare_text(cubes=cubes)
+    no_bare_text(cubes=cubes if isinstance(cubes, str) else ())  # what made a cube is no text
     output, addresses = str(need_address(output, "output")), list(map(str, need_addresses(cubes, "cubes")))
     if Cube.exists(output):
         raise CubeExistsError(
