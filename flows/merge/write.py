@@ -181,7 +181,7 @@ def write_joined(
         coordinates=[*joined.labels(), *joined.row_ids()],
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", **attrs, **description(joined.plan.spec())},
-        layers=list(joined.plan.layers),
+        layers=list(joined.plan.more_arrays),
         fill=lambda draft: more(draft, _write_arrays(joined, draft, newer=newer)),
     )
 

@@ -359,8 +359,11 @@ def test_import__questions_of_a_cluster_are_one_draw_on_every_page(tmp_path):
     assert len(np.unique(by["cluster"].values)) == 12
     for page in (_table_width, _board_width, _pair_width, _metric_width):
         assert page(by) > 2 * page(plain)
-    joined = ec.table([found[1].cube, found[1].cube]).estimates
-    assert float(joined["upper"][0]) == float(ec.table(by).estimates["upper"][0])
+    both = [one.cube for one in found]
+    ec.merge(tmp_path / "both.zarr", both, prefer="first")
+    merged = ec.open_cube(tmp_path / "both.zarr")
+    assert np.unique(merged["cluster"].values).tolist() == [0, *np.unique(by["cluster"].values).tolist()]
+    assert float(ec.table(both).estimates["upper"][0]) == float(ec.table(merged).estimates["upper"][0])
 
 
 def _table_width(ds):
