@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import SupportsFloat, SupportsIndex
 
 from evalcube import EvalcubeError
@@ -118,7 +119,7 @@ def no_bare_text(**given: object) -> None:
         if value is not None and (isinstance(value, bytes) or not isinstance(value, Iterable)):
             raise WrongTypeError(f"`{name}`: {told(value)} is no list", "Give a list of texts")
         for one in value if isinstance(value, Collection) else ():
-            if not isinstance(one, str | SupportsFloat):
+            if not isinstance(one, str | SupportsFloat | Path):
                 raise WrongTypeError(f"`{name}`: {told(one)} in the list is no text", "Give a list of texts")
 
 

@@ -18,7 +18,7 @@ WRONG = {
     "no cubes": (lambda _: ec.rank([]), "`cube`: no cube is named"),
     "no cubes to report on": (lambda _: ec.report([], "report.html"), "`cube`: no cube is named"),
     "none of several": (lambda _: ec.compare(item for item in ()), "`cube`: no cube is named"),
-    "models as nothing": (lambda cube: ec.compare(cube, [None]), "`models`: None is no text"),
+    "models as nothing": (lambda cube: ec.compare(cube, [None]), "`models`: None in the list is no text"),
     "models as one number": (lambda cube: ec.compare(cube, 1), "`models`: 1 is no list"),
     "a place too many": (lambda cube: ec.compare(cube, [0, 9]), "no evaluation is called '9'"),
     "half a repeat": (lambda cube: ec.compare(cube, repeats=1.5), "`repeats`: 1.5 is no whole number"),
