@@ -93,8 +93,7 @@ def leaderboard(
     Examples
     --------
     >>> import evalcube as ec
-    >>> board = ec.leaderboard("results/sweep.zarr", ec.Part(where=["task=sort"]))
-    >>> board.to_dataframe()["model_name"].tolist()
+    >>> ec.leaderboard("results/sweep.zarr", ec.Part(["task=sort"])).to_dataframe()["model_name"].tolist()
     ['large', 'small']
     """
     opened = open_part(cube, part, trials=False)
@@ -189,9 +188,8 @@ def table(
     Examples
     --------
     >>> import evalcube as ec
-    >>> rates = ec.table("results/sweep.zarr", by=["model", "task"]).to_dataframe()
-    >>> rates.loc[rates["point"] > 0.8, ["model", "task"]].values.tolist()
-    [['large', 'sort'], ['large', 'arithmetic']]
+    >>> ec.table("results/sweep.zarr", by=["task"]).to_dataframe()["task"].tolist()
+    ['sort', 'arithmetic']
     """
     checked_option("mode", mode, MODES)
     checked_option("weigh", weigh, get_args(Weigh))
@@ -244,9 +242,8 @@ def rank(
     Examples
     --------
     >>> import evalcube as ec
-    >>> first = ec.rank("results/sweep.zarr").records()[0]
-    >>> first["model_name"], first["rank_interval"]["upper"]
-    ('large', 1.0)
+    >>> ec.rank("results/sweep.zarr").records()[0]["model_name"]
+    'large'
     """
     need_number("prior", prior)
     if not (math.isfinite(prior) and prior >= 0):
@@ -293,9 +290,8 @@ def compare(
     Examples
     --------
     >>> import evalcube as ec
-    >>> pairs = ec.compare("results/sweep.zarr", ["large", "small"]).to_dataframe()
-    >>> bool(pairs["difference"].iloc[-1] > 0)  # the last row is of all tasks
-    True
+    >>> ec.compare("results/sweep.zarr", ["large", "small"]).to_dataframe()["task"].tolist()  # '': of all
+    ['sort', 'arithmetic', '']
     """
     checked_option("truncated", truncated, pairing.TRUNCATED)
     checked_option("weigh", weigh, get_args(Weigh))
@@ -360,9 +356,8 @@ def metrics(
     Examples
     --------
     >>> import evalcube as ec
-    >>> found = ec.metrics("results/sweep.zarr", names=["pass_at_k"], k=[1])
-    >>> found.to_dataframe()["pass_at_k"].between(0, 1).all()
-    np.True_
+    >>> len(ec.metrics("results/sweep.zarr", names=["pass_at_k"], k=[1]).to_dataframe())
+    2
     """
     no_bare_text(names=names, by=by, k=k)
     if not isinstance(settings, Mapping | None):
