@@ -15,6 +15,7 @@ from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.stages.analyze.labelled import axes, pairing
+from evalcube.stages.analyze.labelled.clustering import CLUSTER
 from evalcube.stages.analyze.labelled.counters import base_design, members
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.reply.status import BASE, Status
@@ -70,7 +71,8 @@ class SideBySide:
     points: tuple[tuple[Point, ...], ...]
     """By task; a task's points fill the beginning of ``params``."""
     dataset: xr.Dataset
-    """``status`` (model, task, params, trial, repeat), the two sides along ``model``, and the points' weights."""
+    """``status`` (model, task, params, trial, repeat), the two sides along ``model``, the points' weights, and
+    ``cluster`` if questions have any."""
     planned: npt.NDArray[np.bool_]
     """Which trials were to be asked: shape of ``status``."""
 
@@ -257,17 +259,20 @@ def _aligned(
     width = max((slot for _, slot in places.values()), default=-1) + 1
     shape = (2, len(tasks), width, sizes["trial"], sizes["repeat"])
     status, planned = np.full(shape, int(Status.MISSING), np.uint8), np.zeros(shape, bool)
-    base = np.zeros(shape[:3])
+    base, groups = np.zeros(shape[:3]), np.zeros(shape, np.int64)
     points: list[list[Point]] = [[] for _ in tasks]
     for number, side in enumerate(sides):
         codes, asked = side.array("status")[..., : sizes["repeat"]], _asked(side, sizes["repeat"])
         weights = base_design(side.dataset)[0]
+        own = side.array(CLUSTER)[..., : sizes["repeat"]] if CLUSTER in side.dataset else None
         trials = codes.shape[2]
         for key, (task, slot) in side.points.items():
             row, column = places[key]
             status[number, row, column, :trials, : codes.shape[3]] = codes[task, slot]
             planned[number, row, column, :trials, : codes.shape[3]] = asked[task, slot]
             base[number, row, column] = weights[task, slot]
+            if own is not None:
+                groups[number, row, column, :trials, : own.shape[3]] = own[task, slot]
     for key, (row, _) in places.items():
         side = first if key in first.points else second
         params = side.dataset["params_json"].transpose(*CELL).values[side.points[key]]
@@ -276,6 +281,8 @@ def _aligned(
         {"status": (("model", *CELL, "trial", "repeat"), status)},
         {"model_name": ("model", [first.label, second.label]), "task": tasks, **_tiers(sides, places, shape)},
     ).assign_coords({BASE: (("model", *CELL), base)})
+    if groups.any():  # what a question shares is in its cell's id: the two cannot contradict
+        dataset[CLUSTER] = (("model", *CELL, "trial", "repeat"), groups)
     return SideBySide(first, second, selection, warnings, tuple(map(tuple, points)), dataset, planned)
 
 

@@ -13,6 +13,7 @@ from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.imports.logs import import_logs
 from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.trials.flips import flips
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
@@ -364,6 +365,26 @@ def test_import__questions_of_a_cluster_are_one_draw_on_every_page(tmp_path):
     merged = ec.open_cube(tmp_path / "both.zarr")
     assert np.unique(merged["cluster"].values).tolist() == [0, *np.unique(by["cluster"].values).tolist()]
     assert float(ec.table(both).estimates["upper"][0]) == float(ec.table(merged).estimates["upper"][0])
+
+
+def test_flips__of_two_cubes_go_by_cluster(tmp_path):
+    gaps = {}
+    for kind, given in (("plain", {}), ("by", {"cluster": "page"})):
+        cubes = []
+        for name in ("old", "new"):
+            rows = [
+                {"id": i, "prompt": f"Q{i}", "response": "x", "page": i // 10, "model": name}
+                | {"correct": int((i // 10 + (name == "old")) % 3 > 0)}
+                for i in range(120)
+            ]
+            (tmp_path / name).mkdir(exist_ok=True)
+            log = write_lines(tmp_path / name / "asked.jsonl", rows)
+            cube = tmp_path / f"{name}-{kind}.zarr"
+            cubes.append(import_logs([log], cube, cache=tmp_path / kind, map=given).cube)
+        gaps[kind] = flips(cubes).pair.overall.difference
+
+    assert gaps["by"].value == gaps["plain"].value
+    assert gaps["by"].upper - gaps["by"].lower > 2 * (gaps["plain"].upper - gaps["plain"].lower)
 
 
 def _table_width(ds):
