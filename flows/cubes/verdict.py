@@ -301,6 +301,10 @@ class _Data:
             )
         if self.grown:
             notes.append("more was asked here than in the first plan: the cube counts as looked at before")
+        if "cluster" in self._part and self._array("cluster").any():
+            notes.append(
+                "questions share clusters, and intervals and tests here take them as independent: they are too narrow"
+            )
         flags = self._array("duplicate") == 1
         repeated = int((flags & self._mask).sum())
         if repeated:

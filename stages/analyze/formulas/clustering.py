@@ -187,6 +187,24 @@ def cluster_units(clusters: _Integers) -> _Integers:
     return np.where(clusters > 0, clusters, own)
 
 
+def unit_means(values: Floats, weights: Floats, units: _Integers) -> tuple[Floats, Floats]:
+    """Weighted mean of the values of each unit, and its weight: their weighted mean is that of the values.
+
+    Parameters
+    ----------
+    values, weights, units
+        Of each question, shape (n,); a unit's number may be any.
+
+    Examples
+    --------
+    >>> [part.tolist() for part in unit_means(np.array([1.0, 3, 5]), np.ones(3), np.array([-1, 7, 7]))]
+    [[1.0, 4.0], [1.0, 2.0]]
+    """
+    _, place = np.unique(units, return_inverse=True)
+    total, product = (np.asarray(np.bincount(place, part), float) for part in (weights, weights * values))
+    return product / np.where(total > 0, total, 1.0), total
+
+
 def units_of(clusters: _Integers, tasks: _Integers) -> tuple[_Integers, ...]:
     """Units of questions, numbered from 0, and the task of each.
 

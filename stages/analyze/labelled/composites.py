@@ -8,9 +8,12 @@ from dataclasses import replace
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
+from evalcube.stages.analyze.formulas.clustering import unit_means
 from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.clustering import pair_units
 from evalcube.stages.analyze.labelled.counters import base_design
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.results import Composite, Estimate, Leaderboard
@@ -39,8 +42,8 @@ def with_composites(
     """The board with the composite of each row whose outputs have layer scores; the same board without any.
 
     A unit is a question, whose repeats are averaged first; the mean is that over tasks of base-weighted means over
-    points. The interval is that of the mean over units by sign flips,
-    at the board's level, within the scale from 1 to 5.
+    points. The interval is that of the mean over units, or their clusters, by sign flips, at the board's level, within
+    the scale from 1 to 5.
 
     Parameters
     ----------
@@ -66,16 +69,18 @@ def with_composites(
     found, base = [], base_design(ds)
     for row, place in zip(board.rows, row_order(ds, board), strict=True):
         one = ds[["status", *names]].reset_coords(drop=True).isel(model=place).compute()
-        units = _units(one, base[place])
+        units = _units(one, base[place], pair_units(ds, place))
         found.append(replace(row, composite=_composite(*units, shares, board)))
     declared = {} if weights is None else {name: float(weights.get(name, 0.0)) for name in LAYERS}
     return replace(board, rows=tuple(found), layer_weights=declared)
 
 
-def _units(one: xr.Dataset, base: Floats) -> tuple[Floats, Floats]:
+def _units(
+    one: xr.Dataset, base: Floats, clusters: NDArray[np.int64] | None
+) -> tuple[Floats, Floats, NDArray[np.int64] | None]:
     """Layers of each question with a finished answer, the mean over its repeats: shape (unit, layer); and its weight.
 
-    `base` is the first plan of the points, shape (task, params).
+    `base` is the first plan of the points, shape (task, params). Last is the number of each one's cluster, if any have.
     """
     finished = np.isin(one["status"].transpose(*_TRIAL).values, FINISHED)
     none = np.full(finished.shape, np.nan)
@@ -90,10 +95,17 @@ def _units(one: xr.Dataset, base: Floats) -> tuple[Floats, Floats]:
     there = (~np.isnan(means)).any(axis=-1)
     number = there.sum(axis=-1)
     weights = task_weights(base, number > 0) / np.maximum(number, 1)
-    return means[there], np.broadcast_to(weights[..., np.newaxis], there.shape)[there]
+    drawn = None if clusters is None else clusters.reshape(there.shape)[there]
+    return means[there], np.broadcast_to(weights[..., np.newaxis], there.shape)[there], drawn
 
 
-def _composite(units: Floats, shares: Floats, weights: Floats, board: Leaderboard) -> Composite | None:
+def _composite(
+    units: Floats,
+    shares: Floats,
+    clusters: NDArray[np.int64] | None,
+    weights: Floats,
+    board: Leaderboard,
+) -> Composite | None:
     if not len(units):
         return None
     if ((units < LOWEST) | (units > HIGHEST)).any():
@@ -103,9 +115,11 @@ def _composite(units: Floats, shares: Floats, weights: Floats, board: Leaderboar
     counted = np.where(weights > 0, units, np.nan)  # what has no weight is not behind the composite
     totals = composite(counted, weights)
     measured = ~np.isnan(totals)
-    gate = layer_gate(layer_means(units, shares), THRESHOLD)
+    gate, number = layer_gate(layer_means(units, shares), THRESHOLD), int(measured.sum())
     if not measured.any():
         return Composite(Estimate(math.nan, math.nan, math.nan), "missing", gate.means, gate.passed, 0)
+    if clusters is not None:
+        totals, shares = unit_means(totals[measured], shares[measured], clusters[measured])
     (interval,) = paired_intervals(
         totals[:, np.newaxis],
         alpha=1.0 - board.confidence,
@@ -119,5 +133,5 @@ def _composite(units: Floats, shares: Floats, weights: Floats, board: Leaderboar
         describe(interval.estimate, layer_bits(counted)),
         gate.means,
         gate.passed,
-        int(measured.sum()),
+        number,
     )

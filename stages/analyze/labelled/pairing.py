@@ -10,7 +10,7 @@ import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import design
-from evalcube.stages.analyze.formulas.clustering import unit_effect
+from evalcube.stages.analyze.formulas.clustering import unit_effect, unit_means
 from evalcube.stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
 from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
@@ -213,9 +213,7 @@ def _e_value(
     steps = (first - second)[asked] / trials[asked]
     worth = np.broadcast_to(share, asked.shape)[asked]
     if units is not None:
-        _, place = np.unique(units.reshape(asked.shape)[asked], return_inverse=True)
-        worth, product = np.bincount(place, worth), np.bincount(place, worth * steps)
-        steps = product / np.where(worth > 0, worth, 1.0)
+        steps, worth = unit_means(steps, worth, units.reshape(asked.shape)[asked])
     return mean_e_value(steps, worth) if asked.any() else np.nan
 
 

@@ -63,6 +63,21 @@ def test_with_composites__are_those_of_the_verdict(values):
             assert one.score.upper <= 5
 
 
+def test_with_composites__questions_of_a_cluster_are_one_draw():
+    score = np.repeat([1.0, 2, 3, 4, 5, 3], 8)[:, np.newaxis]
+    ds = layered(np.stack([np.stack([score, score])] * 3))
+    drawn = np.zeros(ds["status"].shape, np.int64)
+    drawn[:, 0, 0] = np.repeat(np.arange(1, 7), 8)[:, np.newaxis]
+
+    alone, both = (with_composites(board_of(one), one) for one in (ds, ds.assign(cluster=(TRIAL, drawn))))
+
+    ends = [board.rows[0].composite for board in (alone, both)]
+    assert ends[0].score.value == pytest.approx(ends[1].score.value)
+    assert ends[0].units == ends[1].units == 48
+    widths = [one.score.upper - one.score.lower for one in ends]
+    assert widths[1] > 2 * widths[0]
+
+
 def test_with_composites__weights_are_declared_and_said():
     ds = layered(np.stack([np.full((2, 8, 1), score) for score in (5.0, 1.0, 3.0)]))
 
