@@ -21,7 +21,7 @@ from evalcube.flows.plan.grading import Prices
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.questions import damaged_questions, keep_copy
 from evalcube.flows.plan.recording import count_model, prices_of
-from evalcube.flows.plan.records import read_notes
+from evalcube.flows.plan.records import MERGED, read_notes
 from evalcube.flows.plan.row_ids import ROW_ID, row_ids
 from evalcube.flows.plan.shared_arrays import (
     measured_plan,
@@ -184,8 +184,7 @@ class _Check:
         written = labels(described)
         made = {coordinate.name: coordinate.values for coordinate in written}
         made |= self._row_ids(problems)
-        if BASE in problems:
-            made[BASE] = filled_base(None, described.base, len(described.evaluations))
+        lost = self._lost_base(described, made, problems)
         self._leave_absent(described, made, problems)
         made |= {name: np.arange(self._cube.sizes[name]) for name in _INDEXES}
         for name, values in made.items():
@@ -200,7 +199,27 @@ class _Check:
             elif self._heals and known:
                 self._cube.write_label(name, made[name])
             more = "" if known else "; a run of the sweep's config writes it anew"
+            more, known = (lost, False) if lost and name == BASE else (more, known)
             self._damages.append(Damage(name, problem + more, healed=self._heals and known))
+
+    def _lost_base(self, described: Plan, made: dict[str, Array], problems: dict[str, str]) -> str:
+        """Compare the weights of points with the description; what is lost with them if it does not tell them all."""
+        merged = MERGED in self._cube.attrs
+        if self._cube.has_label(BASE) and BASE not in problems:
+            stored = self._cube.read_label(BASE)
+            # Evaluations of a merged cube keep their own design, of which the description has the greatest values.
+            other = stored > described.base if merged else stored != described.base
+            if ((stored < 0) | (stored > 0) & other).any():
+                problems[BASE] = "differs from the cube's description"
+        if BASE not in problems:
+            return ""
+        made[BASE] = filled_base(None, described.base, len(described.evaluations))
+        return (
+            "; what each evaluation of a merged cube had is lost: healed, all weigh as the description says; to have "
+            "each one's own, merge the cubes anew"
+            if merged
+            else ""
+        )
 
     def _check_questions(self) -> None:
         """Compare the questions that the cube keeps; healed, they are kept again from the file if that is at hand."""

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import SweepError
+from evalcube.flows.merge.write import merge_cubes
 from evalcube.flows.plan.store import CHANGING
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.flows.run.sweep import run
@@ -348,3 +349,30 @@ def test_run__has_an_arrays_own_metadata_from_the_cubes(sweep):
     run(config, cluster=SHARED)
 
     assert json.loads((cube / "status/zarr.json").read_text()) == before
+
+
+def test_verify__weights_of_points_that_are_not_the_descriptions(sweep):
+    cube, _ = sweep
+    expected = content(cube)
+    zarr.open_group(cube, mode="r+")["base_trials"][0, 0, 0] = 3
+
+    found, healed = verify_cube(cube), verify_cube(cube, heal=True)
+
+    assert [damage.problem for damage in found.damages] == ["differs from the cube's description"]
+    assert healed.whole
+    assert content(cube) == expected
+
+
+def test_heal__says_what_weights_of_a_merged_cube_are_lost(sweep, tmp_path):
+    cube, _ = sweep
+    merge_cubes(tmp_path / "both.zarr", [cube])
+    assert verify_cube(tmp_path / "both.zarr").whole
+    shutil.rmtree(tmp_path / "both.zarr" / "base_trials")
+
+    healed = verify_cube(tmp_path / "both.zarr", heal=True)
+
+    assert not healed.whole
+    (damage,) = (one for one in healed.damages if not one.healed)
+    assert damage.array == "base_trials"
+    assert "merge the cubes anew" in damage.problem
+    assert verify_cube(tmp_path / "both.zarr").whole
