@@ -22,6 +22,7 @@ from evalcube.stages.analyze.labelled.aggregate import aggregate, points
 from evalcube.stages.analyze.labelled.forensics import cost_table
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
+from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.analyze.labelled.ranking import rank_rows
 from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
 from evalcube.stages.analyze.verdict.paired import paired_intervals
@@ -286,6 +287,27 @@ def metric_rows(bench: Bench) -> Iterator[Row]:
             yield Row(name, f"{case}, rates Beta{rates}", *min(held))
 
 
+def cluster_rows(bench: Bench) -> Iterator[Row]:
+    """Boards, and pairs of equals, where each model finds passages easy or hard, which have questions at all points."""
+    for passages, each, alike, guess in product((12, 40), (4, 10), (0.3, 0.8), (0.0, 0.5)):
+        rng = bench.rng("clusters", str((passages, each, alike, guess)))
+        sweep = Sweep(_rates(0.2, 0.95), base=passages * each // 8, guess=guess)
+        shape = (2 * bench.few(50), *sweep.rates.shape, sweep.base)
+        whose = np.stack([rng.permutation(np.arange(passages * each) % passages) for _ in sweep.rates])
+        drawn = np.take_along_axis(rng.random((*shape[:2], passages)), whose[np.newaxis], axis=-1)
+        level = np.where(rng.random(shape) < alike, drawn.reshape(shape), rng.random(shape))
+        right = (level < sweep.rates[..., None]) | (rng.random(shape) < guess)
+        ds = sweep.labelled(right[..., None].astype(np.uint8), np.zeros((*shape, 1)), trials=True)
+        places = np.broadcast_to(1 + whose.reshape(shape[1:]), shape)[..., None]
+        ds["cluster"] = (("model", "task", "params", "trial", "repeat"), places)
+        case = f"{passages} passages, {each} questions each, {alike:.0%} of them alike, guess {guess:g}"
+        found = [row.accuracy for row in leaderboard(ds, draws=2).rows]
+        gaps = [compare_evaluations(ds, [a, a + 1])[0].overall.difference for a in range(0, shape[0], 2)]
+        for name, some, truth in (("board, accuracy", found, sweep.right.mean()), ("compare", gaps, 0.0)):
+            ends = np.transpose([[one.lower, one.upper] for one in some])
+            yield Row(f"{name}, clusters", case, *_inside(*ends, truth))
+
+
 def decision_rows(bench: Bench) -> Iterator[Row]:
     """Arms without a difference, looked at as questions are added; and gains that a holdout shows, too."""
     rng, looks = bench.rng("decisions"), range(20, 201, 20)
@@ -324,6 +346,7 @@ DESIGNS: dict[str, Callable[[Bench], Iterator[Row]]] = {
     "families": family_rows,
     "wins": win_rows,
     "metrics": metric_rows,
+    "clusters": cluster_rows,
     "decisions": decision_rows,
 }
 """Designs of simulated cubes by name: `--only` picks some, and another is one function more."""
