@@ -143,7 +143,7 @@ class Task(ABC, Generic[P]):
 
     @abstractmethod
     def difficulty(self, params: P) -> float:
-        """Size of the problem in elementary steps, above 0; it grows along each declared dimension.
+        """Size of the problem in elementary steps, above 0; it grows where who errs now and then is right less often.
 
         Parameters
         ----------

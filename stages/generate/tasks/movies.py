@@ -47,7 +47,12 @@ _LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THE
 class MoviesParams(TaskParams):
     """Params of `Movies`."""
 
-    reference_count: int = Field(3, ge=1, le=8, description="Films that set genre and theme; more to read.")
+    reference_count: int = Field(
+        3,
+        ge=1,
+        le=8,
+        description="Films that set genre and theme; the more, the easier: one misread is outvoted.",
+    )
     choice_count: int = Field(
         4, ge=2, le=12, description="Films to choose from; more to compare, less to guess."
     )
@@ -100,10 +105,10 @@ class Movies(Task):
         return _READER.read(text)
 
     def difficulty(self, params: TaskParams) -> float:
-        """Films to read, twice a choice's share as it is compared; the less help, the more for each."""
+        """Films to compare, and a little where few films set the kind; the less help, the more for each."""
         p = MoviesParams.of(params)
         weight = {"labels": 0.5, "lists": 0.9, "none": 1.0}[p.hint]
-        return weight * (0.5 * p.reference_count + p.choice_count)
+        return weight * (p.choice_count + 4 / (1 + p.reference_count))
 
 
 def _film(title: str, kind: tuple[str, str], labels: bool, first: int, wordings: int, stream: Stream) -> str:

@@ -23,6 +23,8 @@ _IDS = tuple(f"{letter}{number}" for letter in "ABCDEFGHJKLMNPQRSTUVWXYZ" for nu
 _DIGITS = tuple(map(str, range(10_000)))
 _DRAW_BITS = 16
 """Two bytes for a cell: numbers up to 99 are equally frequent within 0.2%, those up to 9999 within a sixth."""
+_HOLDS = 2 / 3
+"""Share of the rows, about, for which a condition holds."""
 
 _OPENINGS = (
     "Here is a table.",
@@ -100,8 +102,8 @@ class TablesParams(TaskParams):
         1,
         ge=0,
         le=4,
-        description="Conditions on the rows, all to hold; each is a check per row. A lookup names its row, so "
-        "that it has none.",
+        description="Conditions on the rows, all to hold; each is a check per row, but leaves fewer rows: sums and "
+        "means get easier. A lookup names its row, so that it has none.",
     )
     target_tokens: int = Field(
         0,
@@ -200,19 +202,28 @@ class Tables(Task):
         return read_value(text, _VALUES)
 
     def difficulty(self, params: TaskParams) -> float:
-        """Per row, one step for the operation, half a step per condition and a little for each column."""
+        """Per row, the operation where the row is left, the checks that decide, and a little for each column.
+
+        A check decides where all others hold: who errs in another still leaves the row out. The largest or smallest
+        value is one however few rows are left, and few errors change which.
+        """
         p = TablesParams.of(params)
         weight = {
             "lookup": 0.25,
-            "count": 0.75,
-            "min": 0.75,
-            "max": 0.75,
-            "top": 1.0,
+            "count": 0.7,
+            "min": 0.4,
+            "max": 0.4,
+            "top": 0.5,
             "sum": 2.0,
             "mean": 2.5,
         }
-        digits = 1 + 0.25 * log10(p.max_value)
-        return p.rows * (weight[p.operation] * digits + 0.5 * p.conditions + 0.1 * p.columns)
+        work = weight[p.operation] * (1 + 0.25 * log10(p.max_value))
+        checks = 0.75 * p.conditions * _HOLDS ** (p.conditions - 1)
+        if p.operation in ("min", "max", "top"):
+            checks /= 4
+        else:
+            work *= _HOLDS**p.conditions
+        return p.rows * (work + checks + 0.1 * p.columns)
 
 
 def _columns(rows: int, count: int, max_value: int, stream: Stream) -> list[Column]:

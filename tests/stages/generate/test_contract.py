@@ -46,15 +46,15 @@ GROWING = {
     "dates": ["level", "offset"],
     "jsonpath": ["depth", "width", "wildcards", "filters"],
     "letters": ["target_letters", "min_word_length", "max_word_length", "target_words", "confounder_words"],
-    "movies": ["reference_count", "choice_count"],
+    "movies": ["choice_count"],
     "objects": ["target_items", "target_groups", "max_count", "distractor_count", "prob_adjective"],
     "sequence": ["rules", "terms", "max_constant"],
     "shapes": ["choices", "rotation", "scale", "offset", "noise"],
     "shuffle": ["length", "swaps", "confounders"],
     "sort": ["length", "run_length", "prob_mutation", "prob_duplication"],
-    "tables": ["rows", "columns", "conditions", "max_value"],
+    "tables": ["rows", "columns", "max_value"],
 }
-"""Numeric dimensions along which the difficulty must not fall."""
+"""Numeric dimensions along which the difficulty must not fall; a few make a task easier."""
 
 
 WRITTEN_IN = {"brackets", "letters", "objects", "sort"}

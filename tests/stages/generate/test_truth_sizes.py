@@ -172,7 +172,7 @@ SIZES: list[tuple[str, str, Sequence[float], Measure, dict[str, Any]]] = [
     ("letters", "max_word_length", (4, 8, 12), mean_length("[a-z]+"), {}),
     ("letters", "target_words", (1, 5, 30), words_with_letters, {}),
     ("letters", "confounder_words", (0, 5, 30), WORDS, {}),
-    ("movies", "reference_count", (1, 3, 8), LIKED, {}),
+    ("movies", "reference_count", (8, 3, 1), lambda t: -LIKED(t), {}),
     ("movies", "choice_count", (2, 5, 12), OFFERED, {}),
     ("objects", "target_items", (1, 5, 14), matches(r",| and ", part(0)), {}),
     ("objects", "target_groups", (1, 2, 4), matches(r",| and ", part(0)), {}),
@@ -196,7 +196,7 @@ SIZES: list[tuple[str, str, Sequence[float], Measure, dict[str, Any]]] = [
     ("sort", "prob_duplication", (0, 0.4, 1), WORDS, {}),
     ("tables", "rows", (4, 40, 400), table_size, {}),
     ("tables", "columns", (2, 5, 12), table_width, {}),
-    ("tables", "conditions", (0, 1, 2, 4), matches(r"where| and \w+ is ", question), {}),
+    ("tables", "conditions", (0, 1, 2), matches(r"where| and \w+ is ", question), {"operation": "max"}),
     ("tables", "max_value", (9, 99, 9999), mean_length(r"\b\d+\b"), {}),
     ("tables", "target_tokens", (200, 1000, 8000), lambda t: len(t.prompt), {}),
 ]
