@@ -57,6 +57,11 @@ def _sums(result: SweepEstimate) -> list[str]:
         lines.append(f"beside this part, {result.pending:,} trials of the plan are pending")
     if result.power is not None:
         lines.append(result.power.text)
+    lines += [
+        f"{task}: {count} of the easiest points {'repeats' if count == 1 else 'repeat'} a few problems "
+        "in more than half of the trials, which are no new evidence"
+        for task, count in result.few_problems.items()
+    ]
     basis = {row.completion_basis for row in result.rows if row.to_send}
     if basis:
         lines.append(f"tokens out: {'; '.join(sorted(basis))}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +110,8 @@ class SweepEstimate:
     """What the cube has and the config does not name."""
     power: Power | None = None
     """What the planned questions are enough for, where outputs are scored in layers and variants compared."""
+    few_problems: Mapping[str, int] = field(default_factory=dict)
+    """By task, how many of its easiest points repeat a problem in more than half of their trials."""
 
     @property
     def rows(self) -> tuple[EvaluationEstimate, ...]:
@@ -222,6 +224,7 @@ def estimate(
         }
         for task in own.tasks
     }
+    most = max(plan.trials, config.precision.max if config.precision else 0)
     return SweepEstimate(
         config.name,
         config.cube,
@@ -230,7 +233,7 @@ def estimate(
         points,
         {name: sum(counts[name] for counts in points.values()) for name in ("all", *own.tiers)},
         plan.trials,
-        max(plan.trials, config.precision.max if config.precision else 0),
+        most,
         plan.repeats,
         rows,
         tuple(
@@ -241,6 +244,7 @@ def estimate(
         pending,
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
+        own.few_problems(most),
     )
 
 
@@ -371,10 +375,7 @@ def _completion(
     if cached:
         otherwise, basis = float(np.mean(cached)), "mean of cached replies"
     else:
-        otherwise, basis = (
-            float(longest),
-            LIMITED if longest else _UNLIMITED,
-        )
+        otherwise, basis = float(longest), LIMITED if longest else _UNLIMITED
     found = [lengths[window.coordinates(positions)[:2]] for window, positions in open_trials]
     expected = np.concatenate(found) if found else np.empty(0)
     known = np.isfinite(expected)

@@ -25,6 +25,7 @@ from evalcube.stages.generate.absent import AbsentTask, absent_cell
 from evalcube.stages.generate.dataset import DatasetParams
 from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.novelty import points_with_few
 from evalcube.stages.generate.plugins import GROUP, package_of
 from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
@@ -197,6 +198,11 @@ class Plan:
     def cells(self) -> int:
         """Number of cells of one evaluation, padding left out."""
         return sum(len(task.cells) for task in self.tasks)
+
+    def few_problems(self, trials: int) -> dict[str, int]:
+        """By task, how many of its easiest points repeat a problem in more than half of so many trials."""
+        found = {task.label: points_with_few([e.cell for e in task.cells], trials) for task in self.tasks}
+        return {label: count for label, count in found.items() if count}
 
     @property
     def task_names(self) -> tuple[str, ...]:

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import numpy.typing as npt
+
+from evalcube.stages.generate.base import Cell
+
+FEW = 20
+"""Trials of a point from which on repeats are said: fewer tell little anyway."""
+_POINTS, _FIRST, _MOST = 8, 16, 100
 
 
 def repeated(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
@@ -33,3 +39,27 @@ def repeated(prompts: Iterable[str]) -> npt.NDArray[np.uint8]:
     flags = np.ones(len(keys), dtype=np.uint8)
     flags[np.unique(keys, return_index=True)[1]] = 0
     return flags
+
+
+def points_with_few(cells: Sequence[Cell], trials: int) -> int:
+    """How many of a task's easiest points repeat a problem in more than half of their trials.
+
+    Made up from a few trials, so that a plan can say it at once: of the eight easiest points the first sixteen trials,
+    and up to a hundred where these repeat one. Questions of a file are not made up, and each is asked once.
+
+    Parameters
+    ----------
+    cells
+        The points of one task.
+    trials
+        Of each point.
+    """
+    if trials < FEW or not cells or cells[0].task.size(cells[0].params) is not None:
+        return 0
+
+    def repeats(cell: Cell, count: int) -> int:
+        return int(repeated(cell.task.problem(cell.trial(i)) for i in range(count)).sum())
+
+    most = min(trials, _MOST)
+    easiest = sorted(cells, key=lambda cell: cell.difficulty)[:_POINTS]
+    return sum(repeats(cell, _FIRST) > 0 and repeats(cell, most) > most / 2 for cell in easiest)

@@ -10,8 +10,10 @@ import pytest
 from evalcube import EvalcubeError
 from evalcube.deploy.clusters import ClusterError, ExistingScheduler
 from evalcube.flows.config.load import from_mapping
+from evalcube.flows.cubes.selection import open_part
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.estimate import estimate
 from evalcube.flows.plan.own_files import STATE_VARIABLE
 from evalcube.flows.plan.store import open_store
 from evalcube.flows.run.events import Noted
@@ -131,6 +133,11 @@ def test_run__marks_prompts_that_occurred_before(tmp_path, simulator):
     counted = dataset["counters"].sel(counter="duplicates").to_numpy()[0]
     np.testing.assert_array_equal(counted[:, 0], flags[:, 0].sum(axis=1))
     assert counted[2, 0] > 0
+    board, planned = open_part(config["cube"]).warnings, estimate(config).few_problems
+    assert [text.split(" repeat")[0] for text in board if "few problems" in text] == [
+        "brackets: 1 of 1 points"
+    ]
+    assert planned == {"brackets": 1}
     run({**config, "trials": 90}, cluster=SHARED)
     grown = Cube.open(config["cube"]).dataset()
     np.testing.assert_array_equal(grown["duplicate"].to_numpy()[..., :60], flags)

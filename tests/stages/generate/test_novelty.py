@@ -1,11 +1,15 @@
 """Prompts that occurred before."""
 
+import random
+from unittest.mock import patch
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate import TASKS, Cell
-from evalcube.stages.generate.novelty import repeated
-from tests.strategies import params_with
+from evalcube.stages.generate.novelty import FEW, points_with_few, repeated
+from tests.stages.generate.family import FAMILY
+from tests.strategies import params_with, random_params
 
 
 @given(st.lists(st.text(max_size=2)))
@@ -40,3 +44,26 @@ def test_problem__is_one_in_other_words() -> None:
 
     assert len({trial.prompt for trial in made}) > 100
     assert len(set(problems)) == int((1 - repeated(problems)).sum()) < 5
+
+
+@given(st.sampled_from(sorted(FAMILY)), st.sampled_from([FEW - 1, FEW, 40, 100]), st.integers(0, 99))
+def test_points_with_few__are_such_points(name, trials, seed):
+    task = FAMILY[name]
+    cells = [Cell(task, random_params(task, random.Random(seed + i)), 3) for i in range(3)]
+
+    few = points_with_few(cells, trials)
+
+    made = [repeated(task.problem(cell.trial(i)) for i in range(trials)).sum() > trials / 2 for cell in cells]
+    assert few <= sum(made) * (trials >= FEW)
+
+
+def test_points_with_few__finds_them_among_many_and_makes_few_trials():
+    task = TASKS["brackets"]
+    cells = [Cell(task, task.Params(length=length), 42) for length in (*range(40, 60), 1, 2)]
+    one, none = Cell(task, task.Params(length=1), 42), Cell(task, task.Params(length=30), 42)
+    with patch.object(Cell, "trial", autospec=True, side_effect=Cell.trial) as made:
+        assert points_with_few(cells, 10**9) == 2
+
+    assert made.call_count <= 8 * (16 + 100)
+    assert [points_with_few([one], trials) for trials in (FEW - 1, FEW, 10**9)] == [0, 1, 1]
+    assert points_with_few([none], 10**9) == 0
