@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 from evalcube.flows.cli.verdict import verdict as command
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.cubes import verdict as verdict_module
-from evalcube.flows.cubes.verdict import cube_verdict
+from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.cubes.verdict import _Data, cube_verdict
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.store import SweepStore, open_store
@@ -61,6 +62,19 @@ def written_cube(folder, *, repeats=1, gain=0.8, change=None, **config):
 def written(tmp_path_factory):
     """The address of such a cube, which tests only read."""
     return written_cube(tmp_path_factory.mktemp("written"))[0]
+
+
+def test_cube_verdict__says_that_it_takes_questions_of_a_cluster_as_independent(written):
+    reader = Reader(written)
+    ds = reader.cube.dataset()
+
+    plain, drawn = (
+        _Data(one, reader.plan, [0, 1], [0], None).notes(0, 0)
+        for one in (ds, ds.assign(cluster=ds["status"].astype("int64")))
+    )
+
+    assert not any("clusters" in note for note in plain)
+    assert sum("too narrow" in note for note in drawn) == 1
 
 
 def test_cube_verdict__compares_units_with_repeats_as_runs(tmp_path):
