@@ -11,7 +11,7 @@ import re
 from collections import deque
 from collections.abc import Callable, Iterator
 
-from evalcube.stages.generate.answers.passages import TAIL, Passage, Rank, passages
+from evalcube.stages.generate.answers.passages import OTHER_TOPIC, TAIL, Passage, Rank, last_lines, passages
 
 REFUSED = ""
 """What a place gives that denies a value, hedges between two, or says that there is none; the search ends "
@@ -86,7 +86,7 @@ _UNFINISHED = re.compile(
     re.IGNORECASE,
 )
 _STATEMENT = re.compile(
-    r"(?:\b(?:it|this|that|which|answer|result|value|solution|output|one|list|order|sequence|date|total|count|"
+    r"(?:\b(?:it|this|that|which|answer|result|outcome|value|solution|output|one|mine|list|order|sequence|date|total|count|"
     r"choice|option|respuesta|"
     r"r[eé]ponse|antwort|risposta|resposta)\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:\s(?:really|actually|in fact|"
     r"then))?(?:['’]s|\s(?:is|was|are|equals|becomes|ist|lautet|es|est|è|é)\b"
@@ -106,8 +106,46 @@ SAYS_NOTHING = re.compile(
     r"based|computed|calculated|reached|supported|explained|simply the)\b",
     re.IGNORECASE,
 )
-_SENTENCE_END = re.compile(r"[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
+_SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
 
+_BROKEN_OFF = re.compile(
+    r"\b(?:but|and|or|though|although|because|since|as|if|while|unless|however|so|next|the|an|of|to)"
+    r"[,.\s\u2026]*\Z",
+    re.IGNORECASE,
+)
+"""An end that is none."""
+_WORD = re.compile(r"\S+")
+_CLOSERS = " .,!*_`\"')]}~"
+_OPENERS = " *_`\"'(["
+_LONGEST = 40
+"""Words of a list that ends a sentence."""
+_STRUCTURE = re.compile(r"\W{0,3}\||\W{0,3}[0-9]{1,2}[.)]\s|[-+*\u2022]\s|[\"'{}]\w*[\"']")
+"""A row, an item or a field, which states nothing by itself."""
+_POSTSCRIPT = re.compile(
+    r",?\s\(?(?:(?:instead of|rather than|(?:and )?not) [^.]*|instead|after all|now|then|though|actually|rather"
+    r"|all along|it is|is (?:right|correct)|I now \w+)\W*$",
+    re.IGNORECASE,
+)
+"""What may follow a value that is put in another's place."""
+_ASSERTS = re.compile(
+    r"(?:\A|[,;\u2013\u2014(\]=]\s?|\b(?:so|thus|hence|therefore|but)\W{1,3}|\breplac[^.]*\b(?:by|with)\s"
+    r"|\b(?:giv(?:es?|ing)|yields?|leav(?:es?|ing)|mak(?:es?|ing)|gets?|we have|finds?|meant?|put|use|read|turns out"
+    r"|settl\w+ on|believe|go(?:ing)? with|(?:corrected|superseded|replaced) (?:as|by)|end(?:ing)? up with"
+    r"|(?:com|chang|switch|correct|revis|amend)\w*(?: \w+){0,2} to"
+    r"|(?:should|must|ought to|have to|has to)(?: have)? (?:be|been|read|say)|i['’]d say)\s"
+    r"(?:(?:it|now|exactly|actually)\s)?(?:to be\s)?)"
+    r"(?:the\s|option\s)?\W*\Z",
+    re.IGNORECASE,
+)
+_CONCLUDES = re.compile(r"\b(?:so|thus|hence|therefore)\W*\Z", re.IGNORECASE)
+_ARROW = re.compile(r"\s?(?:->|=>|[\u2192\u21d2])")
+_EXPLAINS = re.compile(
+    r"\b(?:if|had i|no way|cannot|can['’]t|would|could|might|because|since|unlike|without|suppose|assuming|than|mistake"
+    r"|guess|each|start|initial\w*|original\w*|input|given|today|earlier|contrast|average|mean|half|twice)\b"
+    r"|\bnot\W*\Z|\b[a-z]\s?=\W*\Z",
+    re.IGNORECASE,
+)
+"""What makes a value that ends a sentence one of the reasons."""
 _FIRST = re.compile(r"\s*(?:[*_`\"'(]*\w+|\S+)")
 
 Read = Callable[[Passage], str | None]
@@ -138,12 +176,16 @@ def read_final(text: str, read: Read, end: Callable[[str], str | None], *, typed
     if stands is None:
         return _unmarked(text, end)
     place, value = stands
-    return None if _contradicted(text, found, place, value, read) else value or None
+    if _contradicted(text, found, place, value, read):
+        return None
+    # brackets and JSON are no part of a sentence
+    spoken = typed and value.lstrip("-")[:1].isalnum()
+    return _replaced(text, place, value, read, end) if spoken else value or None
 
 
 def _unmarked(text: str, end: Callable[[str], str | None]) -> str | None:
     value = end(text)
-    if not value:
+    if not value or _BROKEN_OFF.search(text[-_HEAD:]):
         return None
     tail = text[-_REACH:]
     last = max((cue.start() for cue in _cues(tail, 0, _UNFINISHED)), default=-1)
@@ -164,6 +206,61 @@ def _contradicted(text: str, found: list[Passage], stands: Passage, value: str, 
             if other and other.casefold() != value.casefold():
                 return next(_cues(text[: stands.start], place.start), None) is None
     return False
+
+
+def _replaced(text: str, place: Passage, value: str, read: Read, end: Callable[[str], str | None]) -> str:
+    """What stands after all: another value if the reply ends with it, and does not explain the first one with it."""
+    first = _FIRST.match(
+        text, max(place.start, text.find(place.text[:_HEAD], place.start))
+    )  # in a block's first line
+    later = _SENTENCE_END.search(text, first.end() - 1) if first else None
+    if later is None:
+        return value
+    after = text[later.end() :]
+    line = next(last_lines(after[-_REACH:]), "") if after else ""
+    if not line or "?" in line or _STRUCTURE.match(line):
+        return value
+    stops = [stop.end() for stop in _SENTENCE_END.finditer(line.rstrip(_CLOSERS))]
+    whole = line[stops[-1] if stops else 0 :].strip(_CLOSERS).lstrip(_OPENERS)
+    sentence = _POSTSCRIPT.sub("", whole).strip(_CLOSERS)
+
+    count = value.count(", ") + 1
+
+    def value_of(part: str) -> str:
+        found = part.strip() and (end(part) or read(Passage(part.strip(), Rank.SAID, False, 0)))
+        return ", ".join(found.split(", ")[-count:] if count > 1 else [found]) if found else ""
+
+    head, *tail = _ARROW.split(sentence, maxsplit=1)
+    if tail and value_of(head) in ("", value):
+        sentence = tail[0]
+    words = [word.start() for word in _WORD.finditer(sentence)] or [0]
+    other = value_of(sentence) or (value_of(sentence[words[-1] :]) if count == 1 else "")
+    if not other or f", {value}".endswith(f", {other}") or not _alike(value, other):
+        return value
+    if value_of(sentence[: words[-1]]) == other:
+        return value
+    at = next((at for at in reversed(words[-_LONGEST:]) if value_of(sentence[at:]) == other), 0)
+    lead = sentence[:at]
+    stated = (
+        whole != sentence
+        or _ASSERTS.search(lead)
+        or any(not lead[match.end() :].strip(_OPENERS) for match in _STATEMENT.finditer(lead))
+    )
+    if not stated or _EXPLAINS.search(lead) or (lead.endswith(": ") and OTHER_TOPIC.search(lead)):
+        return value
+    if "%" in sentence[at:] and "%" not in text[place.start : later.start()]:
+        return value
+    before = value_of(lead) or value_of(after[: after.rfind(whole)][-_REACH:])
+    alone = not any(map(str.isalnum, lead)) or _CONCLUDES.search(lead)
+    return other if alone or before in ("", value) or not _alike(value, before) else value
+
+
+def _alike(value: str, other: str) -> bool:
+    """Whether two values may stand for each other, which any may but lists: of one length, or with a common item."""
+    one, two = value.split(", "), other.split(", ")
+    if len(one) == len(two) and (len(one) == 1 or one[0][-1].isdigit()):
+        return True
+    return not set(one).isdisjoint(two)
 
 
 def _is_final(text: str, place: Passage) -> bool:

@@ -197,7 +197,7 @@ _AFTER_SAID = re.compile(
     r"can only|shall) be\b|['’]s\b)",
     re.IGNORECASE,
 )
-_OTHER_TOPIC = re.compile(
+OTHER_TOPIC = re.compile(
     r"\b(?:confiden\w{1,4}|certain\w{0,3}|sure|sureness|probab\w{1,6}|likel\w{1,6}|score|rating|quality|"
     r"difficulty|tokens?|"
     r"words?|length|steps?|time|check\w{0,3}|verif\w{1,9}|wrong|incorrect|possible|example|previous|initial|"
@@ -340,7 +340,7 @@ def _said(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
     lead = text[max(0, at - 48) : at]
     after = _AFTER_SAID.match(text, end)
     clause = _clause(lead)
-    if after is None or any(map(_OTHER_TOPIC.search, (after[0], clause))) or _SUPPOSED.search(clause):
+    if after is None or any(map(OTHER_TOPIC.search, (after[0], clause))) or _SUPPOSED.search(clause):
         return None
     return Rank.SAID, after.end(), ""
 
@@ -400,8 +400,8 @@ def in_box(tail: str) -> str:
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 _CHATTER = re.compile(
-    r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please|happy to|glad|note\b|"
-    r"is there anything|"
+    r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)|happy to|"
+    r"glad|note\b|is there anything|"
     r"would you|do you|if you|you can|this took|have a|confiden\w{1,4}|certainty|"
     r"i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)|"
     r"i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b|explanation|"

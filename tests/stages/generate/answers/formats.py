@@ -273,6 +273,23 @@ RETRACTED = tuple(
 )
 """Each gives ``{}``."""
 
+UNCUED = tuple(
+    f"{first}\n\n{later}"
+    for first in FIRST
+    for later in (
+        "Hang on, I miscounted. It comes to {}.",
+        "I misread the question; the result is {}.",
+        "{other} -> {}",
+        "(Revised: {})",
+        "Typo above, should read {}.",
+        "That cannot be right. {}.",
+        "→ corrected to {}",
+        "But that ignores the last term, so {}.",
+        "Nope. {}.",
+    )
+)
+"""Each gives ``{}``, a value of a kind, by where it stands and not by a word for a correction."""
+
 STRUCK = (
     "Answer: ~~{other}~~ {}",
     "**Answer:** ~~{other}~~ **{}**",
@@ -297,6 +314,10 @@ ASIDE = (
     "Answer: {}\n\nLet me verify: yes, that is right.",
     "Answer: {}\n\nHmm, let me check once more. It holds.",
     "Answer: {}\n\nNo further steps are needed.",
+    "Answer: {}\n\nThis took 3 steps.",
+    "Answer: {}\n\nHence {other} is impossible.",
+    "Answer: {}\n\nThe only other candidate was {other}.",
+    "Answer: {}\n\nBecause rule 1 excludes {other}.",
     "Answer: {}\n\nSorry for the long explanation!",
     "Answer: {}\n\nThe answer is {}.",
     "Answer: {}\n\n$\\boxed{{\\text{{{}}}}}$",
@@ -335,6 +356,7 @@ OPEN = (
     "A possible answer is {}, but I need to check.",
     "So it could be {}. Let me think",
     "My first guess is {}. Let me check that...",
+    "I would lean towards {}, but",
     "Let me start with {}. Hmm,",
     "Candidates: {}, {other}",
     "Candidates:\n- {}\n- {other}",

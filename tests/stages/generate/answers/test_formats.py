@@ -21,6 +21,7 @@ from tests.stages.generate.answers.formats import (
     OPEN,
     RETRACTED,
     STRUCK,
+    UNCUED,
 )
 from tests.stages.generate.answers.trials import KINDS, trials
 from tests.stages.generate.family import FAMILY
@@ -57,9 +58,11 @@ def test_parse__refuses_denied_and_hedged_answers(name: str, params: dict[str, A
 def test_parse__lets_no_retracted_answer_stand(name: str, params: dict[str, Any]) -> None:
     """The rates of a task: at least 98 % of right ones are read, and at most 1 % of wrong ones are right."""
     missed, passed, shown = [], [], 0
+    # other words, brackets and JSON after an answer are as likely a part of its reasons
+    retracted = RETRACTED if name in ("brackets", "jsonpath", "sort") else RETRACTED + UNCUED
     for cell, trial, answer, other in islice(trials(name, params), 2):
-        cases = [(form, answer, other, True) for form in (*RETRACTED, *STRUCK, *ASIDE)]
-        cases += [(form, other, answer, False) for form in (*RETRACTED, *STRUCK)]
+        cases = [(form, answer, other, True) for form in (*retracted, *STRUCK, *ASIDE)]
+        cases += [(form, other, answer, False) for form in (*retracted, *STRUCK)]
         cases += [(form, answer, other, False) for form in OPEN]
         for form, said, instead, is_right in cases:
             text = form.format(said, said, other=instead)
