@@ -351,6 +351,15 @@ def test_run__has_an_arrays_own_metadata_from_the_cubes(sweep):
     assert json.loads((cube / "status/zarr.json").read_text()) == before
 
 
+def test_verify__another_difficulty_is_another_version_of_the_code(sweep):
+    cube, _ = sweep
+    zarr.open_group(cube, mode="r+")["difficulty"][0, 0] = 3.5
+
+    found = verify_cube(cube)
+
+    assert not found.damages
+
+
 def test_verify__weights_of_points_that_are_not_the_descriptions(sweep):
     cube, _ = sweep
     expected = content(cube)
