@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import builtins
+
 from evalcube import EvalcubeError
 
 
-class ArgumentError(EvalcubeError, ValueError):
-    """An argument that a function cannot take; also a ``ValueError``, as Python's own functions raise."""
+class ValueError(EvalcubeError, builtins.ValueError):
+    """An argument that a function cannot take; Python's ``ValueError``, too."""
 
 
-class ArgumentTypeError(ArgumentError, TypeError):
-    """An argument of a kind that a function cannot take; also a ``TypeError``."""
+class TypeError(ValueError, builtins.TypeError):
+    """An argument of a kind that a function cannot take; Python's ``TypeError``, too."""
+
+
+ArgumentError, ArgumentTypeError = ValueError, TypeError

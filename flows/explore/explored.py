@@ -147,19 +147,19 @@ class Explored:
                         self._kept.popitem(last=False)
         return made
 
-    def whole(self) -> OpenPart:
-        """All of the cubes, with counters in memory."""
+    def whole(self, *, trials: bool = False) -> OpenPart:
+        """All of the cubes, with counters in memory, and lazy arrays of trials where they are needed."""
 
         def opened() -> OpenPart:
-            found = open_part(self.cubes, trials=False)
+            found = open_part(self.cubes, trials=trials)
             found.dataset["counters"].load()
             return found
 
-        part: OpenPart = self.kept("whole", opened)
+        part: OpenPart = self.kept(("whole", trials), opened)
         return part
 
-    def part(self, query: Query) -> OpenPart:
-        """The part of the cubes that a query means by its `conditions`.
+    def part(self, query: Query, *, trials: bool = False) -> OpenPart:
+        """The part of the cubes that a query means by its `conditions`, with trials where they are needed.
 
         Raises
         ------
@@ -168,9 +168,11 @@ class Explored:
         """
         where = conditions(query)
         if not where:
-            return self.whole()
+            return self.whole(trials=trials)
 
-        part: OpenPart = self.kept(("part", where), lambda: narrowed(self.whole(), where))
+        part: OpenPart = self.kept(
+            ("part", where, trials), lambda: narrowed(self.whole(trials=trials), where)
+        )
         return part
 
     def labels(self) -> list[str]:

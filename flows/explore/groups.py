@@ -37,9 +37,11 @@ def groups(explored: Explored, query: Query) -> Json:
 
     Groups are in row-major order of ``levels``. Where nothing was planned or measured, estimates are null.
     """
-    opened = explored.part(query)
+    by = query.one("by", "model,task").split(",")
+    # Evaluations that are put together answered the same questions, which only their trials tell.
+    opened = explored.part(query, trials="model" not in by)
     dataset, labels = chosen(explored, query, opened.dataset)
-    names = checked_names(query.one("by", "model,task").split(","), keys(dataset), "by")
+    names = checked_names(by, keys(dataset), "by")
     if not 1 <= len(names) <= MOST_NAMES:
         raise SweepError(f"`by`: {len(names)} names are given", f"Give one to {MOST_NAMES}")
     with refused():

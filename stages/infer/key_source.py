@@ -159,15 +159,15 @@ def _valid(data: bytes, what: str) -> str:
 def _file(endpoint: Endpoint, name: str) -> bytes:
     try:
         # A pipe or a terminal would be waited for, without an end.
-        if not stat.S_ISREG(Path(name).stat().st_mode):
-            raise InferenceError(f"models[{endpoint.name}].key_file: {name} is no file. Give a file.")
-        with open(name, "rb") as file:  # noqa: PTH123 - bounded below
-            return file.read(_LONGEST_KEY + 1)
+        if stat.S_ISREG(Path(name).stat().st_mode):
+            with open(name, "rb") as file:  # noqa: PTH123 - bounded below
+                return file.read(_LONGEST_KEY + 1)
     except (OSError, ValueError) as error:
         raise InferenceError(
             f"models[{endpoint.name}].key_file: {name} cannot be read on the worker "
             f"({getattr(error, 'strerror', None) or 'no path'}). Give a file that the workers can read."
         ) from None
+    raise InferenceError(f"models[{endpoint.name}].key_file: {name} is no file. Give a file.")
 
 
 def _printed(endpoint: Endpoint, command: tuple[str, ...]) -> bytes:

@@ -151,7 +151,7 @@ def estimate(
     Examples
     --------
     >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
-    >>> [round(float(value), 4) for value in estimate([128, 112, 84, 16, 56], labels=names, mode="C_P")]
+    >>> [round(float(value), 4) for value in estimate_success([128, 112, 84, 16, 56], labels=names, mode="C_P")]
     [0.4375, 0.3011, 0.5775]
     """
     chosen = checked_mode(mode)

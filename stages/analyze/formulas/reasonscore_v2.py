@@ -56,7 +56,7 @@ def tier_score(
     Examples
     --------
     >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
-    >>> float(tier_score([[128, 112, 84, 16, 56], [100, 100, 64, 0, 0]], labels=names).score.round(3))
+    >>> float(reason_score_v2([[128, 112, 84, 16, 56], [100, 100, 64, 0, 0]], labels=names).score.round(3))
     529.15
     """
     found = combine_tasks(task_score(counters, labels=labels), expected=expected)

@@ -178,7 +178,7 @@ def tokens_error(ds: xr.Dataset, weights: Floats, *, by_task: bool = False) -> F
     by_task
         Of the mean of each task.
     """
-    shape = weights.shape if by_task else (len(weights), -1)
+    shape = weights.shape if by_task else (len(weights), int(np.prod(weights.shape[1:])))
     cells = counter_cells(ds).values.astype(float)
     return token_error(
         cells.reshape(*shape, cells.shape[-1]),

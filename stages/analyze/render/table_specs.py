@@ -187,7 +187,7 @@ def e_text(e: float) -> str:
     Examples
     --------
     >>> e_text(0.03456), e_text(23.4), e_text(1e9), e_text(float("nan"))
-    ('0.035', '23', '>9999', '—')
+    ('0.035', '23', '>9999', '–')
     """
     return ABSENT if np.isnan(e) else ">9999" if e > 9999 else f"{e:.2g}" if e < 10 else f"{e:.0f}"
 

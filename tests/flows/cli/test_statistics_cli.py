@@ -95,7 +95,7 @@ def test_open_part__says_when_it_does_not_know_what_is_new(cube):
 
 
 def test_leaderboard__lowers_no_number_of_the_whole_by_being_asked_in_parts(cube):
-    _, found = importlib.import_module("evalcube.flows.cubes.statistics").boards(cube, "family")
+    _, found = importlib.import_module("evalcube.flows.cubes.boards").boards(cube, "family")
 
     assert list(found) == ["other", "w"]
     assert [row.model_name for row in found["w"].rows] == ["weak"]

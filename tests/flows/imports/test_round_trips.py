@@ -62,7 +62,8 @@ def test_export_and_import__give_the_same_counters(swept, tmp_path, form):
     for place in before:
         ours = dict(zip(COUNTERS, before[place], strict=False))
         theirs = dict(zip(COUNTERS, after[place], strict=False))
-        for name in EQUAL:
+        # A log has the options of a question, and no floor above what guessing among these gains.
+        for name in EQUAL if place[1] != "boolean" else set(EQUAL) - {"guess_sum"}:
             np.testing.assert_allclose(theirs[name], ours[name], rtol=1e-5, err_msg=f"{form} {place} {name}")
     total = sum(after.values())
     assert min(total[COUNTERS.index(name)] for name in ("correct", "truncated", "refused")) > 0
