@@ -380,7 +380,7 @@ def _few_problems(dataset: xr.Dataset) -> tuple[str, ...]:
     return tuple(
         f"{task}: {here.sum()} of {(asked > 0).sum()} points repeat a few problems in more than half of their trials, "
         "which are no new evidence; evalcube leaderboard CUBE --unique-only counts each problem once."
-        for task, here, asked in zip(axes.names(dataset, "task"), few, trials, strict=True)
+        for task, here, asked in zip(axes.names(dataset, "task"), few, trials, strict=False)
         if here.any()
     )
 

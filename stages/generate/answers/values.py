@@ -140,6 +140,8 @@ _LABEL = re.compile(
     r"[\s*_`]*(?:\((?:my )?(?:final )?(?:answer|result)\)|<?-+ ?(?:my |the )?(?:final )?(?:answer|result))[\s*_`.!]*$",
     re.IGNORECASE,
 )
+_NOT_THAT = re.compile(r",\s(?:and )?not\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
+"""What a line ends with that says what its answer is not."""
 _SPACE = re.compile(r"\s")
 
 
@@ -203,6 +205,10 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
     mentions = form.mentions(line)
     if not mentions:
         return REFUSED if not last and declines(line) else None
+    denied = _NOT_THAT.search(line, mentions[0].end)
+    if denied is not None:
+        line = line[: denied.start()]
+        mentions = [mention for mention in mentions if mention.end <= len(line)]
     lead = LEAD.match(line)
     start = lead.end() if lead else 0
     if not last or (mentions[0].start <= start and _LINE_END.match(line, mentions[0].end)):

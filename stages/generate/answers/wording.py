@@ -73,7 +73,7 @@ _UNSURE = re.compile(
     r"choices|possibilities)"
     r"(?: (?:is|was|are|were|would be|might be|could be|include))?[\s\"'`*$(\\:]{1,4}$"
     r"|\b(?:if|suppose|supposing|assum(?:e|ing)|say|whether|imagine|start with|try|trying|consider|"
-    r"considering|test|testing)\b"
+    r"considering|(?<!the )(?<!a )test|testing)\b"
     r"[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}$",
     re.IGNORECASE,
 )

@@ -287,7 +287,7 @@ READ_DATES: list[tuple[str, str | None]] = [
     ("Answer: 12021-03-05", None),
     ("Answer: <YYYY-MM-DD>", None),
     ("Answer: March 2021", None),
-    ("Answer: 20210305", None),
+    ("Answer: 20210305", "2021-03-05"),
 ]
 
 

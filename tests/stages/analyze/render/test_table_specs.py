@@ -253,15 +253,14 @@ def test_terminal__shows_how_much_of_an_evaluation_is_done(board):
 
 
 def test_metric_spec__says_who_completes_questions():
-    row = {
-        "model": "a",
-        "k": 1,
+    values = {
         "pass_at_k": 0.5,
-        "questions": 3,
-        "questions_incomplete": 2,
+        "pass_at_k_lower": 0.1,
+        "pass_at_k_upper": 0.9,
         "points": 1,
         "points_planned": 1,
     }
+    row = {"model": "a", "k": 1, "questions": 3, "questions_incomplete": 2} | values
 
     (note,) = metric_spec([row], ["model"], ["pass_at_k"]).notes
     assert "`evalcube run` completes those of a sweep" in note

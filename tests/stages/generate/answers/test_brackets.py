@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
@@ -49,6 +49,7 @@ def test_closing_brackets__reads(text: str, expected: str | None) -> None:
 @settings(deadline=None)
 @given(text=hostile_text(), answer=st.text(")]}>", min_size=1, max_size=20))
 def test_closing_brackets__explicit_last_line_wins(text: str, answer: str) -> None:
+    assume("boxed" not in text)  # two final forms that differ are no answer
     assert closing_brackets(f"{text}\nAnswer: {answer}") == answer
     assert closing_brackets(f"{text}\nAnswer: **{' '.join(answer)}**") == answer
     if "answer" not in text.lower():  # the asked form beats a box

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
@@ -164,6 +164,7 @@ def test_integer_list__reads(text: str, expected: str | None) -> None:
 @settings(deadline=None)
 @given(text=hostile_text(), values=st.lists(st.integers(), min_size=1, max_size=8))
 def test_integer_list__explicit_last_line_wins(text: str, values: list[int]) -> None:
+    assume("boxed" not in text)  # two final forms that differ are no answer
     expected = ", ".join(map(str, values))
 
     assert integer_list(f"{text}\nAnswer: {expected}") == expected
@@ -175,6 +176,7 @@ def test_integer_list__explicit_last_line_wins(text: str, values: list[int]) -> 
 @settings(deadline=None)
 @given(text=hostile_text(), words=st.permutations(["ant", "Bee", "cat", "DOG", "elk"]))
 def test_word_list__explicit_last_line_wins(text: str, words: list[str]) -> None:
+    assume("boxed" not in text)  # two final forms that differ are no answer
     expected = ", ".join(words)
 
     for written in (expected, " ".join(words), "\n".join(f"{i}. {w}" for i, w in enumerate(words, 1))):

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.numbers import last_integer
@@ -108,6 +108,7 @@ def test_last_integer__reads_every_way_to_write_a_number(value: int) -> None:
 @settings(deadline=None)
 @given(text=hostile_text(), value=st.integers(-999, 999))
 def test_last_integer__explicit_last_line_wins(text: str, value: int) -> None:
+    assume("boxed" not in text)  # two final forms that differ are no answer
     assert last_integer(f"{text}\nAnswer: {value}") == str(value)
 
 
