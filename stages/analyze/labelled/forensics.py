@@ -141,7 +141,8 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
         If `confidence` is not inside (0, 1).
     """
     groups = ("model", "task") if by_task else ("model",)
-    names, loaded = axes.names(ds, "counter"), ds.assign(counters=counters.counters(ds).compute())
+    cells = counters.counters(ds)
+    names, loaded = axes.names(ds, "counter"), ds.assign(counters=cells.compute())
     summed = loaded["counters"].sum([dim for dim in ("params", "task") if dim not in groups]).values
 
     def usd(values: Floats) -> Floats:
