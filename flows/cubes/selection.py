@@ -33,7 +33,6 @@ from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.selection import keys
-from evalcube.stages.generate.novelty import FEW
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
@@ -240,7 +239,7 @@ def _several(
 _MOST_NAMED = 5
 """Models that a warning names."""
 _FEW = 20
-"""Replies of a model of which too many without an answer are no chance."""
+"""Replies of a model, or trials of a point, from which too many without an answer, or alike, are no chance."""
 
 
 def _opened(cube: str | Path) -> Cube:
@@ -376,7 +375,7 @@ def _few_problems(dataset: xr.Dataset) -> tuple[str, ...]:
     cells = dataset.variables["counters"].transpose("task", "params", "model", "counter", ...)
     places = [labels.index(name) for name in ("duplicates", "trials")]
     repeats, trials = np.moveaxis(np.asarray(cells.isel(counter=places).data), 3, 0).max(axis=3)
-    few = (trials >= FEW) & (repeats > trials / 2)
+    few = (trials >= _FEW) & (repeats > trials / 2)
     return tuple(
         f"{task}: {here.sum()} of {(asked > 0).sum()} points repeat a few problems in more than half of their trials, "
         "which are no new evidence; evalcube leaderboard CUBE --unique-only counts each problem once."
