@@ -103,9 +103,8 @@ def _documented(name: str) -> str:
     if not isinstance(item, type):
         return f"{title}.. {'autofunction' if callable(item) else 'py:data'}:: evalcube.{name}\n"
     members = "" if issubclass(item, Exception) else "   :members:\n   :undoc-members:\n"
-    if hasattr(
-        item, "model_fields"
-    ):  # what a field may be says the page of the config better than its annotation
+    if hasattr(item, "model_fields"):
+        # What a field may be says the page of the config better than its annotation.
         own = [key for key, value in vars(item).items() if isinstance(value, FunctionType | classmethod)]
         methods = ", ".join(key for key in own if not key.startswith("_"))
         members = (f"   :members: {methods}\n" if methods else "") + "\nFields: :doc:`/config`.\n"

@@ -229,9 +229,8 @@ def cube_behind(dataset: xr.Dataset) -> Cube | None:
     try:
         cube = Cube.open(source)
         known = {str(one) for one in cube.read_label("eval_id")}
-    except (
-        StorageError
-    ):  # what is written to another file, or a cube that is gone: the arrays are all there is
+    except StorageError:
+        # What is written to another file, or a cube that is gone: the arrays are all there is.
         return None
     return cube if known.issuperset(map(str, dataset["eval_id"].values.ravel())) else None
 

@@ -7,6 +7,7 @@ import builtins
 from evalcube import EvalcubeError
 
 
+# Callers of the packages whose formulas these are compare the names of errors, so that they are Python's.
 class ValueError(EvalcubeError, builtins.ValueError):
     """An argument that a function cannot take; Python's ``ValueError``, too."""
 

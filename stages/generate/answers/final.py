@@ -14,8 +14,7 @@ from collections.abc import Callable, Iterator
 from evalcube.stages.generate.answers.passages import OTHER_TOPIC, TAIL, Passage, Rank, last_lines, passages
 
 REFUSED = ""
-"""What a place gives that denies a value, hedges between two, or says that there is none; the search ends "
-    "there."""
+"""What a place gives that denies a value, hedges between two, or says that there is none: the search ends there."""
 
 CUES = 8
 """Cues that are followed, from the last one backwards."""
