@@ -148,18 +148,19 @@ def decode(data: bytes, where: str) -> Publication:
     try:
         document = json.loads(data)
         written = document.get("format") if isinstance(document, dict) else None
-        if type(written) is int and written > FORMAT:
-            raise SweepError(
-                f"{where} was published in format {written}; this version reads format {FORMAT}",
-                "Update evalcube",
-            )
-        found = Publication.model_validate(document)
+        newer = type(written) is int and written > FORMAT
+        found = None if newer else Publication.model_validate(document)
     except (ValueError, RecursionError) as error:
         what = _first_problem(error) if isinstance(error, ValidationError) else str(error).partition("\n")[0]
         what = what[:_LONGEST]
         raise CubeDamagedError(
             f"{KEY} is no record of a publication: {what}", where, "Get it once more."
         ) from None
+    if found is None:
+        raise SweepError(
+            f"{where} was published in format {written}; this version reads format {FORMAT}",
+            "Update evalcube",
+        )
     for key in (*found.objects, *(one.key for one in found.replies)):
         if not _KEY.fullmatch(key) or not key.isprintable():
             raise CubeDamagedError(

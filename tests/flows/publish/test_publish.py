@@ -18,7 +18,7 @@ from evalcube.flows.publish import publish as publishing
 from evalcube.flows.publish.check_secrets import SecretsError
 from evalcube.flows.publish.publish import publish_cube
 from evalcube.flows.publish.pull import pull_cube
-from evalcube.flows.publish.record import KEY, tags_at
+from evalcube.flows.publish.record import FORMAT, KEY, decode, tags_at
 from evalcube.flows.rework.rescore import rescore_cube
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.flows.run.sweep import run
@@ -350,3 +350,8 @@ def test_publish__finds_what_looks_secret(tmp_path, simulator, monkeypatch):
         allow=["home-folder", kinds["private-host"].id, kinds["value-of-TEAM_KEY"].id],
     )
     assert done.publication.trials == 4
+
+
+def test_decode__a_newer_format_is_no_damage():
+    with pytest.raises(SweepError, match="Update evalcube"):
+        decode(json.dumps({"format": FORMAT + 1}).encode(), "cube.zarr")
