@@ -20,12 +20,14 @@ from evalcube.flows.cubes.settings import composite_settings
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import OneCube, Selected, address_and_part
 from evalcube.flows.plan.plan import Plan, carries
+from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.design import task_weights
+from evalcube.stages.analyze.labelled.clustering import all_clusters
 from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
 from evalcube.stages.analyze.verdict.gates import THRESHOLD
 from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
-from evalcube.stages.analyze.verdict.paired import Method
+from evalcube.stages.analyze.verdict.paired import Clusters, Method
 from evalcube.stages.analyze.verdict.rules import Limits
 from evalcube.stages.reply.status import FINISHED
 
@@ -159,9 +161,12 @@ def cube_verdict(
             f"`gold_variant`: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
         )
     data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks, part), part)
-    if holdout is not None and split_holdout(data.units, holdout) is None:
+    clusters, drawn, what = data.clusters(), len(data.units), "questions"
+    if clusters is not None:
+        drawn, what = len(np.unique(cluster_units(clusters))), "clusters"
+    if holdout is not None and split_holdout(range(drawn), holdout) is None:
         raise SweepError(
-            f"`holdout`: {holdout:g} of {len(data.units)} questions leaves one part fewer than {MIN_PART}",
+            f"`holdout`: {holdout:g} of {drawn} {what} leaves one part fewer than {MIN_PART}",
             "Compare more questions, or leave it out",
         )
     layers, readings = data.layers(), data.readings()
@@ -175,6 +180,7 @@ def cube_verdict(
         ok=data.runs(data.finished),
         entries=data.runs(data.planned),
         shares=data.shares(),
+        clusters=clusters,
         method=method or ("anytime" if data.grown else "sign-flip"),
         threshold=threshold,
         trivial=trivial,
@@ -259,6 +265,11 @@ class _Data:
         weights = task_weights(self.plan.base[self.rows], there > 0) / np.maximum(there, 1)
         return np.asarray(np.broadcast_to(weights[..., np.newaxis], self._mask.shape)[self._mask])
 
+    def clusters(self) -> Clusters | None:
+        """Number of the cluster of each unit, 0 where it has none; None where no unit has one."""
+        found = all_clusters(self._part)
+        return None if found is None else found.reshape(self._mask.shape)[self._mask]
+
     def layers(self) -> Floats:
         """Scores (run, variant, unit, layer)."""
         stacked = np.stack([self._array(name).astype(np.float64) for name in LAYERS], axis=-1)
@@ -301,10 +312,6 @@ class _Data:
             )
         if self.grown:
             notes.append("more was asked here than in the first plan: the cube counts as looked at before")
-        if "cluster" in self._part and self._array("cluster").any():
-            notes.append(
-                "questions share clusters, and intervals and tests here take them as independent: they are too narrow"
-            )
         flags = self._array("duplicate") == 1
         repeated = int((flags & self._mask).sum())
         if repeated:

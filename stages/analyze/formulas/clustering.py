@@ -192,8 +192,10 @@ def unit_means(values: Floats, weights: Floats, units: _Integers) -> tuple[Float
 
     Parameters
     ----------
-    values, weights, units
-        Of each question, shape (n,); a unit's number may be any.
+    values, weights
+        Of each question, shape (n,) or (n, column); NaN is no value, and a unit without any is NaN, with weight 0.
+    units
+        Number of each question's unit, shape (n,), which may be any.
 
     Examples
     --------
@@ -201,8 +203,12 @@ def unit_means(values: Floats, weights: Floats, units: _Integers) -> tuple[Float
     [[1.0, 4.0], [1.0, 2.0]]
     """
     _, place = np.unique(units, return_inverse=True)
-    total, product = (np.asarray(np.bincount(place, part), float) for part in (weights, weights * values))
-    return product / np.where(total > 0, total, 1.0), total
+    there = ~np.isnan(values)
+    shape = (int(place.max(initial=-1)) + 1, *values.shape[1:])
+    number, total, product = (np.zeros(shape) for _ in range(3))
+    for into, part in ((number, there), (total, weights * there), (product, weights * np.nan_to_num(values))):
+        np.add.at(into, place, part)
+    return np.where(number > 0, product / np.where(total > 0, total, 1.0), np.nan), total
 
 
 def units_of(clusters: _Integers, tasks: _Integers) -> tuple[_Integers, ...]:

@@ -10,7 +10,6 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas.clustering import unit_means
 from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.clustering import pair_units
@@ -118,14 +117,13 @@ def _composite(
     gate, number = layer_gate(layer_means(units, shares), THRESHOLD), int(measured.sum())
     if not measured.any():
         return Composite(Estimate(math.nan, math.nan, math.nan), "missing", gate.means, gate.passed, 0)
-    if clusters is not None:
-        totals, shares = unit_means(totals[measured], shares[measured], clusters[measured])
     (interval,) = paired_intervals(
         totals[:, np.newaxis],
         alpha=1.0 - board.confidence,
         draws=max(board.draws, _LEAST_DRAWS),
         seed=board.seed,
         shares=shares,
+        clusters=clusters,
     )
     ends = (float(np.clip(end, LOWEST, HIGHEST)) for end in (interval.low, interval.high))
     return Composite(

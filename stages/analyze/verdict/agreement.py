@@ -9,7 +9,9 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.paired import Clusters
 from evalcube.stages.analyze.verdict.resampling import in_blocks, indices
 
 
@@ -175,7 +177,7 @@ class GoldAgreement:
     alpha: float
     low: float
     high: float
-    """Percentile bootstrap interval of alpha over units; draws without variance are left out."""
+    """Percentile bootstrap interval of alpha over units, or their clusters; draws without variance are left out."""
     kappa: float
     pearson: float
     units: int
@@ -188,6 +190,7 @@ def gold_agreement(
     scale: tuple[float, float] = (1.0, 5.0),
     draws: int = 2000,
     seed: int = 0,
+    clusters: Clusters | None = None,
 ) -> GoldAgreement:
     """Krippendorff's alpha with an interval, weighted kappa and Pearson of gold and judge.
 
@@ -199,14 +202,19 @@ def gold_agreement(
         Lowest and highest rating.
     draws, seed
         Resampling; see `evalcube.stages.analyze.verdict.resampling`.
+    clusters
+        Number of each unit's cluster (unit,), up to 0 where it has none; by default no two share one.
     """
     both = np.stack([np.asarray(gold, dtype=float), np.asarray(judge, dtype=float)], axis=1)
-    both = both[~np.isnan(both).any(axis=1)]
+    there = ~np.isnan(both).any(axis=1)
+    both = both[there]
     if len(both) == 0:
         return GoldAgreement(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
+    units = np.arange(len(both)) if clusters is None else cluster_units(clusters[there])
+    first, place = np.unique(units, return_index=True, return_inverse=True)[1:]
 
     def drawn_alphas(start: int, stop: int) -> Floats:
-        return alphas(both, indices(len(both), start, stop, seed=seed))
+        return alphas(both, indices(len(first), start, stop, seed=seed), place)
 
     drawn = in_blocks(drawn_alphas, draws)
     drawn = drawn[~np.isnan(drawn)]
@@ -221,19 +229,28 @@ def gold_agreement(
     )
 
 
-def alphas(both: Floats, drawn: np.ndarray) -> Floats:
-    """Krippendorff's alpha of two complete coders under each draw of units: array (draw,), NaN without variance.
+def alphas(both: Floats, drawn: np.ndarray, place: np.ndarray) -> Floats:
+    """Krippendorff's alpha of two complete coders under each draw of clusters: array (draw,), NaN without variance.
 
     Parameters
     ----------
     both
         Ratings (unit, 2).
     drawn
-        Places of units (draw, unit).
+        Places of clusters (draw, cluster).
+    place
+        Cluster of each unit (unit,).
     """
-    centred = both - both.mean()
-    square, apart, total = (centred**2).sum(axis=1), (both[:, 0] - both[:, 1]) ** 2, centred.sum(axis=1)
-    size = 2.0 * drawn.shape[1]
-    expected = 2.0 * (size * square[drawn].sum(axis=1) - total[drawn].sum(axis=1) ** 2) / (size * (size - 1))
-    flat = np.ptp(both[drawn].reshape(len(drawn), -1), axis=1) == 0
-    return np.asarray(1.0 - np.where(flat, np.nan, apart[drawn].mean(axis=1)) / np.where(flat, 1.0, expected))
+    centred, low, high = both - both.mean(), np.full(drawn.shape[1], np.inf), np.full(drawn.shape[1], -np.inf)
+    parts = (
+        (centred**2).sum(axis=1),
+        (both[:, 0] - both[:, 1]) ** 2,
+        centred.sum(axis=1),
+        np.ones(len(both)),
+    )
+    square, apart, total, units = (np.bincount(place, part)[drawn].sum(axis=1) for part in parts)
+    np.minimum.at(low, place, both.min(axis=1))
+    np.maximum.at(high, place, both.max(axis=1))
+    flat, size = high[drawn].max(axis=1) == low[drawn].min(axis=1), 2.0 * units
+    expected = 2.0 * (size * square - total**2) / (size * (size - 1))
+    return np.asarray(1.0 - np.where(flat, np.nan, apart / units) / np.where(flat, 1.0, expected))

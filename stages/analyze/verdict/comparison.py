@@ -26,6 +26,7 @@ from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.paired import (
     paired_intervals,
     simultaneous_intervals,
+    units_drawn,
     weighed,
 )
 from evalcube.stages.analyze.verdict.reach import Reach, reach
@@ -53,7 +54,7 @@ def compare(
     Parameters
     ----------
     scores
-        Units and their shares.
+        Units, their shares and clusters.
     control, treatment
         What is known of each arm on its own.
     control_layers, treatment_layers
@@ -65,7 +66,7 @@ def compare(
     missing
         What the pair lacks; None if nothing.
     """
-    shares = scores.shares
+    shares, clusters = scores.shares, scores.clusters
     shared = common(control_layers, treatment_layers)
     sides = shared if options.layer_set == "common" else (control_layers, treatment_layers)
     totals = [composite(side, options.weights) for side in sides]
@@ -75,17 +76,19 @@ def compare(
     names = [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
     level, seed = options.alpha / treatments, options.seed
-    intervals = partial(
-        paired_intervals, draws=options.draws, seed=seed, method=options.method, shares=shares
+    intervals, jointly = (
+        partial(function, draws=options.draws, seed=seed, shares=shares, clusters=clusters)
+        for function in (partial(paired_intervals, method=options.method), simultaneous_intervals)
     )
     gains = difference(*totals)
     main, scaled = intervals(np.stack([gains, difference(*spread)], axis=1), alpha=level)
     if options.method == "anytime":
         together = intervals(moved, alpha=level / max(len(names), 1))
     else:
-        together = simultaneous_intervals(weighed(moved, shares), alpha=level, draws=options.draws, seed=seed)
+        together = jointly(moved, alpha=level)
     simultaneous = dict(zip(names, together, strict=True))
-    split = split_holdout(scores.units, options.holdout_ratio)
+    gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], shares, clusters))
+    split = split_holdout(range(len(gain)), options.holdout_ratio)
     evidence = Evidence(
         composite=main,
         layers=simultaneous,
@@ -94,12 +97,12 @@ def compare(
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
         variation=_median(control.variation, treatment.variation),
-        holdout=None if split is None else gain_gap(gains, split, alpha=level, shares=shares),
+        holdout=None if split is None else gain_gap(gain, split, alpha=level, shares=weight),
         missing=missing,
-        reach=_reach(gains, shares, level, options),
+        reach=_reach(gain, weight, level, options),
     )
     fewer = min(options.draws, SENSITIVITY_DRAWS)
-    steps = weighed(steps, shares)
+    rows = weighed(*units_drawn(steps, shares, clusters))
     return PairResult(
         control=control.name,
         treatment=treatment.name,
@@ -113,8 +116,8 @@ def compare(
         layers=dict(zip(names, intervals(moved, alpha=level), strict=True)),
         simultaneous=simultaneous,
         standardised=scaled,
-        joint=hotelling(weighed(moved, shares), draws=options.draws, seed=seed),
-        sensitivity=sensitivity(steps, weights=options.weights, alpha=level, draws=fewer, seed=seed),
+        joint=hotelling(rows[:, ~np.isnan(rows).all(axis=0)], draws=options.draws, seed=seed),
+        sensitivity=sensitivity(rows, weights=options.weights, alpha=level, draws=fewer, seed=seed),
         missing=missing,
         reach=evidence.reach,
         holdout=evidence.holdout,
@@ -122,8 +125,8 @@ def compare(
 
 
 def _reach(gains: Floats, shares: Floats, alpha: float, options: Options) -> Reach:
-    """What so many pairs could have seen, their differences varying as they do."""
-    present = weighed(gains[:, np.newaxis], shares)[~np.isnan(gains), 0]
+    """What so many pairs, or clusters, could have seen, their differences varying as they do."""
+    present = weighed(gains[:, np.newaxis], shares[:, np.newaxis])[~np.isnan(gains), 0]
     weights = shares[~np.isnan(gains)]
     mean = weights * (present.sum() / max(weights.sum(), 1e-300))
     spread = math.sqrt(((present - mean) ** 2).sum() / (len(present) - 1)) if len(present) > 1 else math.nan

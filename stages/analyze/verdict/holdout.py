@@ -30,13 +30,13 @@ class Split:
     holdout: tuple[int, ...]
 
 
-def split_holdout(ids: Sequence[str], ratio: float) -> Split | None:
-    """Every so-many-th unit is held out; nothing is random, so that runs share the split.
+def split_holdout(ids: Sequence[object], ratio: float) -> Split | None:
+    """Every so-many-th unit, or cluster of them, is held out; nothing is random, so that runs share the split.
 
     Parameters
     ----------
     ids
-        Unit ids in a stable order.
+        Of what is held out, in a stable order.
     ratio
         Share to hold out.
 

@@ -36,6 +36,8 @@ class Scores:
     """Weight of each unit (unit,) in every mean, 1 on average."""
     judge_names: tuple[str, ...] = ()
     """Names of the judges, in the order of `judges`."""
+    clusters: NDArray[np.int64] | None = None
+    """Number of each unit's cluster (unit,), 0 where it has none; None where no unit has one."""
 
     def by_unit(self) -> Scores:
         """The same scores with units in the order of their ids, which no order of completion can change."""
@@ -48,6 +50,7 @@ class Scores:
             ok=self.ok[:, :, order],
             entries=self.entries[:, :, order],
             shares=self.shares[order],
+            clusters=None if self.clusters is None else self.clusters[order],
         )
 
 
@@ -61,6 +64,7 @@ def checked_scores(
     entries: ArrayLike | None = None,
     judge_names: Sequence[str] | None = None,
     shares: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
 ) -> Scores:
     """Scores with a run axis in front, failed judge readings as NaN.
 
@@ -79,6 +83,8 @@ def checked_scores(
         Names of the judges; by default they are numbered.
     shares
         Weight of each unit in the means; by default all weigh alike.
+    clusters
+        Number of each unit's cluster, 0 where it has none.
 
     Raises
     ------
@@ -122,7 +128,15 @@ def checked_scores(
         _flags("entries", entries, shape, runs_given=runs_given),
         _shares(shares, len(units)),
         _names(judge_names, 0 if readings is None else readings.shape[-1]),
+        _clusters(clusters, len(units)),
     )
+
+
+def _clusters(given: ArrayLike | None, units: int) -> NDArray[np.int64] | None:
+    values = np.zeros(units, dtype=np.int64) if given is None else np.asarray(given)
+    if values.shape != (units,) or not np.issubdtype(values.dtype, np.integer) or (values < 0).any():
+        raise ArgumentError(f"`clusters` must be {units} whole numbers >= 0; 0 means that a unit has none")
+    return values.astype(np.int64) if values.any() else None
 
 
 def _shares(given: ArrayLike | None, units: int) -> Floats:

@@ -85,6 +85,7 @@ def missing_of_pair(
         seed=options.seed,
         method=options.method,
         shares=scores.shares,
+        clusters=scores.clusters,
     )
     gate = layer_gate(layer_means(lowest[1], scores.shares), options.threshold)
     return Missing(tuple(gaps), failed, worst, gate.failed)

@@ -13,6 +13,8 @@ Four procedures:
   larger n only.
 * **max-t**: sign flips of all columns together; the largest |t| gives one critical value (Westfall & Young 1993), so
   that the chance of *any* wrong column is at most alpha.
+
+Where units share clusters, these are what is drawn, flipped and counted: each column goes by their weighted means.
 """
 
 from __future__ import annotations
@@ -23,15 +25,17 @@ from functools import partial
 from typing import Literal, get_args
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.arguments import one_of
+from evalcube.stages.analyze.formulas.clustering import cluster_units, unit_means
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.sequential import sign_e_value
 from evalcube.stages.analyze.verdict.resampling import TIE, flips, in_blocks, indices, on_grid, total_flips
 from evalcube.stages.errors import ArgumentError
 
 Method = Literal["sign-flip", "studentised", "anytime"]
+Clusters = NDArray[np.int64]
 
 _FARTHEST, _HALVINGS = 8.0, 30
 """No two mean differences of scores from 1 to 5 are farther apart; steps of the search for a bound of "anytime"."""
@@ -58,6 +62,23 @@ class Interval:
     e: float = math.nan
     """What speaks against "no difference" however often one looks; from 1 / alpha on, no look errs more often than
     alpha. NaN where it was not asked for."""
+    clusters: int = 0
+    """Clusters that the pairs lie in, of which the interval is; 0 where they share none."""
+
+    @property
+    def drawn(self) -> int:
+        """What the interval rests on: clusters, or pairs."""
+        return self.clusters or self.pairs
+
+    @property
+    def noun(self) -> str:
+        """What is drawn, in a word."""
+        return "clusters" if self.clusters else "pairs"
+
+    @property
+    def amount(self) -> str:
+        """The same in words."""
+        return f"{self.pairs} pairs" + (f" in {self.clusters} clusters" if self.clusters else "")
 
     @property
     def significant(self) -> bool:
@@ -83,6 +104,7 @@ def paired_intervals(
     seed: int = 0,
     method: Method = "sign-flip",
     shares: ArrayLike = 1.0,
+    clusters: Clusters | None = None,
 ) -> list[Interval]:
     """Interval, p value and e-value of the weighted mean of each column, each at level 1 − alpha.
 
@@ -100,6 +122,8 @@ def paired_intervals(
         "sign-flip", "studentised" or "anytime".
     shares
         Weight of each unit in the means, shape (unit,) or 1.
+    clusters
+        Number of each unit's cluster, shape (unit,), up to 0 where it has none; by default no two share one.
 
     Raises
     ------
@@ -108,34 +132,56 @@ def paired_intervals(
     """
     values = checked(differences, alpha, draws)
     one_of(method, "method", get_args(Method))
-    shares = np.broadcast_to(np.asarray(shares, dtype=float), len(values))
+    means, weights = units_drawn(values, shares, clusters)
     if method == "sign-flip":
-        found = _sign_flip(values, alpha, draws, seed, shares)
+        found = _sign_flip(means, alpha, draws, seed, weights)
     else:
         make = partial(_studentised, draws=draws, seed=seed) if method == "studentised" else _anytime
-        found = [make(*_present(column, shares), alpha) for column in values.T]
-    return [
-        replace(one, e=sign_e_value(np.prod(_present(column, shares), axis=0)))
-        for one, column in zip(found, values.T, strict=True)
+        found = [make(*_present(*both), alpha) for both in zip(means.T, weights.T, strict=True)]
+    found = [
+        replace(one, e=sign_e_value(np.prod(_present(*both), axis=0)))
+        for one, *both in zip(found, means.T, weights.T, strict=True)
     ]
+    return in_clusters(found, values, clusters)
+
+
+def units_drawn(values: Floats, shares: ArrayLike, clusters: Clusters | None) -> tuple[Floats, Floats]:
+    """What is drawn at random and its weights, both (row, column): units, or the means of their clusters.
+
+    Parameters
+    ----------
+    values
+        Differences (unit, column), NaN where there is no pair.
+    shares, clusters
+        As of `paired_intervals`.
+    """
+    weights = np.broadcast_to(np.asarray(shares, dtype=float), len(values))[:, np.newaxis]
+    weights = np.broadcast_to(weights, values.shape)
+    return (values, weights) if clusters is None else unit_means(values, weights, cluster_units(clusters))
+
+
+def in_clusters(found: list[Interval], values: Floats, clusters: Clusters | None) -> list[Interval]:
+    """Intervals of the means of clusters, with the pairs (unit, column) that these have; others as they are."""
+    if clusters is None:
+        return found
+    pairs = (~np.isnan(values)).sum(axis=0).tolist()
+    return [replace(one, pairs=number, clusters=one.pairs) for one, number in zip(found, pairs, strict=True)]
 
 
 def weighed(differences: Floats, shares: Floats) -> Floats:
-    """Differences (unit, column) times shares that are 1 on average over the units that a column has.
+    """Differences (row, column) times shares that are 1 on average over the rows that a column has.
 
     Their plain mean is the weighted mean; whoever flips signs or takes t of them tests that.
 
     Parameters
     ----------
-    differences
-        NaN where there is no pair.
-    shares
-        Shape (unit,).
+    differences, shares
+        From `units_drawn`.
     """
     there = ~np.isnan(differences)
-    total = (shares[:, np.newaxis] * there).sum(axis=0)
+    total = (shares * there).sum(axis=0)
     scale = np.divide(there.sum(axis=0), total, out=np.ones_like(total), where=total > 0)
-    return np.asarray(differences * shares[:, np.newaxis] * scale)
+    return np.asarray(differences * shares * scale)
 
 
 def _present(column: Floats, shares: Floats) -> tuple[Floats, Floats]:
@@ -165,8 +211,8 @@ def _subset_sums(whole: Floats, present: Floats, draws: int, seed: int, start: i
 
 def _sign_flip(values: Floats, alpha: float, draws: int, seed: int, shares: Floats) -> list[Interval]:
     units, columns = values.shape
-    present = ~np.isnan(values) * shares[:, np.newaxis]
-    values = values * shares[:, np.newaxis]
+    present = ~np.isnan(values) * shares
+    values = values * shares
     if units == 0 or columns == 0:
         return [nothing(alpha, "sign-flip") for _ in range(columns)]
     whole, step = on_grid(values)
@@ -228,7 +274,7 @@ def _studentised(column: Floats, shares: Floats, alpha: float, *, draws: int, se
     pairs, column = len(column), column * shares
     if pairs < 2 or np.ptp(column) <= TIE * np.abs(column).max():
         # equal differences have no standard error to divide by
-        return _sign_flip(column[:, np.newaxis], alpha, draws, seed, np.ones(pairs))[0]
+        return _sign_flip(column[:, np.newaxis], alpha, draws, seed, np.ones((pairs, 1)))[0]
     mean, error = column.mean(), column.std(ddof=1) / math.sqrt(pairs)
 
     def ratios(start: int, stop: int) -> Floats:
@@ -254,13 +300,16 @@ def simultaneous_intervals(
     alpha: float = 0.05,
     draws: int = DRAWS,
     seed: int = 0,
+    shares: ArrayLike = 1.0,
+    clusters: Clusters | None = None,
 ) -> list[Interval]:
     """Intervals of all columns that hold together at level 1 − alpha, with adjusted p values (max-t).
 
     Arguments as in `paired_intervals`. An interval is mean ± c · standard error with the same c for all columns; a
     column's interval excludes 0 exactly if its adjusted p value is at most alpha.
     """
-    values = checked(differences, alpha, draws)
+    pairwise = checked(differences, alpha, draws)
+    values = weighed(*units_drawn(pairwise, shares, clusters))
     units, columns = values.shape
     present = (~np.isnan(values)).astype(float)
     pairs = present.sum(axis=0)
@@ -280,10 +329,11 @@ def simultaneous_intervals(
     spare = math.floor(alpha * rows + 1e-9)
     critical = float(drawn[-1 - spare]) * (1 + 2 * TIE) if spare > 0 else math.inf
     extreme = rows - np.searchsorted(drawn, observed * (1 - TIE))
-    return [
+    found = [
         _around(column[~np.isnan(column)], critical, min(1.0, float(count / rows)), alpha)
         for column, count in zip(values.T, extreme, strict=True)
     ]
+    return in_clusters(found, pairwise, clusters)
 
 
 def _t_values(sums: Floats, squares: Floats, pairs: Floats) -> Floats:

@@ -134,7 +134,7 @@ def _next_step(decided: PairResult, options: Options) -> str:
     if decided.reach is None:
         raise ArgumentTypeError("a pair that was compared has a reach")
     again = options.method == "anytime"
-    return next_step(decided.decision, decided.reach, decided.complete_pairs, options.limits, again=again)
+    return next_step(decided.decision, decided.reach, decided.composite, options.limits, again=again)
 
 
 def _variation(per_run: Floats, shares: Floats) -> float:
@@ -182,8 +182,12 @@ def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | N
     readings = layers[scores.variants.index(variant), :, JUDGE].tolist()
     judged = dict(zip(scores.units, readings, strict=True))
     rated = [name for name in options.gold if name in judged]
+    places = [scores.units.index(name) for name in rated]
     return gold_agreement(
-        [options.gold[name] for name in rated], [judged[name] for name in rated], seed=options.seed
+        [options.gold[name] for name in rated],
+        [judged[name] for name in rated],
+        seed=options.seed,
+        clusters=None if scores.clusters is None else scores.clusters[places],
     )
 
 

@@ -118,11 +118,10 @@ def _gate_broken(evidence: Evidence, gain: str) -> Decision:
 
 
 def _nothing_moved(evidence: Evidence, limits: Limits, gain: str) -> Decision:
-    pairs, curve, seen = evidence.composite.pairs, evidence.saturation, _seen(evidence, limits)
-    if pairs < limits.min_pairs:
-        return Decision(
-            "UNDERPOWERED", "not_significant_underpowered", (gain, _too_few(pairs, limits), *seen)
-        )
+    curve, seen = evidence.saturation, _seen(evidence, limits)
+    if evidence.composite.drawn < limits.min_pairs:
+        few = _too_few(evidence.composite, limits)
+        return Decision("UNDERPOWERED", "not_significant_underpowered", (gain, few, *seen))
     if curve is not None and (
         curve.confidence == "low" or (not curve.saturated and curve.confidence != "high")
     ):
@@ -136,10 +135,10 @@ def _nothing_moved(evidence: Evidence, limits: Limits, gain: str) -> Decision:
 
 def _seen(evidence: Evidence, limits: Limits) -> list[str]:
     """What no call leaves open: the difference that could have been seen, and the loss that is not excluded."""
-    low, pairs = evidence.composite.low, evidence.composite.pairs
+    low, seen = evidence.composite.low, evidence.composite
     texts = []
-    if evidence.reach is not None and pairs:
-        texts.append(f"{pairs} pairs find a difference of {fixed(evidence.reach.detectable)} in 4 of 5 cases")
+    if evidence.reach is not None and seen.pairs:
+        texts.append(f"{seen.amount} find a difference of {fixed(evidence.reach.detectable)} in 4 of 5 cases")
     if low > -limits.trivial:
         texts.append(f"a loss of {limits.trivial:g} or more is excluded: no harm within that margin")
     else:
@@ -148,7 +147,7 @@ def _seen(evidence: Evidence, limits: Limits) -> list[str]:
     return texts
 
 
-def next_step(decision: Decision, reach: Reach, pairs: int, limits: Limits, *, again: bool) -> str:
+def next_step(decision: Decision, reach: Reach, found: Interval, limits: Limits, *, again: bool) -> str:
     """What to do after a verdict; after no call, how many pairs would make one.
 
     Parameters
@@ -157,8 +156,8 @@ def next_step(decision: Decision, reach: Reach, pairs: int, limits: Limits, *, a
         Of the pair.
     reach
         What it could have seen.
-    pairs
-        Complete pairs that it has.
+    found
+        Its composite.
     limits
         Thresholds of the rules.
     again
@@ -168,14 +167,15 @@ def next_step(decision: Decision, reach: Reach, pairs: int, limits: Limits, *, a
         return NEXT_STEP[decision.verdict]
     if decision.branch == "not_significant_missing":
         return "No call: get what is missing, or find out why it is; more pairs of the same kind do not mend that."
+    pairs, noun = found.drawn, found.noun
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
     if pairs >= (more if again else new):
         return (
-            f"No call, and more of the same is not needed: {pairs:,} pairs find a difference of {reach.difference:g} "
+            f"No call, and more of the same is not needed: {pairs:,} {noun} find a difference of {reach.difference:g} "
             "in 4 of 5 cases. To look for a smaller one, state it before you measure."
         )
     return (
-        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {new:,} pairs in a new run with "
+        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {new:,} {noun} in a new run with "
         f"another seed, or by {max(more, pairs + 1):,} in all if this cube grows, as looking again has a price. "
         "A larger one, if only that matters, needs fewer."
     )
@@ -183,7 +183,7 @@ def next_step(decision: Decision, reach: Reach, pairs: int, limits: Limits, *, a
 
 def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interval]) -> list[tuple[str, str]]:
     """What speaks against a gain, as (branch, words), in the order of the rules."""
-    pairs, curve = evidence.composite.pairs, evidence.saturation
+    curve = evidence.saturation
     lacking = _lacking(evidence.missing, limits) or _bounds(evidence.missing)
     found = [("positive_missing", text) for text in lacking]
     found += [
@@ -191,8 +191,8 @@ def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interv
         for name, layer in moved.items()
         if layer.negative
     ]
-    if pairs < limits.min_pairs:
-        found.append(("positive_underpowered", _too_few(pairs, limits)))
+    if evidence.composite.drawn < limits.min_pairs:
+        found.append(("positive_underpowered", _too_few(evidence.composite, limits)))
     if curve is not None and not curve.saturated:
         found.append(("positive_unsaturated", "the scores have not settled over the runs (unsaturated)"))
     found += [("positive_judge_dissent", text) for text in _dissent(evidence.agreement or {}, limits)]
@@ -292,8 +292,9 @@ def _bound_texts(missing: Missing) -> list[str]:
     return [f"had all that is missing failed, the difference would be {failed}; at worst {worst}"]
 
 
-def _too_few(pairs: int, limits: Limits) -> str:
-    return f"only {pairs} complete pairs; below {limits.min_pairs} a shift does not count as powered"
+def _too_few(found: Interval, limits: Limits) -> str:
+    few = f"only {found.clusters} clusters of {found.pairs}" if found.clusters else f"only {found.pairs}"
+    return f"{few} complete pairs; below {limits.min_pairs} a shift does not count as powered"
 
 
 def difference_text(interval: Interval) -> str:
@@ -302,9 +303,10 @@ def difference_text(interval: Interval) -> str:
         return "no unit has a composite in both arms"
     level = f"{100 * (1 - interval.alpha):.4g} %"
     if not math.isfinite(interval.low) or not math.isfinite(interval.high):
-        return f"{fixed(interval.estimate, sign=True)}, too few pairs ({interval.pairs}) for an interval at {level}"
+        few = f"too few {interval.noun} ({interval.drawn})"
+        return f"{fixed(interval.estimate, sign=True)}, {few} for an interval at {level}"
     bounds = f"[{fixed(interval.low, sign=True)}, {fixed(interval.high, sign=True)}]"
-    return f"{fixed(interval.estimate, sign=True)} {bounds} at {level}, {interval.pairs} pairs"
+    return f"{fixed(interval.estimate, sign=True)} {bounds} at {level}, {interval.amount}"
 
 
 def worst(decisions: Sequence[Decision]) -> int:

@@ -28,6 +28,7 @@ def verdict(
     entries: ArrayLike | None = None,
     judge_names: Sequence[str] | None = None,
     shares: ArrayLike | None = None,
+    clusters: ArrayLike | None = None,
     alpha: float = 0.05,
     threshold: float = THRESHOLD,
     trivial: float = 0.1,
@@ -60,6 +61,9 @@ def verdict(
         Names of the judges, for what is said about them; by default they are numbered.
     shares
         Weight of each unit in every mean; by default all weigh alike.
+    clusters
+        Number of each unit's cluster, 0 where it has none. Units that share one, such as a passage, are one draw: in
+        every interval and test, in what is held out, and in how many are enough.
     alpha
         Error of the whole comparison; K treatments are tested at alpha / K each.
     threshold, trivial
@@ -103,7 +107,15 @@ def verdict(
     ('PROGRESS', 0, ('4.00 (3/3)', '4.20 (3/3)'))
     """
     scores = checked_scores(
-        layers, variants, units, judges=judges, ok=ok, entries=entries, judge_names=judge_names, shares=shares
+        layers,
+        variants,
+        units,
+        judges=judges,
+        ok=ok,
+        entries=entries,
+        judge_names=judge_names,
+        shares=shares,
+        clusters=clusters,
     )
     if layer_set not in ("common", "own"):
         raise ArgumentError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")

@@ -64,17 +64,18 @@ def written(tmp_path_factory):
     return written_cube(tmp_path_factory.mktemp("written"))[0]
 
 
-def test_cube_verdict__says_that_it_takes_questions_of_a_cluster_as_independent(written):
+def test_cube_verdict__draws_the_clusters_of_questions(written):
     reader = Reader(written)
     ds = reader.cube.dataset()
+    numbers = (1 + ds["trial"] % 3).broadcast_like(ds["status"]).transpose(*ds["status"].dims)
 
     plain, drawn = (
-        _Data(one, reader.plan, [0, 1], [0], None).notes(0, 0)
-        for one in (ds, ds.assign(cluster=ds["status"].astype("int64")))
+        _Data(one, reader.plan, [0, 1], [0], None).clusters()
+        for one in (ds, ds.assign(cluster=numbers.astype("int64")))
     )
 
-    assert not any("clusters" in note for note in plain)
-    assert sum("too narrow" in note for note in drawn) == 1
+    assert plain is None
+    assert drawn.tolist() == [1 + place % 3 for place in range(UNITS)]
 
 
 def test_cube_verdict__compares_units_with_repeats_as_runs(tmp_path):

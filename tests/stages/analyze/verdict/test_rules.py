@@ -120,6 +120,15 @@ def test_decide_pair__lists_every_reservation():
     assert len(found.reasons) == 5
 
 
+def test_decide_pair__where_clusters_are_drawn_so_many_of_them_are_needed():
+    few = replace(interval(0.2, 0.6, 96), clusters=12)
+
+    for composite, branch in ((few, "positive_underpowered"), (replace(few, clusters=24), "positive_clean")):
+        assert decide_pair(replace(CLEAN, composite=composite)).branch == branch
+    found = decide_pair(replace(CLEAN, layers={}, composite=replace(few, low=-0.2)))
+    assert "only 12 clusters of 96 complete pairs; below 20" in found.reasons[1], found
+
+
 def test_decide_pair__limits_can_be_declared():
     assert decide_pair(CLEAN, Limits(trivial=0.5)).branch == "positive_trivially_small"
     assert (
@@ -154,9 +163,13 @@ def test_decide_pair__no_call_says_what_it_could_have_seen_and_is_no_proof_of_no
 def test_next_step__says_how_many_pairs_find_what_matters_and_when_to_stop(pairs, again, words):
     noise = Decision("NOISE", "not_significant_noise", ())
 
-    found = next_step(noise, reach(0.5, pairs, 0.1, alpha=0.05, again=again), pairs, Limits(), again=again)
+    seen = interval(-0.1, 0.1, pairs)
+    said = reach(0.5, pairs, 0.1, alpha=0.05, again=again)
+    found = next_step(noise, said, seen, Limits(), again=again)
+    drawn = next_step(noise, said, replace(seen, pairs=9 * pairs, clusters=pairs), Limits(), again=again)
 
     assert all(word in found for word in words), found
+    assert all(word.replace("pairs", "clusters") in drawn for word in words), drawn
 
 
 bounds = st.tuples(st.floats(-2, 2), st.floats(0.001, 2)).map(lambda pair: (pair[0], pair[0] + pair[1]))

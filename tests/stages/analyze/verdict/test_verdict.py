@@ -39,6 +39,63 @@ def test_verdict__progress():
     assert pair.standardised.positive
 
 
+@pytest.mark.parametrize("options", [{}, {"method": "studentised"}, {"method": "anytime"}, {"units": 10}])
+def test_verdict__copies_of_a_unit_in_one_cluster_say_no_more_than_it(options):
+    """Shares, a missing layer and all that rests on trials: what is drawn, and what it weighs, is the same."""
+    units = options.pop("units", 24)
+    layers = noisy(4.0, 4.3, 3.9, units=units)
+    layers[1, 3, 2] = layers[0, 5] = np.nan
+    shares = np.linspace(1, 2, units)
+    options = options | {"draws": 500, "holdout_ratio": 0.3, "shares": shares}
+    copies = {"shares": np.repeat(shares, 3) / 3, "clusters": np.repeat(np.arange(units) + 7, 3)}
+    names, variants = [f"u{place:03}" for place in range(3 * units)], ["base", "t1", "t2"]
+
+    one = verdict(layers, variants, names[:units], **options)
+    three = verdict(layers.repeat(3, axis=1), variants, names, **options | copies)
+
+    assert (three.verdict, three.branch, three.next_step) == (
+        one.verdict,
+        one.branch,
+        one.next_step.replace("pairs", "clusters"),
+    )
+    for alone, drawn in zip(one.pairs, three.pairs, strict=True):
+        assert drawn.complete_pairs == 3 * alone.complete_pairs
+        assert drawn.composite.clusters == alone.composite.pairs
+        for name in ("composite", "layers", "simultaneous", "missing"):
+            assert bounds_of(getattr(drawn, name)) == pytest.approx(bounds_of(getattr(alone, name))), name
+        assert drawn.joint.p_value == pytest.approx(alone.joint.p_value)
+        assert drawn.sensitivity == alone.sensitivity
+        assert drawn.reach.pairs == pytest.approx(alone.reach.pairs, abs=1)
+        assert bounds_of(drawn.holdout.gap) == pytest.approx(bounds_of(alone.holdout.gap))
+
+
+def bounds_of(found):
+    """Numbers of an interval, of several, or of those in case of missing scores."""
+    if hasattr(found, "worst"):
+        return [*bounds_of(found.if_failed), *bounds_of(found.worst)]
+    several = found.values() if isinstance(found, dict) else [found]
+    return [part for one in several for part in (one.estimate, one.low, one.high, one.p_value)]
+
+
+@pytest.mark.parametrize("clusters", [[1.5] * 24, [1] * 23, [-1] * 24])
+def test_verdict__refuses_clusters_that_are_no_numbers_of_them(clusters):
+    with pytest.raises(ValueError, match="`clusters` must be 24 whole numbers"):
+        ask(noisy(4.0, 4.5), clusters=clusters)
+
+
+def test_verdict__gold_of_units_in_clusters_is_as_sure_as_these_are_many():
+    layers = noisy(4.0, 4.5, spread=1.0)
+    gold = dict(zip(UNITS, np.clip(layers[0, :, 2] + np.repeat([-1, 1, 0, 1], 6), 1, 5), strict=True))
+
+    alone, drawn = (
+        ask(layers, gold=gold, clusters=given).gold for given in (None, np.repeat([1, 2, 3, 4], 6))
+    )
+
+    assert (alone.alpha, alone.kappa, alone.units) == (drawn.alpha, drawn.kappa, drawn.units)
+    assert drawn.high - drawn.low > 0
+    assert (alone.low, alone.high) != (drawn.low, drawn.high)
+
+
 def test_verdict__regress():
     found = ask(noisy(4.5, 4.0))
 
