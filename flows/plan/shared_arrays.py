@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from itertools import takewhile
 
 import numpy as np
 import numpy.typing as npt
@@ -49,7 +50,12 @@ def mend_shared(cube: Cube) -> list[str]:
     return mended
 
 
-def repeat_flags(task: TaskPlan, planned: IntArray, flags: npt.NDArray[np.uint8]) -> npt.NDArray[np.uint8]:
+def repeat_flags(
+    task: TaskPlan,
+    planned: IntArray,
+    flags: npt.NDArray[np.uint8],
+    stopped: Callable[[], bool] = lambda: False,
+) -> npt.NDArray[np.uint8]:
     """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
 
     Parameters
@@ -60,12 +66,18 @@ def repeat_flags(task: TaskPlan, planned: IntArray, flags: npt.NDArray[np.uint8]
         Trials of each of its cells.
     flags
         As known, shape (params, trial); written to.
+    stopped
+        Returns whether to leave the rest as it is.
     """
     for slot, entry in enumerate(task.cells):
         count = int(planned[slot])
         if (flags[slot, :count] > 1).any():
             cell = entry.cell
-            flags[slot, :count] = repeated(cell.task.problem(cell.trial(i)) for i in range(count))
+            problems = (cell.task.problem(cell.trial(i)) for i in range(count))
+            found = repeated(takewhile(lambda _: not stopped(), problems))
+            if len(found) < count:
+                break
+            flags[slot, :count] = found
     return flags
 
 

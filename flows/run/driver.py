@@ -170,8 +170,9 @@ class Driver:
 
     def _run(self) -> None:
         self._workers.poll()
-        self._counting.compare_prompts()
         self._top_up()
+        # After the first blocks: whoever waits for the first request does not wait for this.
+        self._counting.compare_prompts()
         while self._is_busy():
             # A process that was stopped (Ctrl-Z, a suspended laptop) may have lost the lease without noticing.
             self._lease.check()

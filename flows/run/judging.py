@@ -51,13 +51,13 @@ def judge(run: str, block: Block, delivery: Delivery) -> Delivery:
 
 def _jobs_by_judge(work: Workspace, block: Block, delivery: Delivery) -> dict[int, list[tuple[int, Job]]]:
     """What is to be asked, by the judge's place: indices of trials with a job each."""
-    trials = work.opened(block)
     jobs: dict[int, list[tuple[int, Job]]] = {}
     for i, reading, outcome in graded_replies(work, block, delivery):
         if reading is None or outcome is None:
             continue
-        if work.layers.is_judged(trials[i]):
-            for place, job in _judge_jobs(work, block, trials[i], reading, outcome):
+        item = work.opened(block)[i]
+        if work.layers.is_judged(item):
+            for place, job in _judge_jobs(work, block, item, reading, outcome):
                 jobs.setdefault(place, []).append((i, job))
     return jobs
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
+from distributed import secede
 
 from evalcube.flows.plan.blocks import NOTHING_KEPT, Kept, Window, window_of
 from evalcube.flows.plan.grading import Arrays, trial_variables
@@ -23,16 +24,22 @@ from evalcube.storage.errors import CubeDamagedError
 
 
 def find_duplicates(run: str, task: int) -> None:
-    """Find out which planned prompts of a task occurred before in their cell, once for all models."""
+    """Find out which planned prompts of a task occurred before in their cell, once for all models.
+
+    A run that stops does not wait for it: cells that are not compared by then are compared by the next run.
+    """
     work = workspace(run)
-    cube = work.cube
-    cube.refresh()
-    flags = cube.read_duplicates()[task]
-    planned = cube.read_planned("trial")[:, task].max(axis=0)
-    flags = repeat_flags(work.plan.tasks[task], planned, flags)
-    # Right before the write: comparing takes long, and another driver may have taken over meanwhile.
-    work.check_lease()
-    cube.write_duplicates(task, flags)
+    # Blocks need the thread more, and one comparison at a time leaves the loop that asks enough of this process.
+    secede()
+    with work.comparing:
+        cube = work.cube
+        cube.refresh()
+        flags = cube.read_duplicates()[task]
+        planned = cube.read_planned("trial")[:, task].max(axis=0)
+        flags = repeat_flags(work.plan.tasks[task], planned, flags, lambda: work.drained)
+        # Right before the write: comparing takes long, and another driver may have taken over meanwhile.
+        work.check_lease()
+        cube.write_duplicates(task, flags)
 
 
 def write_region(

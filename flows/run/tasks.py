@@ -92,6 +92,8 @@ class BlockResult:
 def generate(run: str, block: Block) -> Order:
     """Make a block's trials and find out which of them must be asked."""
     work = workspace(run)
+    if work.drained:
+        return Order(np.arange(block.size, dtype=np.int32), get_worker().id)  # `infer` asks nothing of it
     if block.recorded:
         return Order(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
     cached = work.cached([item.request.digest for item in work.opened(block)])
@@ -106,6 +108,8 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     if not len(order.missing):
         return Delivery()
     work = workspace(run)
+    if work.drained:
+        return Delivery(skipped=frozenset(order.missing.tolist()), asked=len(order.missing))
     trials = work.opened(block)
     evaluation = work.plan.evaluations[block.window.region.model]
     indices, worker = order.missing.tolist(), get_worker()
@@ -136,16 +140,15 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
 def process(run: str, block: Block, delivery: Delivery) -> BlockResult:
     """Read a block's replies from the cache and grade them."""
     work = workspace(run)
-    trials = work.opened(block)
     causes = Counter(delivery.failed.values())
     skipped, failed = Outcome(Status.MISSING), Outcome(Status.TRANSPORT)
-    outcomes = [skipped if i in delivery.skipped else failed for i in range(len(trials))]
+    outcomes = [skipped if i in delivery.skipped else failed for i in range(block.size)]
     done, lost = [], 0
     fingerprints: Counter[str] = Counter()
     for i, reading, outcome in graded_replies(work, block, delivery):
         graded: Outcome | None = outcome
         if reading is not None and outcome is not None and work.plan.layers:
-            graded = _with_layers(work, block, trials[i], reading, outcome)
+            graded = _with_layers(work, block, work.opened(block)[i], reading, outcome)
         if graded is not None:
             outcomes[i] = graded
             done.append(i)
@@ -173,8 +176,9 @@ def graded_replies(
     work: Workspace, block: Block, delivery: Delivery
 ) -> Iterator[tuple[int, Reading | None, Outcome | None]]:
     """Indices of the trials that were answered, with what each reply says and its outcome; None for a lost reply."""
-    trials = work.opened(block)
-    answered = [i for i in range(len(trials)) if i not in delivery.failed and i not in delivery.skipped]
+    answered = [i for i in range(block.size) if i not in delivery.failed and i not in delivery.skipped]
+    # What a stop left out is not even made: there may be many such blocks, and whoever stops waits for them.
+    trials = work.opened(block) if answered else []
     replies = work.fetch([trials[i].request.digest for i in answered])
     for i, data in zip(answered, replies, strict=True):
         reading = read_stored(data)

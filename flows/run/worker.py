@@ -138,6 +138,8 @@ class Workspace:
         # Task threads, the worker's event loop (plugin calls) and the engine's thread all come here. Nothing that
         # waits for the disk or the network is done under the lock: a heartbeat that waits looks like a death.
         self._lock = threading.Lock()
+        self.comparing = threading.Lock()
+        """Held while the prompts of a task are compared."""
         self._open: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
         self._engine: Engine | None = None
         self._closed = False
@@ -377,7 +379,7 @@ class Workspace:
     def close(self) -> None:
         """Stop the engine, and leave an index of what this worker stored."""
         with self._lock:
-            self._closed = True
+            self._closed = self.drained = True
             engine, self._engine = self._engine, None
         if engine is not None:
             engine.close()

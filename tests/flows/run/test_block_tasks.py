@@ -1,6 +1,7 @@
 """The tasks of one block, run one after the other in this process: nothing is made or read twice."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -96,3 +97,26 @@ def test_chain__makes_trials_once(block):
     assert set(result.arrays["status"]) == {Status.CORRECT, Status.INCORRECT}
     assert result.arrays["judge"] == pytest.approx(np.full(TRIALS, 4.0))
     assert not result.causes
+
+
+@pytest.mark.parametrize("recorded", [False, True])
+def test_chain__of_a_block_that_a_stop_finds_waiting_makes_nothing(block, recorded):
+    block.work.drain()
+    block.block = replace(block.block, recorded=recorded)
+
+    result = run_chain(block)
+
+    assert block.counts == {"prepared": 0}
+    assert result.arrays["status"].tolist() == ([] if recorded else [Status.MISSING] * TRIALS)
+    assert not result.causes
+
+
+def test_chain__that_a_stop_finds_before_it_asks_asks_nothing(block):
+    block.monkeypatch.setattr(tasks, "ask", lambda *_: pytest.fail("asked"))
+    order = tasks.generate("run", block.block)
+    block.work.drain()
+
+    delivery = judging.judge("run", block.block, tasks.infer("run", block.block, order))
+
+    assert (len(delivery.skipped), delivery.asked) == (TRIALS, TRIALS)
+    assert block.counts == {"prepared": 1}

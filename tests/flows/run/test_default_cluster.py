@@ -1,12 +1,18 @@
 """Where a run works that names no cluster."""
 
+import threading
+
+import numpy as np
 import pytest
 
 from evalcube.deploy.clusters import LocalProcesses, ThisProcess
+from evalcube.flows.run import region_tasks
 from evalcube.flows.run.chosen_cluster import default_cluster
+from evalcube.flows.run.events import BlockDone
 from evalcube.flows.run.sweep import run
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
+from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
@@ -31,3 +37,20 @@ def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simul
 
     assert (summary.reason, summary.sent) == ("complete", simulator_stats(simulator)["requests"] / 2)
     assert_same_cube(ours["cube"], theirs["cube"])
+
+
+def test_run__asks_while_the_prompts_of_all_its_tasks_are_compared(tmp_path, simulator, monkeypatch):
+    answered, came = threading.Event(), []
+
+    def compare(task, planned, flags, stopped):  # noqa: ARG001 - the signature of `repeat_flags`
+        came.append(answered.wait(PATIENCE))
+        return np.zeros_like(flags)
+
+    monkeypatch.setattr(region_tasks, "repeat_flags", compare)
+
+    run(
+        sweep_config(tmp_path, simulator.base_url),
+        subscribers=[lambda event: answered.set() if isinstance(event, BlockDone) else None],
+    )
+
+    assert came == [True, True]
