@@ -6,11 +6,11 @@ open region, and the ledger. Every decision is made in one thread, from finished
 
 from __future__ import annotations
 
+import heapq
 import itertools
 import math
 import queue
 import time
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -61,7 +61,8 @@ class Driver:
     regions
         For each evaluation, its regions with something to do.
     limits
-        For each evaluation, how many blocks may be in flight; evaluations of one model have one limit.
+        For each evaluation, how many blocks may be in flight; evaluations of one model have one limit, and models at
+        one address share its blocks.
     judge_limits
         A limit for each model that judges; every block needs room in all of them.
     stale
@@ -269,20 +270,25 @@ class Driver:
         future.add_done_callback(lambda done: self._arrived.put((handler, done)))
 
     def _top_up(self) -> None:
-        """Submit blocks, one of each evaluation in turn, until every evaluation has its depth in flight."""
+        """Submit blocks, of the model with the fewest under way first, until every address has its depth."""
         self._poison.go_on()
-        starved = deque(
-            blocks for blocks in self._queues if blocks.limit.has_room and not self._poison.wants_quiet
-        )
+        if self._poison.wants_quiet:
+            return
+        # Whoever was served first this time comes last the next time.
+        self._queues.append(self._queues.pop(0))
+        starved = [
+            (blocks.limit.in_flight, place, blocks)
+            for place, blocks in enumerate(self._queues)
+            if blocks.limit.has_room
+        ]
+        heapq.heapify(starved)
         while starved:
-            blocks = starved.popleft()
+            _, place, blocks = heapq.heappop(starved)
             room = all(limit.has_room for limit in (blocks.limit, *self._judge_limits))
             taken = blocks.take() if room else None
             if taken is not None:
                 self._submit_block(blocks.limit, *taken)
-                starved.append(blocks)
-        # Whoever was served first this time comes last the next time.
-        self._queues.append(self._queues.pop(0))
+                heapq.heappush(starved, (blocks.limit.in_flight, place, blocks))
 
     def _submit_chain(self, block: Block, mark: str | None = None) -> Future:
         """Submit the tasks of a block, each under a mark of its own if one is given; the last of them."""
@@ -310,14 +316,14 @@ class Driver:
     def _submit_block(self, limit: InFlightLimit, region: RegionProgress, block: Block) -> None:
         limits = (limit, *self._judge_limits)
         for one in limits:
-            one.in_flight += 1
+            one.begin()
         region.open_blocks += 1
         self._flying += 1
         began = time.monotonic()
 
         def settle(results: list[tuple[Block, Future]]) -> None:
             for one in limits:
-                one.in_flight -= 1
+                one.end()
             region.open_blocks -= 1
             for _, future in results:
                 raise_own_error(future)

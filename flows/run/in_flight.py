@@ -16,8 +16,17 @@ _UNBOUND = 4096
 
 
 @dataclass(eq=False)
+class Address:
+    """Blocks under way of all models at one address, which share its connections."""
+
+    in_flight: int = 0
+    spare: int = 0
+    """Blocks beyond what answers of one length need, as some wait for a few late answers only."""
+
+
+@dataclass(eq=False)
 class InFlightLimit:
-    """How many blocks of one model may be in flight; the model's evaluations share it."""
+    """How many blocks may be in flight at a model's address; the model's evaluations share it."""
 
     connections: int
     """Limit of the endpoint, for the whole cluster and all runs on it."""
@@ -29,15 +38,13 @@ class InFlightLimit:
     runs: tuple[int, int] = (1, 0)
     """Number of runs that share the endpoint, and this one's place among them."""
     in_flight: int = 0
+    """Blocks of this model."""
     stopped: bool = False
     model: str = ""
     """Label."""
-    spare: int = 0
-    """Blocks beyond what answers of one length need, as some wait for a few late answers only."""
     gathered: int = 0
     """Requests that each worker should have at once, to make batches of them."""
-    peers: Sequence[InFlightLimit] = field(default_factory=tuple, repr=False)
-    """The limits of all models at the same address, which share its connections; this one, too."""
+    address: Address = field(default_factory=Address, repr=False)
 
     @property
     def own(self) -> int:
@@ -55,7 +62,17 @@ class InFlightLimit:
             # Each worker has one connection then, so that the bound holds only over blocks.
             return self.own
         gathered = self.workers * -(-self.gathered // self.block_size)
-        return max(gathered, 2 * self.workers + 2 * -(-self.own // self.block_size) + self.spare)
+        return max(gathered, 2 * self.workers + 2 * -(-self.own // self.block_size) + self.address.spare)
+
+    def begin(self) -> None:
+        """Note a block that is submitted."""
+        self.in_flight += 1
+        self.address.in_flight += 1
+
+    def end(self) -> None:
+        """Note a block that is done."""
+        self.in_flight -= 1
+        self.address.in_flight -= 1
 
     def block_took(self, trials: int, seconds: float) -> None:
         """Adapt the size of the next blocks to how long one took."""
@@ -67,16 +84,20 @@ class InFlightLimit:
         A block is in flight until its last answer. Where one answer in a thousand takes 30 times as long as most do,
         nearly every block waits for one, and new blocks must keep the connections busy meanwhile.
         """
-        if self.in_flight >= self.depth > 0 and self.own >= self.workers:
+        if self._under_way >= self.depth > 0 and self.own >= self.workers:
             most = _MOST_QUEUED * -(-self.own // self.block_size)
-            self.spare = min(self.spare + max(1, self.depth // 2), most)
+            self.address.spare = min(self.address.spare + max(1, self.depth // 2), most)
 
     @property
     def has_room(self) -> bool:
         """Whether one more may go."""
-        if self.own < self.workers and sum(peer.in_flight for peer in self.peers) >= self.own:
-            return False
-        return self.in_flight < self.depth
+        return self._under_way < self.depth
+
+    @property
+    def _under_way(self) -> int:
+        # A batch takes hours, and so each model gathers its own; else models share, or blocks would be as many as
+        # models times workers.
+        return self.in_flight if self.gathered and self.own >= self.workers else self.address.in_flight
 
 
 class JudgeLimit(InFlightLimit):
@@ -98,7 +119,7 @@ def make_limits(
     workers: int,
     judges: Sequence[str] = (),
 ) -> list[InFlightLimit]:
-    """The limit of each evaluation; those of one model have one in common.
+    """The limit of each evaluation; those of one model have one in common, and models at one address its blocks.
 
     Parameters
     ----------
@@ -114,12 +135,13 @@ def make_limits(
         Labels of the models that judge; where those are asked in batches, each block waits for these, too.
     """
     limits: dict[str, InFlightLimit] = {}
-    peers: dict[object, list[InFlightLimit]] = {}
+    addresses: dict[object, Address] = {}
     for name in dict.fromkeys(names):
         endpoint = endpoints.get(name)
         connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
         most = max(count for count, other in zip(left, names, strict=True) if other == name)
-        at_address = [] if endpoint is None else peers.setdefault(endpoint.account, [])
+        alone = endpoint is None or endpoint.batch is not None
+        address = addresses.setdefault(name if alone else endpoint.account, Address())
         gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
         size = initial_size(most, connections, workers, LARGE if gathered else LARGEST)
         limits[name] = InFlightLimit(
@@ -128,9 +150,8 @@ def make_limits(
             size_bounds(size, most, workers),
             model=name,
             gathered=gathered,
-            peers=at_address,
+            address=address,
         )
-        at_address.append(limits[name])
     return [limits[name] for name in names]
 
 

@@ -11,7 +11,7 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.code import View
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.events import Noted, Slowed, Traffic, as_message, from_message, process_at
-from evalcube.flows.run.in_flight import InFlightLimit, make_limits
+from evalcube.flows.run.in_flight import Address, InFlightLimit, make_limits
 from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
@@ -33,7 +33,7 @@ class Forgetful:
 def full_limit(**settings):
     (limit,) = make_limits(["m"], {"m": Endpoint("m", "http://h/v1", **settings)}, [10**6], 2)
     limit.workers = 2
-    limit.in_flight = limit.depth
+    limit.address.in_flight = limit.depth
     return limit
 
 
@@ -49,12 +49,12 @@ def test_grow__allows_half_as_many_blocks_again_within_bounds():
     assert limit.depth == before + before // 2
     assert limit.has_room
     for _ in range(50):
-        limit.in_flight = limit.depth
+        limit.address.in_flight = limit.depth
         limit.grow()
     assert limit.depth == before + 64
 
 
-@pytest.mark.parametrize("change", [{"in_flight": 1}, {"stopped": True}, {"connections": 1}], ids=str)
+@pytest.mark.parametrize("change", [{"address": Address(1)}, {"stopped": True}, {"connections": 1}], ids=str)
 def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
     limit = full_limit(connections=8)
     for name, value in change.items():
@@ -69,8 +69,8 @@ def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
 def test_workers__give_more_blocks_to_the_models_that_are_starved():
     reports = queue.SimpleQueue()
     starved, sated = (
-        InFlightLimit(8, 16, model="starved", in_flight=6),
-        InFlightLimit(8, 16, model="sated", in_flight=6),
+        InFlightLimit(8, 16, model="starved", address=Address(6)),
+        InFlightLimit(8, 16, model="sated", address=Address(6)),
     )
     workers = Workers(Connection(None), "run", (starved, sated), lambda _: None, reports=reports)
     reports.put(from_message(as_message(Traffic(starved=("starved",), worker="a"))))
@@ -78,8 +78,8 @@ def test_workers__give_more_blocks_to_the_models_that_are_starved():
 
     workers._adapt()
 
-    assert starved.spare > 0
-    assert sated.spare == 0
+    assert starved.address.spare > 0
+    assert sated.address.spare == 0
 
 
 def test_message__of_limits_that_were_found_comes_as_it_was():

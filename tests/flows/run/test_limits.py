@@ -177,13 +177,32 @@ def test_make_limits__models_at_one_address_have_the_connections_of_the_strictes
         limit.workers = 4
 
     assert (first.connections, second.connections, third.connections) == (2, 2, 9)
-    first.in_flight, second.in_flight = 1, 1
+    first.begin()
+    second.begin()
     assert [limit.has_room for limit in (first, second, third)] == [False, False, True]
-    second.in_flight = 0
+    second.end()
     assert first.has_room
+    second.begin()
     first.workers = second.workers = 2
-    second.in_flight = 3
+    second.begin()
     assert first.has_room  # the workers' shares bound it
+
+
+def test_make_limits__of_many_models_at_one_address_are_those_of_one():
+    endpoints = {f"m{i}": endpoint(f"m{i}", 64) for i in range(200)}
+    (alone,) = make_limits(["m0"], {"m0": endpoints["m0"]}, [1000], 4)
+    limits = make_limits(list(endpoints), endpoints, [1000] * 200, 4)
+    for limit in (alone, *limits):
+        limit.workers = 4
+
+    while room := [limit for limit in limits if limit.has_room]:
+        room[-1].begin()
+
+    assert sum(limit.in_flight for limit in limits) == alone.depth
+    limits[0].grow()
+    limits[1].grow()  # connections wait for requests: said once of each model
+    assert limits[2].has_room
+    assert limits[0].depth == alone.depth + alone.depth // 2
 
 
 def test_make_limits__evaluations_of_one_model_have_one():
