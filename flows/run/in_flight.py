@@ -140,8 +140,8 @@ def make_limits(
         endpoint = endpoints.get(name)
         connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
         most = max(count for count, other in zip(left, names, strict=True) if other == name)
-        alone = endpoint is None or endpoint.batch is not None
-        address = addresses.setdefault(name if alone else endpoint.account, Address())
+        shared = None if endpoint is None or endpoint.batch is not None else endpoint.account
+        address = addresses.setdefault(shared or name, Address())
         gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
         size = initial_size(most, connections, workers, LARGE if gathered else LARGEST)
         limits[name] = InFlightLimit(
