@@ -16,6 +16,8 @@ from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.text import YamlProblem, YamlText
 from evalcube.flows.errors import ConfigError, Problem, SweepError
 
+SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
+"""Dask's own, which its operator sets in every pod."""
 _LARGEST_FILE = 1_000_000
 """Bytes."""
 

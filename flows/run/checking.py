@@ -13,8 +13,8 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.chosen_cluster import chosen_cluster
 from evalcube.flows.run.plugin import install, plugin_name
 from evalcube.flows.run.preflight import Admission
-from evalcube.flows.run.proof import Proof
-from evalcube.flows.run.servers import SIMULATED, is_managed, keyed
+from evalcube.flows.run.proof import Proof, keyed
+from evalcube.flows.run.servers import SIMULATED, is_managed
 from evalcube.flows.run.waiting import wait_for_workers
 from evalcube.flows.run.worker import RunContext
 from evalcube.flows.run.workers import present

@@ -9,6 +9,7 @@ from typing import Any
 
 from evalcube.deploy.clusters import (
     Cluster,
+    Connection,
     ExistingScheduler,
     GivenCluster,
     LocalProcesses,
@@ -21,11 +22,10 @@ from evalcube.deploy.clusters.code import Choice
 from evalcube.deploy.clusters.slurm.script import JobSettings
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.sites import cluster_section
+from evalcube.flows.config.sites import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.storage.urls import directory_of, is_directory
 
-SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
 _FEW = 10_000
 """Trials that one process asks and grades before further ones have started: about 2 500 a second."""
 _STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
@@ -40,6 +40,13 @@ def default_cluster(trials: int) -> Cluster:
         How many are left to ask.
     """
     return LocalProcesses() if trials > _FEW else ThisProcess()
+
+
+def described(cluster: Cluster, connection: Connection, workers: int) -> str:
+    """Where a run asks, for its notes."""
+    if isinstance(cluster, ThisProcess):
+        return "few trials: asked by this process"
+    return f"{workers} workers, dashboard {connection.dashboard}"
 
 
 def chosen_cluster(
@@ -89,7 +96,6 @@ def chosen_cluster(
         return make_cluster(section)
     if (opened := open_client()) is not None:
         return opened
-    # Dask's own variable, which its operator sets in every pod.
     scheduler = os.environ.get(SCHEDULER_VARIABLE, "").strip()
     return ExistingScheduler(scheduler) if scheduler else None
 

@@ -45,8 +45,6 @@ _POLL_SECONDS = 0.25
 _HALT_SECONDS = 1.0
 _MOST_DEATHS = 3
 _RECEIPT_SECONDS = 2.0
-FLUSH_SECONDS = 120.0
-"""A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
 
 
 class Driver:
@@ -100,7 +98,7 @@ class Driver:
         emit: Callable[[Event], None] = lambda _: None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         is_over: Callable[[str], bool] = lambda _: False,
-        flush_seconds: float = FLUSH_SECONDS,
+        flush_seconds: float,
         patience: float = PATIENCE_SECONDS,
         admission: Admission | None = None,
         group: str = "",

@@ -9,6 +9,9 @@ from typing import Any
 from evalcube.stages.infer.limiter import NO_NEWS, News
 from evalcube.stages.infer.pacing import Pace
 
+KILLED = "worker killed"
+"""Cause of the transport error that a trial is with which workers end."""
+
 
 @dataclass(frozen=True)
 class Asked:

@@ -19,7 +19,7 @@ from distributed import Reschedule, Worker, WorkerPlugin, get_worker
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.code import State
 from evalcube.deploy.clusters.registrar import is_known
-from evalcube.flows.run.events import Slowed, as_message, process_at, topic
+from evalcube.flows.run.events import Slowed, Traffic, as_message, process_at, topic
 from evalcube.flows.run.poison_isolation import blame_nobody
 from evalcube.flows.run.proof import unmade
 from evalcube.flows.run.subscribers.prometheus import publish
@@ -308,3 +308,18 @@ def plugin_on(worker: Worker, name: str) -> SweepPlugin | None:
     """A run's plugin on a worker; None if it is not there, or not yet."""
     plugin = worker.plugins.get(name)
     return plugin if isinstance(plugin, SweepPlugin) else None
+
+
+def forget(connection: Connection, run: str) -> None:
+    """Leave nothing of a run on a cluster that goes on; a cluster that is gone needs no cleaning."""
+    with suppress(Exception):
+        connection.client.unsubscribe_topic(topic(run))
+    connection.code.remove(plugin_name(run))
+
+
+def last_report(name: str, dask_worker: Any = None) -> Traffic | None:  # noqa: ANN401 - Dask's own worker
+    """Runs on workers: what they sent in a run, by the name of its plugin."""
+    plugin = plugin_on(dask_worker, name)
+    if plugin is None or plugin.workspace is None:
+        return None
+    return plugin.workspace.traffic(plugin.label)

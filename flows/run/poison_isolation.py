@@ -28,9 +28,6 @@ from evalcube.storage.errors import StorageError
 
 Future: TypeAlias = "DaskFuture[Any]"
 
-KILLED = "worker killed"
-"""Cause of the transport error that such a trial is."""
-
 _MARKS = "suspects/"
 """What the marks' keys begin with, among a cube's records."""
 

@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.run.events import Asked, BlockDone, Event, Extended, Started, Traffic, address_of
-from evalcube.flows.run.poison_isolation import KILLED
+from evalcube.flows.run.events import KILLED, Asked, BlockDone, Event, Extended, Started, Traffic, address_of
 
 RATE_SECONDS = 10.0
 """Over which rates are shown."""

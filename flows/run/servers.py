@@ -19,8 +19,9 @@ from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.plan.build import request_model
+from evalcube.flows.run.proof import keyed
 from evalcube.flows.run.worker import Route
-from evalcube.stages.infer.endpoint import Batching, Endpoint
+from evalcube.stages.infer.endpoint import Batching
 
 LOCAL, SIMULATED = "local:", "sim:"
 _BUNDLED = "smollm2"
@@ -185,31 +186,6 @@ def _local_server(target: str, model: Model) -> LlamaServer:
     weights = target.removeprefix(LOCAL)
     path = None if weights in {"", _BUNDLED} else Path(weights)
     return LlamaServer(path, slots=model.limits.connections)
-
-
-def keyed(model: Model, base_url: str = "") -> Endpoint:
-    """An endpoint with the name and the key of a model, and whose certificates it trusts; nothing else.
-
-    Parameters
-    ----------
-    model
-        A model of the config.
-    base_url
-        Its address; not needed to look for its key.
-    """
-    return Endpoint(
-        name=model.name,
-        base_url=base_url,
-        key_env=model.key_env,
-        key_file=None if model.key_file is None else _place(model.key_file),
-        key_command=model.key_command,
-        ca_file=None if model.ca_file is None else _place(model.ca_file),
-    )
-
-
-def _place(path: str) -> str:
-    """A path as workers, which may have another current folder, find it."""
-    return str(Path(path).expanduser().absolute())
 
 
 def _route(model: Model, base_url: str) -> Route:

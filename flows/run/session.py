@@ -11,18 +11,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalcube.deploy.clusters import Cluster, Connection, GivenCluster, ThisProcess
-from evalcube.deploy.clusters.asking import Question, ask_each
-from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.plan.engines import Engines, joined_engines, origins_of, read_engines, write_engines
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.sampling import Sampling
 from evalcube.flows.plan.store import SweepStore
-from evalcube.flows.run.chosen_cluster import default_cluster
-from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.events import (
     Asked,
     BlockDone,
@@ -40,25 +36,28 @@ from evalcube.flows.run.events import (
     topic,
 )
 from evalcube.flows.run.found_again import FoundAgain
-from evalcube.flows.run.in_flight import make_judge_limits, make_limits
 from evalcube.flows.run.interrupts import Interrupt, stop_on_interrupt
-from evalcube.flows.run.plugin import install, plugin_name, plugin_on, task_group
-from evalcube.flows.run.preflight import Admission, refuse_far_workers
 from evalcube.flows.run.progress import Tracker
-from evalcube.flows.run.proof import Proof
-from evalcube.flows.run.servers import Served, is_managed, serve_models
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.subscribers.live_file import LiveFile
 from evalcube.flows.run.summary import RunSummary, left_of, summarized
-from evalcube.flows.run.waiting import wait_for_workers
-from evalcube.flows.run.worker import Route, RunContext
-from evalcube.flows.run.workers import present
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engines import EngineInfo
 from evalcube.storage.cube.lease import Lease
-from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
+
+if TYPE_CHECKING:
+    # A run with nothing to do needs no cluster and no client, which take half a second: imports stand where they work.
+    from evalcube.deploy.clusters import Cluster, Connection
+    from evalcube.flows.run.driver import Driver
+    from evalcube.flows.run.preflight import Admission
+    from evalcube.flows.run.servers import Served
+    from evalcube.flows.run.worker import Route, RunContext
+
+
+FLUSH_SECONDS = 120.0
+"""A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
 
 
 class Session:
@@ -99,7 +98,7 @@ class Session:
         self._interrupt: Interrupt | None = None
         self._wish = StopWish(store.cube.records, lease.holder.token, self._note, stop)
         self._endpoints: dict[str, Endpoint] = {}
-        self._served = Served({})
+        self._served: Served
         self._reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] = queue.SimpleQueue()
         # Dask's client thread and the main thread both emit; subscribers may rely on one call at a time.
         self._emitting = threading.Lock()
@@ -197,18 +196,18 @@ class Session:
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
-        plan = self._store.plan
-        names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
-        names |= {judge.model for judge in plan.judges}
-        # Counters that are behind decide nothing yet: once they are added up, a budget may want more.
-        any_asked = work.asks or bool(work.stale)
-        asked = [model for model in self._settings.models if any_asked and model.name in names]
+        from evalcube.flows.run.chosen_cluster import default_cluster, described
+        from evalcube.flows.run.plugin import forget, install, plugin_name
+        from evalcube.flows.run.preflight import Admission, refuse_far_workers
+        from evalcube.flows.run.servers import serve_models
+        from evalcube.flows.run.waiting import wait_for_workers
+        from evalcube.flows.run.workers import present
+
+        asked = self._models_asked(work)
         with ExitStack() as stack:
             interrupt = self._interrupt = stack.enter_context(stop_on_interrupt())
             stack.enter_context(self._wish)
-            longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
-            answer_tokens = 0 if 0 in longest else max(longest, default=0)
-            self._served = served = stack.enter_context(serve_models(asked, self._note, answer_tokens))
+            self._served = stack.enter_context(serve_models(asked, self._note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
             cluster = self._cluster or default_cluster(sum(work.left) + sum(work.unrated))
             with interrupt.held():
@@ -219,12 +218,11 @@ class Session:
             if self._is_stopped():
                 return "stopped"
             refuse_far_workers(asked, addresses)
-            context = self._context(served.routes, connection, cluster.environment != "inherited")
-            tokens = context.proof.tokens
-            admission = Admission(connection.code, plugin_name(self._id), tokens, self._note)
+            context = self._context(self._served.routes, connection, cluster.environment != "inherited")
+            admission = Admission(connection.code, plugin_name(self._id), context.proof.tokens, self._note)
             connection.client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
-            stack.callback(_forget_run, connection, self._id)
+            stack.callback(forget, connection, self._id)
             stack.callback(admission.close)
             install(connection, context, self._settings.name)
             # Before any request: money is spent only by workers that can store the replies.
@@ -235,7 +233,7 @@ class Session:
                 # Not before: a run that is refused for a key, a server or a worker leaves the plan as it was.
                 self._store.grow()
                 work = self._to_do()
-            self._note(_described(cluster, connection, len(addresses)))
+            self._note(described(cluster, connection, len(addresses)))
             blocks, serials = 0, itertools.count()
             # Dask keys must never repeat within a cluster's life: a round would get the futures of the one before.
             while True:
@@ -261,8 +259,23 @@ class Session:
         self._spending.save()
         return "stopped" if driver.stopped else "complete"
 
+    def _models_asked(self, work: _Work) -> list[Model]:
+        plan = self._store.plan
+        names = {plan.evaluations[i].model for i in self._sampling.models(plan)}
+        names |= {judge.model for judge in plan.judges}
+        # Counters that are behind decide nothing yet: once they are added up, a budget may want more.
+        any_asked = work.asks or bool(work.stale)
+        return [model for model in self._settings.models if any_asked and model.name in names]
+
+    def _answer_tokens(self) -> int:
+        """Most tokens of an answer; 0 where nobody bounds it."""
+        longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
+        return 0 if 0 in longest else max(longest, default=0)
+
     def _note_place(self, cluster: Cluster, connection: Connection) -> None:
         """Say on whose cluster the run is, if it is not its own."""
+        from evalcube.deploy.clusters import GivenCluster
+
         if cluster.environment == "own":
             opened = " (the open Client)" if isinstance(cluster, GivenCluster) and cluster.found else ""
             self._note(f"on the Dask cluster at {connection.code.address}{opened}")
@@ -281,6 +294,10 @@ class Session:
         workers: int,
         serials: Iterator[int],
     ) -> Driver:
+        from evalcube.flows.run.driver import Driver
+        from evalcube.flows.run.in_flight import make_judge_limits, make_limits
+        from evalcube.flows.run.plugin import task_group
+
         models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
         judges = list(dict.fromkeys(judge.model for judge in self._store.plan.judges))
@@ -315,6 +332,11 @@ class Session:
         return driver
 
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
+        from evalcube.flows.run.proof import Proof
+        from evalcube.flows.run.servers import is_managed
+        from evalcube.flows.run.worker import RunContext
+        from evalcube.storage.reach import leave_tokens
+
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)
@@ -331,8 +353,11 @@ class Session:
 
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
+        from evalcube.deploy.clusters.asking import Question, ask_each
+        from evalcube.flows.run.plugin import last_report, plugin_name
+
         with suppress(OSError):
-            asked = ask_each(connection.client, _last_report, plugin_name(self._id), workers=workers)
+            asked = ask_each(connection.client, last_report, plugin_name(self._id), workers=workers)
             for report in Question(connection.client, asked).answer().values():
                 if isinstance(report, Traffic):
                     self._emit(report)
@@ -423,24 +448,3 @@ class _Work:
     def needed(self) -> bool:
         """Whether there is anything."""
         return self.asks or bool(self.stale) or bool(self.uncompared)
-
-
-def _described(cluster: Cluster, connection: Connection, workers: int) -> str:
-    if isinstance(cluster, ThisProcess):
-        return "few trials: asked by this process"
-    return f"{workers} workers, dashboard {connection.dashboard}"
-
-
-def _forget_run(connection: Connection, run: str) -> None:
-    """Leave nothing of this run on a cluster that goes on; a cluster that is gone needs no cleaning."""
-    with suppress(Exception):
-        connection.client.unsubscribe_topic(topic(run))
-    connection.code.remove(plugin_name(run))
-
-
-def _last_report(name: str, dask_worker: Any = None) -> Traffic | None:  # noqa: ANN401 - Dask's own worker
-    """Runs on workers: what they sent in this run."""
-    plugin = plugin_on(dask_worker, name)
-    if plugin is None or plugin.workspace is None:
-        return None
-    return plugin.workspace.traffic(plugin.label)

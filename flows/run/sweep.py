@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import sys
 import threading
 import time
@@ -10,12 +11,13 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Model, Sweep
+from evalcube.flows.config.sites import SCHEDULER_VARIABLE
 from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.growing import extend
@@ -29,14 +31,11 @@ from evalcube.flows.plan.shared_arrays import mend_shared
 from evalcube.flows.plan.store import SweepStore, sweep_cube
 from evalcube.flows.plan.trust import remember_run
 from evalcube.flows.plan.unnamed import KEY, unnamed
-from evalcube.flows.run.chosen_cluster import chosen_cluster
-from evalcube.flows.run.driver import FLUSH_SECONDS
 from evalcube.flows.run.events import Noted, Subscriber
 from evalcube.flows.run.fresh import fresh_cache
 from evalcube.flows.run.interrupts import RunInterrupted
-from evalcube.flows.run.proof import missing_key
-from evalcube.flows.run.servers import keyed
-from evalcube.flows.run.session import Session
+from evalcube.flows.run.proof import keyed, missing_key
+from evalcube.flows.run.session import FLUSH_SECONDS, Session
 from evalcube.flows.run.subscribers.log import to_logging
 from evalcube.flows.run.summary import RunSummary
 from evalcube.stages.generate.dataset.kept import kept_version
@@ -46,6 +45,9 @@ from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import LeaseHeldError
 from evalcube.storage.reach import clear_tokens
 from evalcube.storage.urls import absolute
+
+if TYPE_CHECKING:
+    from evalcube.deploy.clusters import Cluster
 
 _WAIT_SECONDS = 1.0
 Graders = Literal["current", "pinned"]
@@ -153,7 +155,7 @@ def run(
     settings = as_config(config, cube=cube, cache=cache)
     if fresh or max_age is not None:
         settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
-    place = chosen_cluster(settings, cluster=cluster, scheduler=scheduler, workers=workers)
+    place = _place(settings, cluster=cluster, scheduler=scheduler, workers=workers)
     part = _part(only, trials, sampling)
     plan = build_plan(settings)
     asked = _asked_models(settings, plan, part)
@@ -195,6 +197,17 @@ def run(
     if session.interrupted:
         raise RunInterrupted(summary)
     return summary
+
+
+def _place(settings: Sweep, **named: Any) -> Cluster | None:  # noqa: ANN401 - as `run` takes them
+    """The cluster that is named, or that is open here; None where there is none, and the run decides."""
+    # Dask takes a quarter of a second, which a run with nothing to do does without.
+    given = (*named.values(), settings.cluster, os.environ.get(SCHEDULER_VARIABLE) or None)
+    if "distributed" not in sys.modules and given == (None,) * len(given):
+        return None
+    from evalcube.flows.run.chosen_cluster import chosen_cluster
+
+    return chosen_cluster(settings, **named)
 
 
 def _refuse_start(stop: threading.Event | None) -> None:

@@ -32,9 +32,9 @@ from evalcube.flows.plan.grading import Arrays, columns, grade_reading, read_sto
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.run.dedup import ask
 from evalcube.flows.run.doubts import hold_if_in_doubt
-from evalcube.flows.run.events import BlockDone, LookedUp, as_message, topic
+from evalcube.flows.run.events import KILLED, BlockDone, LookedUp, as_message, topic
 from evalcube.flows.run.plugin import workspace
-from evalcube.flows.run.poison_isolation import KILLED, name_trials
+from evalcube.flows.run.poison_isolation import name_trials
 from evalcube.flows.run.worker import Workspace
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.process.reading import Reading

@@ -12,7 +12,8 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
 @pytest.mark.parametrize(
     ("modules", "absent"),
     [
-        ("cli.app, config.suites, run.sweep, cli.running", SLOW),
+        ("cli.app, config.suites, run.sweep, cli.running", (*SLOW, "dask", "distributed", "aiohttp")),
+        ("run.driver, run.tasks", SLOW),
         ("config.findings, plan.estimate, cli.planned", SLOW),
         ("cubes.status", (*SLOW, "dask", "distributed", "aiohttp")),
         ("", (*SLOW, "numpy", "zarr", "dask")),
