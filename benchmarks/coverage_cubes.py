@@ -288,7 +288,10 @@ def metric_rows(bench: Bench) -> Iterator[Row]:
 
 
 def cluster_rows(bench: Bench) -> Iterator[Row]:
-    """Boards, and pairs of equals, where each model finds passages easy or hard, which have questions at all points."""
+    """Boards, costs and pairs of equals, where each model finds passages easy or hard, which have questions everywhere.
+
+    What a passage's answers have in common is also their length; the verdict is on 1 for wrong and 5 for right.
+    """
     for passages, each, alike, guess in product((12, 40), (4, 10), (0.3, 0.8), (0.0, 0.5)):
         rng = bench.rng("clusters", str((passages, each, alike, guess)))
         sweep = Sweep(_rates(0.2, 0.95), base=passages * each // 8, guess=guess)
@@ -297,15 +300,34 @@ def cluster_rows(bench: Bench) -> Iterator[Row]:
         drawn = np.take_along_axis(rng.random((*shape[:2], passages)), whose[np.newaxis], axis=-1)
         level = np.where(rng.random(shape) < alike, drawn.reshape(shape), rng.random(shape))
         right = (level < sweep.rates[..., None]) | (rng.random(shape) < guess)
-        ds = sweep.labelled(right[..., None].astype(np.uint8), np.zeros((*shape, 1)), trials=True)
+        shared = np.take_along_axis(rng.normal(size=(*shape[:2], passages)), whose[np.newaxis], axis=-1)
+        noise = np.sqrt(alike) * shared.reshape(shape) + np.sqrt(1 - alike) * rng.normal(size=shape)
+        tokens = (np.linspace(200, 800, 8)[:, None] * np.exp(0.6 * noise - 0.18))[..., None]
+        ds = sweep.labelled(right[..., None].astype(np.uint8), tokens, trials=True)
+        ds["tokens"] = (ds["status"].dims, tokens)
         places = np.broadcast_to(1 + whose.reshape(shape[1:]), shape)[..., None]
         ds["cluster"] = (("model", "task", "params", "trial", "repeat"), places)
         case = f"{passages} passages, {each} questions each, {alike:.0%} of them alike, guess {guess:g}"
-        found = [row.accuracy for row in leaderboard(ds, draws=2).rows]
+        rows, rate, spent = leaderboard(ds, draws=2).rows, sweep.right.mean(), cost_table(ds)
         gaps = [compare_evaluations(ds, [a, a + 1])[0].overall.difference for a in range(0, shape[0], 2)]
-        for name, some, truth in (("board, accuracy", found, sweep.right.mean()), ("compare", gaps, 0.0)):
-            ends = np.transpose([[one.lower, one.upper] for one in some])
-            yield Row(f"{name}, clusters", case, *_inside(*ends, truth))
+        steps = 4.0 * (right[1::2].astype(float) - right[::2]).reshape(len(gaps), -1, 1)
+        calls = [paired_intervals(one, draws=1000, clusters=places[0].ravel())[0] for one in steps]
+        for name, ends, truth in (
+            ("board, accuracy", [(row.accuracy.lower, row.accuracy.upper) for row in rows], rate),
+            (
+                "board, right per 1000 tokens",
+                [(row.correct_per_1000_tokens.lower, row.correct_per_1000_tokens.upper) for row in rows],
+                rate / 0.5,
+            ),
+            (
+                "cost per right answer",
+                np.transpose([spent["per_correct_lower"], spent["per_correct_upper"]]),
+                500e-6 / rate,
+            ),
+            ("compare", [(one.lower, one.upper) for one in gaps], 0.0),
+            ("verdict", [(one.low, one.high) for one in calls], 0.0),
+        ):
+            yield Row(f"{name}, clusters", case, *_inside(*np.transpose(ends), truth))
 
 
 def decision_rows(bench: Bench) -> Iterator[Row]:

@@ -72,16 +72,28 @@ def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.DataArray 
     ds
         With `QUESTION_MOMENTS`, or ``status`` (model, task, params, trial, repeat), lazy or not.
     """
-    if CLUSTER in ds and "status" in ds:
-        return _cluster_effects(ds, by_point=by_point)
-    return _by_question(ds, by_point=by_point)
+    found = _by_question(ds, by_point=by_point)
+    if found is None or not {CLUSTER, "status"} <= set(ds.variables):
+        return found
+    return found.copy(data=_cluster_effects(ds, "status", np.array(found.values)))
+
+
+def token_effects(ds: xr.Dataset) -> Floats | None:
+    """Design effect of the tokens of each model and task where questions have clusters: (model, task); else None."""
+    if not {CLUSTER, "status", "tokens"} <= set(ds.variables):
+        return None
+    return _cluster_effects(ds, "tokens", np.ones((ds.sizes["model"], ds.sizes["task"])))
 
 
 def question_clusters(ds: xr.Dataset, model: int) -> NDArray[np.int64]:
     """Clusters of the questions of a model, shape (task, params, trial); 0 where there is none."""
-    values = ds[CLUSTER].variable.isel(model=model).transpose("task", "params", "trial", "repeat")
-    found: NDArray[np.int64] = np.asarray(values.compute().values).max(axis=-1, initial=0)
+    found: NDArray[np.int64] = _trials(ds, CLUSTER, model).max(axis=-1, initial=0)
     return found
+
+
+def _trials(ds: xr.Dataset, name: str, model: int) -> NDArray[Any]:
+    """An array of a model's trials, shape (task, params, trial, repeat)."""
+    return np.asarray(ds[name].variable.isel(model=model).transpose("task", *_QUESTION).compute().values)
 
 
 def pair_units(ds: xr.Dataset, *models: int) -> NDArray[np.int64] | None:
@@ -107,31 +119,33 @@ def all_clusters(ds: xr.Dataset, models: Sequence[int] | None = None) -> NDArray
     return found.reshape(-1, found.shape[-1]) if found.any() else None
 
 
-def _cluster_effects(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray:
-    """`question_effects` of a dataset with clusters, read model by model; tasks without any go by question."""
+def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
+    """Effects (model, task, ...), raised where clusters are drawn, read model by model; others stay.
+
+    Of right answers (``status``) or of ``tokens``; a reply whose tokens nobody counted has none.
+    """
     from evalcube.stages.analyze.labelled.counters import base_design  # a module that needs this one
 
-    known = _by_question(ds, by_point=by_point)
-    found = np.array(known.values)  # type: ignore[union-attr]  # it has outcomes
-    base = base_design(ds)
+    base, right = base_design(ds), name == "status"
     for model in range(ds.sizes["model"]):
         clusters = question_clusters(ds, model)
         if not clusters.any():
             continue
-        values = ds["status"].variable.isel(model=model).transpose("task", *_QUESTION)
-        status = np.asarray(values.compute().values)
-        right = (status == int(Status.CORRECT)).sum(axis=-1, dtype=np.float64)
-        asked = (status <= LAST_FINISHED).sum(axis=-1, dtype=np.float64)
+        status = _trials(ds, "status", model)
+        done = status <= LAST_FINISHED
+        each = status == int(Status.CORRECT) if right else done * np.maximum(_trials(ds, name, model), 0.0)
+        asked, total, squares = (part.sum(axis=-1, dtype=np.float64) for part in (done, each, each**2))
         for task in np.flatnonzero(clusters.any(axis=(1, 2))):
             there = asked[task] > 0
             if there.any():
-                c, m = right[task][there], asked[task][there]
+                values, spread, m = (part[task][there] for part in (total, squares, asked))
                 units, cells = cluster_units(clusters[task])[there], np.nonzero(there)[0]
                 weights = design.ratios(base[model, task], there.any(axis=-1))
-                effect = unit_effect(c, c, m, weights, units, cells=cells)
+                effect = unit_effect(
+                    values, spread, m, weights, units, cells=cells, prior=1.0 if right else 0.0
+                )
                 found[model, task] = np.maximum(found[model, task], effect)
-    dims = ("model", "task", *(("params",) if by_point else ()))
-    return xr.DataArray(xr.Variable(dims, found, fastpath=True))
+    return found
 
 
 def _by_question(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray | None:

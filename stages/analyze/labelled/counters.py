@@ -164,7 +164,9 @@ def per_trial(ds: xr.Dataset, member: NDArray[np.bool_] | None = None, *, by_tas
     return np.asarray(each.sum(axis=axis) / np.where(total > 0, total, np.nan))
 
 
-def tokens_error(ds: xr.Dataset, weights: Floats, *, by_task: bool = False) -> Floats:
+def tokens_error(
+    ds: xr.Dataset, weights: Floats, effect: Floats | None = None, *, by_task: bool = False
+) -> Floats:
     """Relative standard error of the mean over points of their tokens per trial: (model,), or (model, task).
 
     Answers to one question are taken to be of one length, as counters do not say how much alike they are.
@@ -175,16 +177,20 @@ def tokens_error(ds: xr.Dataset, weights: Floats, *, by_task: bool = False) -> F
         With ``counters``, in memory.
     weights
         Of points, (model, task, params).
+    effect
+        From `evalcube.stages.analyze.labelled.clustering.token_effects`.
     by_task
         Of the mean of each task.
     """
     shape = weights.shape if by_task else (len(weights), int(np.prod(weights.shape[1:])))
     cells = counter_cells(ds).values.astype(float)
+    alike = answers_to_questions(ds)
+    worth = alike if effect is None else np.maximum(alike, effect[..., np.newaxis])
     return token_error(
         cells.reshape(*shape, cells.shape[-1]),
         weights.reshape(shape),
         labels=names(ds, "counter"),
-        effect=answers_to_questions(ds).reshape(shape),
+        effect=worth.reshape(shape),
     )
 
 

@@ -20,7 +20,7 @@ from evalcube.stages.analyze.formulas.forensics.cost import costs, pareto_front
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import combine
 from evalcube.stages.analyze.labelled import axes, counters
-from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
@@ -153,7 +153,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     every = np.ones((ds.sizes["task"], ds.sizes["params"]), dtype=bool)
     moments = counters.task_moments(loaded, every, "E_P", None if effects is None else effects.values)
     right = combine(moments if by_task else moments.sum(axis=1), confidence=confidence, exact=True)
-    error = counters.tokens_error(loaded, counters.point_weights(loaded), by_task=by_task)
+    error = counters.tokens_error(loaded, counters.point_weights(loaded), token_effects(ds), by_task=by_task)
     each = counters.per_trial(loaded, by_task=by_task)
     found = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
     found = replace(found, total=usd(summed))

@@ -20,7 +20,7 @@ from evalcube.stages.analyze.formulas.ratios import brought
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from evalcube.stages.analyze.labelled.axes import facets, most_repeats, names
-from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
 from evalcube.stages.analyze.labelled.counters import (
     CELL_DIMS,
     counter_cells,
@@ -120,7 +120,7 @@ def leaderboard(
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
     worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
-    how = How(version, mode, basis, seed, draws, confidence, worth)
+    how = How(version, mode, basis, seed, draws, confidence, worth, token_effects(ds))
     part, common, planned = common_part(loaded)
     scored = _score(part, loaded, how, common, shortfall(ds.assign(counters=cells), planned))
     having = np.array([not text for text in common.lacks], dtype=bool)
@@ -280,7 +280,7 @@ def _known(tokens: Floats | np.float64) -> Floats:
 def _by_token(ds: xr.Dataset, how: How, accuracy: Bounds, ranked: NDArray[np.bool_]) -> Bounds:
     """Accuracy by 1000 completion tokens per trial, both means over the tasks."""
     tokens = _known(column(per_trial(ds, ranked), "tokens_sum", names(ds, "counter")))
-    error = tokens_error(ds, point_weights(ds, ranked))
+    error = tokens_error(ds, point_weights(ds, ranked), how.token_effects)
     return brought(accuracy, tokens / 1000.0, error, confidence=how.level)
 
 

@@ -36,6 +36,8 @@ class How:
     confidence: float
     effects: Floats | None
     """Trials that are worth one independent trial, shape (model, task); None is 1."""
+    token_effects: Floats | None = None
+    """The same of their tokens."""
 
     @property
     def level(self) -> float | None:
@@ -107,7 +109,7 @@ def per_token(ds: xr.Dataset, how: How, scores: Scores, grouped: Floats, tokens:
     bounds = brought(
         (scores.mean[:, 0], scores.mean[:, 1], scores.mean[:, 2]),
         spent,
-        tokens_error(ds, weights),
+        tokens_error(ds, weights, how.token_effects),
         confidence=how.level,
     )
     return np.stack(bounds, axis=-1)
