@@ -37,7 +37,8 @@ def import_command(
         typer.Option(
             "--map",
             metavar="NAME=FIELD,...",
-            help="Names that your own JSONL has for prompt, response, correct, id, model, repeat, reference, ...",
+            help="Names that your own JSONL has for prompt, response, correct, id, model, repeat, reference, ...; of "
+            "any log cluster=FIELD, what questions have in common.",
         ),
     ] = "",
     model: Annotated[

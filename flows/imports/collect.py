@@ -74,8 +74,8 @@ class Questions:
     """How models were asked -> its name."""
     first_repeat: int = MOST_REPEATS
     """The least number of a repeat."""
-    clustered: bool = False
-    """Whether a question says its cluster."""
+    clusters: dict[int, bytes] = field(default_factory=dict)
+    """Digest of the cluster of each row that has one."""
 
 
 class Collection:
@@ -159,13 +159,29 @@ class Collection:
                 f"its prompt has {len(prompt):,} characters; {MOST_TEXT:,} are the most",
                 "Leave it out",
             )
-        questions.clustered |= bool(question.cluster)
         row = questions.rows.get(digest)
         if row is None:
             row = questions.rows[digest] = len(questions.rows)
             questions.prompts.append(_digest(prompt))
             questions.places.extend(self._keep(_as_row(digest, question, prompt)))
+        self._cluster(questions, row, sample)
         return row, None if questions.prompts[row] == _digest(prompt) else prompt
+
+    def _cluster(self, questions: Questions, row: int, sample: Sample) -> None:
+        """Add to a row the cluster of its question, if the sample says one, which must be the same in all."""
+        cluster = _whole(sample.question.cluster)
+        if not cluster:
+            return
+        if questions.clusters.setdefault(row, _digest(cluster)) != _digest(cluster):
+            raise refused(
+                f"{sample.where}, cluster",
+                f"{cluster[:60]!r} is another one than this question had before",
+                "Name with `map` a field that is the question's own, or rename this one",
+            )
+        places = slice(row * 2, row * 2 + 2)
+        line = json.loads(self._read(*questions.places[places]))
+        if "cluster" not in line:
+            questions.places[places] = array("q", self._keep(_as_line(line | {"cluster": cluster})))
 
     def _record(self, run: Run, answer: Answer, sent: str | None, where: str) -> bytes | None:
         """The reply as the cache keeps it; None if there is none."""
@@ -319,11 +335,14 @@ def _as_row(digest: bytes, question: Question, prompt: str) -> bytes:
     """A line of a data file."""
     row: dict[str, Any] = {"question": digest.hex(), "id": question.id, "prompt": prompt}
     row |= {"answer": _whole(question.reference), "options": list(question.options)}
-    row |= {"cluster": _whole(question.cluster)} if question.cluster else {}
-    kept = {name: value for name, value in row.items() if value not in (None, "", [])}
-    data = json.dumps(kept, ensure_ascii=False).encode("utf-8", "replace")
+    row |= {"cluster": _whole(question.cluster)}
+    return _as_line({name: value for name, value in row.items() if value not in (None, "", [])})
+
+
+def _as_line(row: dict[str, Any]) -> bytes:
+    data = json.dumps(row, ensure_ascii=False).encode("utf-8", "replace")
     if len(data) > MOST_ROW:
-        raise SweepError(f"question '{question.id}': its text has {len(data):,} bytes", "Leave it out")
+        raise SweepError(f"question '{row.get('id')}': its text has {len(data):,} bytes", "Leave it out")
     return data
 
 

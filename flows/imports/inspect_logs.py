@@ -122,7 +122,8 @@ class _Header:
             raise refused(f"{where}, epoch", "it must be a whole number from 1", "Take the log from a copy")
         name, value = self._score(mapping(sample.get("scores")), where)
         run = Run(TOOL, self._task, name, self._model, self._settings, self._setup, self._setup_name)
-        return Sample(run, _question(sample), self._answer(sample, value, epoch - 1), where)
+        question = _question(sample, self._wanted.cluster(mapping(sample.get("metadata")), sample))
+        return Sample(run, question, self._answer(sample, value, epoch - 1), where)
 
     def _score(self, scores: Mapping[str, Any], where: str) -> tuple[str, Mapping[str, Any]]:
         """The score that counts: the one asked for, or the log's first."""
@@ -172,7 +173,7 @@ class _Header:
         )
 
 
-def _question(sample: Mapping[str, Any]) -> Question:
+def _question(sample: Mapping[str, Any], cluster: str) -> Question:
     target = sample.get("target")
     reference = (
         "\n".join(map(str, target)) if isinstance(target, list) else str("" if target is None else target)
@@ -186,6 +187,7 @@ def _question(sample: Mapping[str, Any]) -> Question:
         reference,
         None if identity is None else str(identity),
         options,
+        cluster,
     )
 
 

@@ -119,7 +119,8 @@ class _Lines:
         scorer = metric if self._filter == "none" else f"{metric},{self._filter}"
         shots = "" if self._shots is None else f"{self._shots}-shot"
         run = Run(TOOL, self._task, scorer, self._model, self._settings, setup, shots)
-        return [Sample(run, _question(line, asked), _answer(line, asked, score), where)]
+        question = _question(line, asked, self._wanted.cluster(mapping(line.get("doc")), line))
+        return [Sample(run, question, _answer(line, asked, score), where)]
 
     def _score(self, line: Mapping[str, Any], where: str) -> tuple[str, object]:
         metrics = [name for name in items(line.get("metrics")) if isinstance(name, str)]
@@ -212,7 +213,7 @@ def _prompt(context: object) -> str:
     return context if isinstance(context, str) else ""
 
 
-def _question(line: Mapping[str, Any], asked: _Asked) -> Question:
+def _question(line: Mapping[str, Any], asked: _Asked, cluster: str) -> Question:
     target = line.get("target")
     reference = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
     identity = line.get("doc_id")
@@ -223,6 +224,7 @@ def _question(line: Mapping[str, Any], asked: _Asked) -> Question:
         reference,
         None if identity is None else str(identity),
         asked.options,
+        cluster,
     )
 
 

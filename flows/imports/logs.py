@@ -90,7 +90,8 @@ def import_logs(
     score
         Which of several scores counts, of lm-eval ``METRIC`` or ``METRIC,FILTER``; default: the log's first.
     map
-        Names that lines of your own have for ours, such as ``prompt=question,correct=score``, or as a mapping.
+        Names that lines of your own have for ours, such as ``prompt=question,correct=score``, or as a mapping. Of logs
+        of Inspect and lm-eval ``cluster=FIELD`` alone: a field of a sample's metadata or of a document.
     correct_from
         Least score of a right answer, from 0 to 1; default: there are right and wrong answers only.
 
@@ -160,11 +161,15 @@ def import_logs(
 
 
 def _read(source: Source, collection: Collection, wanted: Wanted) -> None:
-    before = collection.samples
+    before, clustered = collection.samples, "cluster" not in wanted.fields
     for sample in READERS[source.format](source.path, wanted):
         collection.add(sample)
+        clustered |= bool(sample.question.cluster)
     if collection.samples == before:
         wanted.note(f"{source.path.name}: it has no samples")
+    elif not clustered:
+        field = wanted.fields["cluster"]
+        wanted.note(f"{source.path.name}: no line has '{field}', which is to be the cluster")
 
 
 def _note_setups(collection: Collection, wanted: Wanted) -> None:

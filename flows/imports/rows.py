@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -17,6 +16,7 @@ from evalcube.flows.imports.samples import (
     Run,
     Sample,
     Wanted,
+    as_text,
     canonical,
     named,
 )
@@ -61,7 +61,7 @@ def read_rows(path: Path, wanted: Wanted) -> Iterator[Sample]:
         If it cannot be read, or a line lacks what must be known of an answer.
     """
     fields = {name: wanted.fields.get(name, name) for name in FIELDS}
-    absent = set(wanted.fields)
+    absent = set(wanted.fields) - {"cluster"}
     for number, line in lines(path):
         where = f"{path}, line {number}"
         row = parse(line, where)
@@ -93,7 +93,7 @@ def _sample(
 
 def _question(said: Mapping[str, Any], fields: Mapping[str, str], where: str) -> Question:
     name, prompt = said["id"], said["prompt"]
-    asked = flattened(prompt) if isinstance(prompt, (str, list)) else _plain(prompt)
+    asked = flattened(prompt) if isinstance(prompt, (str, list)) else as_text(prompt)
     if name is None and not asked:
         raise refused(
             f"{where}, {fields['prompt']}",
@@ -102,13 +102,13 @@ def _question(said: Mapping[str, Any], fields: Mapping[str, str], where: str) ->
         )
     # Where questions have names, prompts may differ: chat templates do, between models.
     key = {"prompt": asked} if name is None else {"id": str(name)}
-    reference = _plain(said["reference"])
+    reference = as_text(said["reference"])
     return Question(
         canonical({**key, "target": reference}),
         asked,
         reference,
         None if name is None else str(name),
-        cluster=_plain(said["cluster"]),
+        cluster=as_text(said["cluster"]),
     )
 
 
@@ -129,7 +129,7 @@ def _answer(said: Mapping[str, Any], fields: Mapping[str, str], where: str) -> A
     latency = finite(said["latency"])
     return Answer(
         repeat,
-        None if said["response"] is None else _plain(said["response"]),
+        None if said["response"] is None else as_text(said["response"]),
         text(said["reasoning"]),
         _FINISH.get(text(said["finish"]).lower(), "stop"),
         said["correct"],
@@ -141,9 +141,3 @@ def _answer(said: Mapping[str, Any], fields: Mapping[str, str], where: str) -> A
 
 def _whole(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-def _plain(value: object) -> str:
-    if value is None:
-        return ""
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)

@@ -11,6 +11,7 @@ from typing import Any
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.imports.bounded import finite, refused
+from evalcube.stages.generate.dataset.rows import lookup
 from evalcube.stages.reply.status import Status
 
 MOST_REPEATS = 100_000
@@ -101,6 +102,12 @@ class Wanted:
     """Where lines of no known tool have what."""
     notes: dict[str, None] = field(default_factory=dict, compare=False)
     """What the reader has to say, in the order of first mention."""
+
+    def cluster(self, *places: Mapping[str, Any]) -> str:
+        """What a question has in common with others, by the field that was named: of the first place that has it."""
+        name = self.fields.get("cluster", "")
+        found = (lookup(place, name) for place in places if name)
+        return as_text(next((value for value in found if value is not None), None))
 
     def note(self, text: str) -> None:
         """Keep a remark, once."""
@@ -198,6 +205,13 @@ def _plain(value: object) -> object:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)
+
+
+def as_text(value: object) -> str:
+    """A value of a log as text, others than texts as JSON; empty for none."""
+    if value is None:
+        return ""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
 
 
 def named(name: object, what: str, where: str, remedy: str) -> str:

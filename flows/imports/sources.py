@@ -95,7 +95,7 @@ def _digest(path: Path) -> str:
 
 def _format(path: Path, wanted: Wanted) -> str:
     """Who wrote a log, by its name and its first bytes."""
-    if wanted.fields:
+    if set(wanted.fields) - {"cluster"}:
         return "rows"
     if path.suffix in (".eval", ".json"):
         return "inspect"

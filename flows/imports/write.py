@@ -62,7 +62,7 @@ def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
                 make_directory(folder)
                 with replaced(path) as file:
                     file.writelines(line + b"\n" for line in collection.rows(place))
-        params = data_params(key, str(path), digest.hexdigest(), rows, clustered=questions.clustered)
+        params = data_params(key, str(path), digest.hexdigest(), rows, clustered=bool(questions.clusters))
         found.append(params)
     return found
 

@@ -15,7 +15,7 @@ KEY = TaskKey("tool", "task", "match")
 
 def sample(question="q", repeat=0, *, model="alfa", score=1, where="log, line 1", **fields):
     run = {name: fields.pop(name) for name in ("settings", "setup", "setup_name", "task") if name in fields}
-    asked = {name: fields.pop(name) for name in ("prompt", "id", "options") if name in fields}
+    asked = {name: fields.pop(name) for name in ("prompt", "id", "options", "cluster") if name in fields}
     answer = Answer(repeat, fields.pop("text", f"answer to {question}"), score=score, **fields)
     prompt = asked.pop("prompt", question)
     return Sample(
@@ -44,6 +44,16 @@ def test_add__numbers_models_questions_and_repeats():
         ]  # fmt: skip
         assert list(found.asked) == [Asked("tool", "alfa", "{}"), Asked("tool", "bravo", "{}")]
         assert list(found.tasks) == [KEY]
+
+
+def test_add__takes_the_cluster_of_whoever_says_it_and_two_of_a_question_are_a_contradiction():
+    with collected(sample("a"), sample("a", 1, cluster="page 1"), sample("b", 0, cluster="page 2")) as found:
+        assert [json.loads(row).get("cluster") for row in found.rows(0)] == ["page 1", "page 2"]
+
+        with pytest.raises(
+            SweepError, match="log, line 9, cluster: 'page 2' is another one than this question"
+        ):
+            found.add(sample("a", 2, cluster="page 2", where="log, line 9"))
 
 
 def test_table__puts_questions_that_more_models_were_asked_first():

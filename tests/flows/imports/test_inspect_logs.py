@@ -90,6 +90,16 @@ def test_read_inspect__takes_the_score_that_is_asked_for():
         samples("inspect", INSPECT / "alfa-sums.eval", score="f1")
 
 
+@pytest.mark.parametrize("name", ["level", "metadata.level"])
+def test_read_inspect__takes_a_cluster_from_the_metadata_of_a_sample(name):
+    log = INSPECT / "charlie-sums.json"
+
+    plain, found = (samples("inspect", log, fields=given) for given in ({}, {"cluster": name}))
+
+    assert {one.question.cluster for one in plain} == {""}
+    assert [one.question.cluster for one in found] == ["0", "1", "2"]
+
+
 def test_read_inspect__takes_a_part_of_a_score(tmp_path):
     path = changed(tmp_path, samples__0__scores={"judge": {"value": {"style": 1, "truth": 0}}})
 

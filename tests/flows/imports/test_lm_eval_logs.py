@@ -51,6 +51,13 @@ def test_read_lm_eval__knows_equal_questions_under_other_prompts():
     assert ours[0].run.settings != theirs[0].run.settings
 
 
+@pytest.mark.parametrize("name", ["label", "doc.label"])
+def test_read_lm_eval__takes_a_cluster_from_the_document(name):
+    found = samples("lm-eval", DUMMY, fields={"cluster": name})
+
+    assert [one.question.cluster for one in found] == [str(row["doc"]["label"]) for row in rows(DUMMY)]
+
+
 def test_read_lm_eval__takes_the_likeliest_option():
     found = samples("lm-eval", DUMMY)
 

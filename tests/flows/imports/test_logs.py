@@ -14,6 +14,7 @@ from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.imports.logs import import_logs
 from evalcube.flows.rework.verify import verify_cube
 from evalcube.flows.trials.flips import flips
+from evalcube.stages.analyze.labelled.forensics import cost_table
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
@@ -344,6 +345,7 @@ def test_import__questions_of_a_cluster_are_one_draw_on_every_page(tmp_path):
             "correct": int((i // 10 + m) % 3 > 0),
             "model": name,
             "page": i // 10,
+            "tokens": 100 + 200 * (i // 10 % 4),
         }
         for m, name in enumerate("ab")
         for i in range(120)
@@ -358,13 +360,31 @@ def test_import__questions_of_a_cluster_are_one_draw_on_every_page(tmp_path):
 
     assert "cluster" not in plain
     assert len(np.unique(by["cluster"].values)) == 12
-    for page in (_table_width, _board_width, _pair_width, _metric_width):
+    for page in (_table_width, _board_width, _pair_width, _metric_width, _verdict_width):
         assert page(by) > 2 * page(plain)
+    mixed = by["tokens"].copy(data=by["tokens"].values[..., np.arange(120).reshape(12, 10).T.ravel(), :])
+    for page in (_tokens_width, _cost_width):  # of tokens, too, and not of right answers alone
+        assert page(by) > 1.1 * page(by.assign(tokens=mixed)) > 1.5 * page(plain)
     both = [one.cube for one in found]
     ec.merge(tmp_path / "both.zarr", both, prefer="first")
     merged = ec.open_cube(tmp_path / "both.zarr")
     assert np.unique(merged["cluster"].values).tolist() == [0, *np.unique(by["cluster"].values).tolist()]
     assert float(ec.table(both).estimates["upper"][0]) == float(ec.table(merged).estimates["upper"][0])
+
+
+def test_import__logs_of_other_tools_have_clusters_if_a_field_is_named(tmp_path):
+    cubes = {}
+    for name in ("level", "label", "page"):
+        summary = imported(tmp_path, INSPECT, LM_EVAL, cube=f"{name}.zarr", map=f"cluster={name}")
+        cubes[name] = ec.open_cube(summary.cube), summary.notes
+
+    number = {
+        name: len(np.unique(ds["cluster"].values)) for name, (ds, _) in cubes.items() if "cluster" in ds
+    }
+    assert set(number) == {"level", "label"}
+    assert min(number.values()) > 2
+    notes = cubes["page"][1]
+    assert f"{next(INSPECT.glob('alfa-sums*')).name}: no line has 'page', which is to be the cluster" in notes
 
 
 def test_flips__of_two_cubes_go_by_cluster(tmp_path):
@@ -395,6 +415,22 @@ def _table_width(ds):
 def _board_width(ds):
     row = ec.leaderboard(ds).rows[0].accuracy
     return row.upper - row.lower
+
+
+def _tokens_width(ds):
+    row = ec.leaderboard(ds).rows[0].correct_per_1000_tokens
+    return np.log(row.upper / row.lower)
+
+
+def _cost_width(ds):
+    prices = {name: ("model", np.ones(ds.sizes["model"])) for name in ("price_prompt", "price_completion")}
+    found = cost_table(ds.assign_coords(prices)).isel(model=0)
+    return float(np.log(found["per_correct_upper"] / found["per_correct_lower"]))
+
+
+def _verdict_width(ds):
+    found = ec.verdict(ds, "a", ["b"]).verdict.pairs[0].composite
+    return found.high - found.low
 
 
 def _pair_width(ds):
