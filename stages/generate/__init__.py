@@ -2,26 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+from functools import cache
+from importlib import import_module
+
 from evalcube.stages.generate.axes import Axis, Density, Window
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
-from evalcube.stages.generate.dataset import Dataset
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.manifold import Entry, Point, expand, find_problems
 from evalcube.stages.generate.plugins import KnownTasks, installed
-from evalcube.stages.generate.tasks.arithmetic import Arithmetic
-from evalcube.stages.generate.tasks.boolean import Boolean
-from evalcube.stages.generate.tasks.brackets import Brackets
-from evalcube.stages.generate.tasks.cars import Cars
-from evalcube.stages.generate.tasks.dates import Dates
-from evalcube.stages.generate.tasks.jsonpath import Jsonpath
-from evalcube.stages.generate.tasks.letters import Letters
-from evalcube.stages.generate.tasks.movies import Movies
-from evalcube.stages.generate.tasks.objects import Objects
-from evalcube.stages.generate.tasks.sequence import Sequence
-from evalcube.stages.generate.tasks.shapes import Shapes
-from evalcube.stages.generate.tasks.shuffle import Shuffle
-from evalcube.stages.generate.tasks.sort import Sort
-from evalcube.stages.generate.tasks.tables import Tables
 
 __all__ = [
     "TASKS",
@@ -40,26 +29,49 @@ __all__ = [
     "find_problems",
 ]
 
-TASKS: dict[str, Task] = {
-    task.name: task
-    for task in (
-        Arithmetic(),
-        Boolean(),
-        Brackets(),
-        Cars(),
-        Dates(),
-        Jsonpath(),
-        Letters(),
-        Movies(),
-        Objects(),
-        Sequence(),
-        Shapes(),
-        Shuffle(),
-        Sort(),
-        Tables(),
-        Dataset(),
-    )
-}
+_BUNDLED = (
+    *(
+        "arithmetic",
+        "boolean",
+        "brackets",
+        "cars",
+        "dates",
+        "jsonpath",
+        "letters",
+        "movies",
+        "objects",
+        "sequence",
+    ),
+    *("shapes", "shuffle", "sort", "tables", "dataset"),
+)
+
+
+@cache
+def _bundled(name: str) -> Task:
+    module = import_module(f"{__name__}.{name if name == 'dataset' else f'tasks.{name}'}")
+    task: Task = getattr(module, name.capitalize())()
+    return task
+
+
+class _Bundled(Mapping[str, Task]):
+    """Each is loaded when it is asked for: a config names a few, and a tenth of a small run's start is all of them."""
+
+    def __getitem__(self, name: str) -> Task:
+        if name not in _BUNDLED:
+            raise KeyError(name)
+        return _bundled(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in _BUNDLED
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_BUNDLED)
+
+    def __len__(self) -> int:
+        return len(_BUNDLED)
+
+
+TASKS: Mapping[str, Task] = _Bundled()
 """The bundled tasks by name."""
 
 

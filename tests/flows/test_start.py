@@ -14,6 +14,7 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
     [
         ("cli.app, config.suites, run.sweep, cli.running", (*SLOW, "dask", "distributed", "aiohttp")),
         ("run.driver, run.tasks", SLOW),
+        ("config.suites", (*SLOW, "evalcube.stages.generate.tasks.sort")),
         ("config.findings, plan.estimate, cli.planned", SLOW),
         ("cubes.status", (*SLOW, "dask", "distributed", "aiohttp")),
         ("", (*SLOW, "numpy", "zarr", "dask")),
