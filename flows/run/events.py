@@ -70,6 +70,8 @@ class Traffic:
     completion_tokens: int = 0
     usage: Mapping[str, Sequence[float]] = field(default_factory=dict)
     """Tokens of prompts and of completions, by label of the model; guessed where an endpoint reports none."""
+    late: Mapping[str, float] = field(default_factory=dict)
+    """By label of the model, seconds that requests with replies that count waited for the worker's CPU."""
     answered: Mapping[str, int] = field(default_factory=dict)
     """Replies that count, by label of the model."""
     retries: Mapping[str, int] = field(default_factory=dict)

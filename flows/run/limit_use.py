@@ -24,6 +24,8 @@ class LimitUse:
     """Share of it that was used in that time, about from 0 to 1."""
     seconds: float = 0.0
     """From the first request there to the end of the last one."""
+    late: float = 0.0
+    """Share of the connections whose requests waited for the CPU here, and not for the endpoint."""
 
 
 @dataclass(frozen=True)
@@ -65,9 +67,10 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
     """For each endpoint that was asked, the limit that was used most; batches have none.
 
     Counted from the endpoint's first request to the end of its last one: one that is done before others, or begun
-    after them, is not idle in between. Connections are used while they wait for answers that count: the sum of these
-    answers' seconds, divided by connections × seconds. The other limits are used by requests and their tokens; they
-    let one request through at once, and the rest by the minute.
+    after them, is not idle in between. Connections are used while the endpoint works on answers that count: the sum of
+    these answers' seconds without those in which they waited for the CPU here, divided by connections × seconds.
+    The other limits are used by requests and their tokens; they let one request through at once, and the rest by the
+    minute.
 
     Parameters
     ----------
@@ -90,16 +93,24 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
         counts = [traffic.models[name] for name in names]
         requests = sum(each["requests"] for each in counts)
         tokens = sum(sum(traffic.usage.get(name, ())) for name in names)
-        connected = sum(each["seconds"] for each in counts)
+        held = sum(each["seconds"] for each in counts)
+        late = min(sum(traffic.late.get(name, 0.0) for name in names), held)
         minutes = seconds / 60
         # Of each limit: what was used of it, for how long, and what it lets through at once.
         limits = {
-            "connections": (connected, seconds, 0.0),
+            "connections": (held - late, seconds, 0.0),
             "requests_per_minute": (requests, minutes, 1.0),
             "tokens_per_minute": (tokens, minutes, tokens / requests),
         }
         uses = [
-            LimitUse(tuple(names), limit, float(value), used / (value * time + at_once), seconds)
+            LimitUse(
+                tuple(names),
+                limit,
+                float(value),
+                used / (value * time + at_once),
+                seconds,
+                late / (quota.connections * seconds),
+            )
             for limit, (used, time, at_once) in limits.items()
             if (value := getattr(quota, limit)) is not None
         ]

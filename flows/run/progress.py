@@ -174,7 +174,8 @@ class Tracker:
 
     def _traffic(self) -> Traffic:
         reports = list(self._workers.values())
-        totals: dict[str, Counter[str]] = {name: Counter() for name in ("answered", "retries", "failures")}
+        names = ("answered", "late", "retries", "failures")
+        totals: dict[str, Counter[str]] = {name: Counter() for name in names}
         usage: dict[str, FloatArray] = {}
         models: dict[str, Counter[str]] = {}
         for report in reports:

@@ -30,6 +30,8 @@ _RECKONED = " (reckoned from max_tokens and the prompts' lengths, as no usage wa
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 _MOST = 0.9
 """Share of a run's seconds that counts as all of them."""
+_LATE = 0.05
+"""Share of the connections that waits for the CPU that asks, from which on it is worth a word."""
 
 
 @dataclass(frozen=True)
@@ -331,7 +333,8 @@ def lines_of(summary: RunSummary) -> list[str]:
             if use.seconds > _MOST * summary.asking_seconds
             else f", in the {use.seconds:.1f} s it was asked"
         )
-        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part})")
+        slow = f"; the limit was the CPU that asks: {use.late:.0%} waited for it" if use.late >= _LATE else ""
+        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part}){slow}")
     lines += [
         f"{_listed(found.models)}: a limit was found by being refused. "
         f"Set `limits: {{{found.limit}: {found.value}}}` in the config"

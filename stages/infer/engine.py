@@ -20,6 +20,7 @@ from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
 from evalcube.stages.infer.engines import EngineInfo
 from evalcube.stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
+from evalcube.stages.infer.lateness import Lateness
 from evalcube.stages.infer.limiter import NO_NEWS, News, news_since
 from evalcube.stages.infer.queue import HttpQueue
 from evalcube.stages.infer.rates import Quota, strictest
@@ -83,6 +84,8 @@ class Engine:
         # loop that has stopped, where it would wait for ever.
         self._state = threading.Lock()
         self._loop = new_event_loop()
+        self.stats.lateness = Lateness(self._loop)
+        self._loop.call_soon(self.stats.lateness.watch)
         self._writer = Writer(store, self._loop, self._fail)
         # A daemon: a worker that is ordered to exit must not wait for an endpoint.
         self._thread = threading.Thread(target=self._serve, name="evalcube-infer", daemon=True)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evalcube.stages.infer.lateness import Lateness
 from evalcube.stages.infer.limiter import NO_NEWS, News
 from evalcube.stages.infer.reply import Reply
 
@@ -113,6 +114,10 @@ class Stats:
     """Of replies that count, as the endpoints counted them."""
     usage: dict[str, tuple[float, float]] = field(default_factory=dict)
     """By label of the model, tokens of prompts and completions of replies that count; guessed if none are reported."""
+    late: dict[str, float] = field(default_factory=dict)
+    """By label of the model, seconds that requests with replies that count waited for this process: for its CPU."""
+    lateness: Lateness | None = None
+    """Of the engine's loop."""
     answered: Counter[str] = field(default_factory=Counter)
     """Replies that count, by label of the model."""
     retries: Counter[str] = field(default_factory=Counter)
@@ -141,6 +146,8 @@ class Stats:
         """
         self.replies += 1
         self.answered[model] += 1
+        if self.lateness is not None:
+            self.late[model] = self.late.get(model, 0.0) + self.lateness.of_reply()
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
         prompts, completions = self.usage.get(model, (0.0, 0.0))
@@ -155,6 +162,7 @@ class Stats:
             "prompt_tokens": self.prompt_tokens,
             "completion_tokens": self.completion_tokens,
             "usage": dict(self.usage),
+            "late": dict(self.late),
             "answered": dict(self.answered),
             "retries": dict(self.retries),
             "failures": dict(self.failures),

@@ -47,6 +47,22 @@ def test_limit_use__without_rates_is_that_of_connections():
     assert (use.limit, use.value, use.used) == ("connections", 8, pytest.approx(0.75))
 
 
+def test_limit_use__is_what_the_endpoint_sees_and_names_the_cpu_that_answers_wait_for():
+    endpoints = {"a": Endpoint("a", "http://here/v1", connections=8)}
+
+    quick, slow = (
+        limit_use(endpoints, replace(traffic((0.0, 10.0), a=(10, 78, 100)), late={"a": late}))
+        for late in (2.0, 30.0)
+    )
+
+    assert (slow[0].used, slow[0].late) == (pytest.approx(0.6), pytest.approx(0.375))
+    assert "CPU" not in str(replace(SUMMARY, limits=quick))
+    assert str(replace(SUMMARY, limits=slow)).splitlines()[-2] == (
+        "efficiency: 60% of 8 connections (a, in the 10.0 s it was asked); the limit was the CPU that asks: "
+        "38% waited for it"
+    )
+
+
 def test_limit_use__of_an_endpoint_that_was_done_early_is_that_of_its_time():
     endpoints = {name: Endpoint(name, f"http://{name}/v1", connections=8) for name in ("slow", "quick")}
     early, late = traffic((0.0, 0.2), quick=(32, 1.392, 64)), traffic((0.0, 30.0), slow=(50, 120, 900))

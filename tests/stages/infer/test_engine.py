@@ -15,7 +15,7 @@ from evalcube.stages.infer.engine import Engine, InferenceError
 from evalcube.stages.reply.record import Record
 from evalcube.storage.cache.cache import DirectoryCache
 from tests.stages.infer.conftest import kinds
-from tests.stages.infer.echo import Echo
+from tests.stages.infer.echo import GOOD, Echo, http
 from tests.waiting import PATIENCE
 
 
@@ -48,6 +48,29 @@ def test_run__records_are_durable_in_a_directory(engine_for, tmp_path, jobs, rem
         record = Record.decode(reader.get(job.digest))
         assert (record.status, 0 < record.latency < 5) == (200, True)
     assert remote.stats()["requests"] == 30
+
+
+def test_stats__tell_what_the_server_takes_from_what_a_busy_loop_adds(engine_for, store, jobs):
+    held = []
+
+    def slowly(_):
+        begun = time.monotonic()
+        threading.Event().wait(0.02)
+        held.append(time.monotonic() - begun)
+        return http(GOOD)
+
+    class Busy(type(store)):
+        def put(self, key, value):
+            threading.Event().wait(0.01)  # on the loop's thread: eight requests wait for it in turns
+            return super().put(key, value)
+
+    with Echo(slowly) as echo:
+        engine = engine_for(busy := Busy(), base_url=echo.base_url, connections=8)
+        engine.run("m", jobs(100))
+
+    seconds = sum(Record.decode(record).latency for record in busy.records.values())
+    assert seconds > 2 * sum(held)
+    assert abs(seconds - engine.stats.late["m"] - sum(held)) < 0.25 * seconds
 
 
 def test_run__of_no_jobs_gives_no_results(engine_for):
