@@ -124,18 +124,17 @@ def pending_positions(
     todo = wanted
     if status is not None:
         todo = todo & ((status == Status.MISSING) | (status == Status.TRANSPORT))
-    positions = np.flatnonzero(todo)
-    trial_major: Any = np.moveaxis(np.arange(todo.size).reshape(window.shape), (2, 3), (0, 1)).reshape(-1)
-    rank = np.empty(todo.size, dtype=np.int64)
-    rank[trial_major] = np.arange(todo.size)
-    return positions[np.argsort(rank[positions], kind="stable")]
+    trial_major: Any = np.moveaxis(np.arange(todo.size).reshape(window.shape), (2, 3), (0, 1))
+    found: IntArray = trial_major[np.moveaxis(todo, (2, 3), (0, 1))]
+    return found
 
 
 def cut_blocks(work: RegionWork, size: int) -> Iterator[Block]:
     """Cut what is to do in a region into blocks of about `size` trials."""
     index = 0
     for positions, recorded in ((work.positions, False), (work.unrated, True)):
-        count = -(-len(positions) // size)
-        for part in np.array_split(positions, count) if count else ():
+        # The nearest number: a region that is a little larger than a block is one block.
+        count = max(1, round(len(positions) / size))
+        for part in np.array_split(positions, count) if len(positions) else ():
             yield Block(work.window, work.generation, index, part, recorded)
             index += 1

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -21,6 +21,7 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.judge_estimate import JudgeCount, JudgeTally
 from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.open_trials import OpenTrials, open_trials, unbegun
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import prepare_trials
@@ -31,7 +32,6 @@ from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cache.cache import Cache, find_cache
-from evalcube.storage.cube.regions import Region
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.verdict.power import Power
@@ -137,10 +137,6 @@ class SweepEstimate:
     def to_dict(self) -> dict[str, Any]:
         """The estimate as JSON values."""
         return {**asdict(self), "requests": self.requests, "to_send": self.to_send, "cost": self.cost}
-
-
-OpenTrials = list[tuple[Window, IntArray]]
-"""Windows of one evaluation with the flat positions not yet recorded."""
 
 
 def estimate(
@@ -290,7 +286,7 @@ def planned_points(config: Sweep, label: str) -> list[PlannedPoint]:
 
 def _estimate_evaluation(
     plan: Plan,
-    open_trials: OpenTrials,
+    parts: Sequence[OpenTrials],
     cache: Cache | None,
     model: int,
     limit: int,
@@ -300,10 +296,10 @@ def _estimate_evaluation(
     lengths: FloatArray,
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
-    left = _count(open_trials)
-    sample, exact = (open_trials, True) if left <= limit else (_sample(open_trials, limit), False)
+    left = _count(parts)
+    exact = left <= limit
     prompts, hits, known = [], 0, []
-    for window, positions in sample:
+    for window, positions in _chosen(parts, None if exact else limit):
         for item in prepare_trials(plan, Block(window, 0, 0, positions)):
             prompts.append(len(item.request.body))
             data = cache.get(item.request.digest) if cache is not None else None
@@ -315,7 +311,7 @@ def _estimate_evaluation(
     cached = hits if exact else round(left * hits / max(seen, 1))
     to_send = left - cached
     each_completion, basis = _completion(
-        open_trials,
+        parts,
         lengths,
         [length for length in known if length >= 0],
         token_limit(evaluation.sampler.params),
@@ -357,13 +353,13 @@ def _lengths(plan: Plan, counters: FloatArray | None) -> FloatArray:
 
 
 def _completion(
-    open_trials: OpenTrials, lengths: FloatArray, cached: Sequence[int], longest: int
+    parts: Sequence[OpenTrials], lengths: FloatArray, cached: Sequence[int], longest: int
 ) -> tuple[float, str]:
     """Mean completion tokens of what is to send, and where that is known from.
 
     Parameters
     ----------
-    open_trials
+    parts
         Of one evaluation.
     lengths
         Means of its cells (task, params).
@@ -376,13 +372,13 @@ def _completion(
         otherwise, basis = float(np.mean(cached)), "mean of cached replies"
     else:
         otherwise, basis = float(longest), LIMITED if longest else _UNLIMITED
-    found = [lengths[window.coordinates(positions)[:2]] for window, positions in open_trials]
-    expected = np.concatenate(found) if found else np.empty(0)
+    each = sum((part.by_cell() for part in parts), np.zeros(lengths.shape, np.int64))
+    expected, each = lengths[each > 0], each[each > 0]
     known = np.isfinite(expected)
     if not known.any():
         return otherwise, basis
     basis = "mean of answers so far" + ("" if known.all() else f"; of points without any: {basis}")
-    return float(np.where(known, expected, otherwise).mean()), basis
+    return float(np.average(np.where(known, expected, otherwise), weights=each)), basis
 
 
 def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
@@ -409,39 +405,32 @@ def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEsti
     )
 
 
-def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -> list[OpenTrials]:
+def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -> list[list[OpenTrials]]:
     """What of the targets is not yet recorded, by evaluation."""
     models = range(len(plan.evaluations))
     targets.refuse_too_many()
     if store is not None:
         store = SweepStore(store.cube, store.plan, targets, store.found)
-        return [[(work.window, work.positions) for work in store.unfinished(model)] for model in models]
-    # From the first trial that is meant: a part of a billion trials is no larger than itself.
-    shape = (len(plan.tasks), plan.slots, plan.trials - targets.first, plan.repeats)
-    window = Window(Region(0, 0, 0), shape, targets.first, 0)
-    found: list[OpenTrials] = []
-    known: dict[bytes, IntArray] = {}
-    for model in models:
-        here = replace(window, region=Region(model, 0, 0))
-        # One array for all evaluations that are measured alike.
-        alike = targets.trials[model].tobytes() + targets.repeats[model].tobytes()
-        if alike not in known:
-            known[alike] = np.flatnonzero(targets.mask(here))
-        found.append([(here, known[alike])])
-    return found
+        return [list(open_trials(store, model)) for model in models]
+    shape = (len(plan.tasks), plan.slots, plan.trials, plan.repeats)
+    return [[unbegun(targets, shape, model)] for model in models]
 
 
-def _count(open_trials: OpenTrials) -> int:
-    return sum(len(positions) for _, positions in open_trials)
+def _count(parts: Sequence[OpenTrials]) -> int:
+    return sum(part.count for part in parts)
 
 
-def _sample(open_trials: OpenTrials, size: int) -> OpenTrials:
-    """`size` of the open trials, each as likely as any other: a stride could skip whole cells."""
-    chosen = np.sort(np.random.default_rng(0).choice(_count(open_trials), size, replace=False))
-    sample, first = [], 0
-    for window, positions in open_trials:
-        begin, end = np.searchsorted(chosen, (first, first + len(positions)))
+def _chosen(parts: Sequence[OpenTrials], size: int | None) -> Iterator[tuple[Window, IntArray]]:
+    """`size` of the open trials, each as likely as any other, as a stride could skip whole cells; None for all."""
+    count = _count(parts)
+    chosen = (
+        np.arange(count)
+        if size is None
+        else np.sort(np.random.default_rng(0).choice(count, size, replace=False))
+    )
+    first = 0
+    for part in parts:
+        begin, end = np.searchsorted(chosen, (first, first + part.count))
         if begin < end:
-            sample.append((window, positions[chosen[begin:end] - first]))
-        first += len(positions)
-    return sample
+            yield part.window, part.at(chosen[begin:end] - first)
+        first += part.count

@@ -164,11 +164,16 @@ class SweepStore:
     def unfinished(self, model: int) -> Iterator[RegionWork]:
         """The regions of one evaluation with something left to do; what is done costs neither request nor cache."""
         for region in self.regions(model):
-            work = self._work_in(region)
+            work = self.work_in(region)
             if work is not None:
                 yield work
 
-    def _work_in(self, region: Region) -> RegionWork | None:
+    def is_recorded(self, region: Region) -> bool:
+        """Whether there is a receipt of a region."""
+        return region in self._newest
+
+    def work_in(self, region: Region) -> RegionWork | None:
+        """What is left to do in a region; None if that is nothing."""
         window = window_of(self.plan.sizes, region, self.cube.chunks)
         receipt = self._newest.get(region)
         # Plans only grow, so that equal numbers are equal trials.

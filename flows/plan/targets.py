@@ -106,11 +106,31 @@ class SampleTargets:
 
     def count(self, window: Window) -> int:
         """How many trials of a region belong to the targets: the sum of `mask`, without making it."""
+        return int(self.by_cell(window).sum())
+
+    def by_cell(self, window: Window) -> npt.NDArray[np.int64]:
+        """The same of each cell, shape (task, params)."""
+        trials, repeats, _ = self._reach(window)
+        return trials * repeats
+
+    def positions(self, window: Window, numbers: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """Flat positions of some trials of a region that belong to the targets, by their number among these."""
+        trials, repeats, begin = self._reach(window)
+        each = (trials * repeats).reshape(-1)
+        ends = np.cumsum(each)
+        cell = np.searchsorted(ends, numbers, side="right")
+        within, width = numbers - (ends - each)[cell], repeats.reshape(-1)[cell]
+        trial = cell * window.shape[2] + begin + within // width
+        found: npt.NDArray[np.int64] = trial * window.shape[3] + within % width
+        return found
+
+    def _reach(self, window: Window) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], int]:
+        """Trials and repeats of each cell in a window, and the first of the trials there."""
         model, (_, _, length, width) = window.region.model, window.shape
+        begin = min(max(self.first - window.first_trial, 0), length)
         until = np.clip(self.trials[model].astype(np.int64) - window.first_trial, 0, length)
-        trials = np.maximum(until - min(max(self.first - window.first_trial, 0), length), 0)
         repeats = np.clip(self.repeats[model].astype(np.int64) - window.first_repeat, 0, width)
-        return int((trials * repeats).sum())
+        return np.maximum(until - begin, 0), repeats, begin
 
     def mask(self, window: Window) -> BoolArray:
         """Which trials of a region belong to the targets, in the window's shape."""

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.plan.engines import Engines, joined_engines, origins_of, read_engines, write_engines
 from evalcube.flows.plan.evaluations import token_limit
+from evalcube.flows.plan.open_trials import left_of
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.sampling import Sampling
 from evalcube.flows.plan.store import SweepStore
@@ -41,7 +42,7 @@ from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.subscribers.live_file import LiveFile
-from evalcube.flows.run.summary import RunSummary, left_of, summarized
+from evalcube.flows.run.summary import RunSummary, summarized
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engines import EngineInfo
 from evalcube.storage.cube.lease import Lease
@@ -183,8 +184,7 @@ class Session:
 
     def _to_do(self) -> _Work:
         store = self._store
-        pending = [list(map(left_of, store.unfinished(i))) for i in range(len(store.plan.evaluations))]
-        left, unrated = ([sum(pair[side] for pair in pairs) for pairs in pending] for side in (0, 1))
+        left, unrated = zip(*(left_of(store, i) for i in range(len(store.plan.evaluations))), strict=True)
         return _Work(left, unrated, store.stale(), store.uncompared())
 
     def _is_done(self) -> bool:

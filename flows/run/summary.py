@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 from evalcube import known_as
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.blocks import RegionWork
+from evalcube.flows.plan.open_trials import left_of
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.refused import refusal_lines
 from evalcube.flows.plan.store import SweepStore
@@ -210,8 +210,8 @@ def summarized(
     models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
     finished: list[int] = []
     for i, label in enumerate(store.plan.labels):
-        pairs = list(map(left_of, store.unfinished(i)))
-        left, unrated = sum(pair[0] for pair in pairs), unrated + sum(pair[1] for pair in pairs)
+        left, to_rate = left_of(store, i)
+        unrated += to_rate
         finished.append(counts[i] - left)
         if store.plan.named is None or store.plan.named.evaluations[i]:
             models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
@@ -288,16 +288,10 @@ def _causes(store: SweepStore) -> dict[int, list[str]]:
     return causes
 
 
-def left_of(work: RegionWork) -> tuple[int, int]:
-    """How many trials of a region are to be asked, and how many recorded ones to be rated."""
-    return len(work.positions), len(work.unrated)
-
-
 def _pending(store: SweepStore, settings: Sweep, only: Only) -> int:
     """Trials of the whole plan that are not done."""
     whole = SweepStore(store.cube, store.plan, only.whole(settings, store.plan), store.found)
-    models = range(len(whole.plan.evaluations))
-    return sum(len(work.positions) for model in models for work in whole.unfinished(model))
+    return sum(left_of(whole, model)[0] for model in range(len(whole.plan.evaluations)))
 
 
 def lines_of(summary: RunSummary) -> list[str]:

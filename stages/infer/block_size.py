@@ -6,7 +6,11 @@ SMALLEST, LARGEST = 16, 256
 LARGE_SWEEP = 100_000
 """Requests of one evaluation from which on the number of tasks matters more than seeing them end."""
 LARGE = 1024
-_MOMENT_SECONDS, _LONG_SECONDS = 2.0, 30.0
+MOST = 4096
+"""Where answers are fast: then a thousand trials or more come to each of Dask's tasks."""
+_SHARED_OUT = 16
+"""Blocks of the largest size that each worker gets at least, so that all workers end at about the same time."""
+_MOMENT_SECONDS, _LONG_SECONDS = 10.0, 30.0
 
 
 def initial_size(left: int, connections: int, workers: int, largest: int = LARGEST) -> int:
@@ -31,7 +35,7 @@ def initial_size(left: int, connections: int, workers: int, largest: int = LARGE
 
 def size_bounds(size: int, left: int, workers: int) -> tuple[int, int]:
     """The least and the most to which blocks of `size` requests may be adapted."""
-    return size, max(size, min(LARGE, left // (4 * workers)))
+    return size, max(size, min(MOST, left // (_SHARED_OUT * workers)))
 
 
 def adapted_size(size: int, bounds: tuple[int, int], requests: int, seconds: float) -> int:

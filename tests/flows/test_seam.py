@@ -6,6 +6,7 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.open_trials import left_of, open_trials
 from evalcube.flows.plan.store import SweepStore, existing_store, open_store
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.run.batch_notes import requests_in_batches
@@ -70,6 +71,29 @@ def test_store__is_resumed_where_it_was(plan, store):
     status = cube_status(URL)
     assert (status["done"], status["complete"], status["running"]) == (left, True, None)
     assert status["notes"] == {"name": "a sweep"}
+
+
+def test_left_of__counts_what_nobody_has_begun_without_listing_it(plan, monkeypatch):
+    targets = SampleTargets.uniform(plan, 5000, 9)
+    store = SweepStore(open_store(plan, URL).cube, plan, targets)
+    store.grow()
+    listed = sum(len(work.positions) for work in store.unfinished(0))
+    monkeypatch.setattr(SampleTargets, "mask", lambda *_: pytest.fail("listed"))
+
+    left, parts = left_of(store, 0), list(open_trials(store, 0))
+
+    assert left == (listed, 0) == (sum(targets.counts), 0)
+    assert len(parts) == 9 < len(list(store.regions(0)))  # one for each chunk of repeats
+
+
+def test_left_of__a_recorded_region_is_what_it_lacks(store):
+    record_all(store)
+    more = SampleTargets(store.targets.trials * 600, store.targets.repeats)
+
+    again = SweepStore(store.cube, store.plan, more)
+
+    assert left_of(again, 0) == (sum(len(work.positions) for work in again.unfinished(0)), 0)
+    assert sum(int(part.by_cell().sum()) for part in open_trials(again, 0)) == left_of(again, 0)[0]
 
 
 def test_status__of_a_run_under_way(store):

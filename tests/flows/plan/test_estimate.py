@@ -12,7 +12,9 @@ from evalcube.flows.plan import estimate as module
 from evalcube.flows.plan.blocks import Window, pending_positions
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.estimate import EXACT_LIMIT, SMALLEST_SAMPLE, estimate
+from evalcube.flows.plan.open_trials import OpenTrials
 from evalcube.flows.plan.requests import trial_request
+from evalcube.flows.plan.targets import SampleTargets
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.regions import Region
 from tests.flows.judging import judged_config
@@ -20,17 +22,21 @@ from tests.flows.support import evalcube, sweep_config, write_config
 
 
 def _windows(cells, trials, count):
-    """`count` windows one behind the other along trial, all open."""
+    """`count` windows one behind the other along trial, all open, in every other one as listed."""
+    targets = SampleTargets(
+        *np.broadcast_arrays(np.full((1, 1, cells), trials * count, np.int32), np.int32(1))
+    )
     for index in range(count):
         window = Window(Region(0, index, 0), (1, cells, trials, 1), index * trials, 0)
-        yield window, pending_positions(window, np.ones(window.shape, dtype=bool), None)
+        listed = pending_positions(window, np.ones(window.shape, dtype=bool), None)
+        yield OpenTrials(window, targets, listed if index % 2 else None)
 
 
 @pytest.mark.parametrize(("cells", "trials", "count"), [(8, 4000, 1), (10, 32, 100), (64, 32, 16)])
 def test_sample__every_cell_has_its_share(cells, trials, count):
     windows = list(_windows(cells, trials, count))
 
-    sample = module._sample(windows, 4000)
+    sample = list(module._chosen(windows, 4000))
 
     asked = np.concatenate([window.coordinates(positions)[1] for window, positions in sample])
     share = np.bincount(asked, minlength=cells)

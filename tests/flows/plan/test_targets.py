@@ -57,6 +57,9 @@ def test_count__is_the_sum_of_the_mask(plan, first, repeats):
     for region in (Region(1, 0, 0), Region(1, 1, 0), Region(1, 1, 1), Region(0, 1, 1)):
         window = Window(region, (2, 3, 32, 8), 32 * region.trial, 8 * region.repeat)
         assert targets.count(window) == targets.mask(window).sum()
+        assert (targets.by_cell(window) == targets.mask(window).sum(axis=(2, 3))).all()
+        found = targets.positions(window, np.arange(targets.count(window)))
+        assert (found == np.flatnonzero(targets.mask(window))).all()
 
 
 @pytest.mark.parametrize(

@@ -5,10 +5,12 @@ import queue
 import time
 from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.code import View
+from evalcube.flows.plan.blocks import NOTHING_KEPT, RegionWork, Window, cut_blocks
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.events import Noted, Slowed, Traffic, as_message, from_message, process_at
 from evalcube.flows.run.in_flight import Address, InFlightLimit, make_limits
@@ -19,6 +21,7 @@ from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.limiter import News
 from evalcube.stages.infer.pacing import Pace
+from evalcube.storage.cube.regions import Region
 from tests.waiting import PATIENCE
 
 
@@ -138,6 +141,20 @@ def test_took__blocks_grow_where_they_are_over_in_a_moment_and_shrink_where_they
     for _ in range(9):
         limit.block_took(limit.block_size, 60.0)
     assert limit.block_size == first
+
+
+def test_took__a_thousand_trials_come_to_each_task_of_a_large_sweep_that_is_fast():
+    (limit,) = make_limits(["m"], {"m": Endpoint("m", "http://h/v1", connections=64)}, [10**6], 2)
+    window = Window(Region(0, 0, 0), (2, 5, 512, 1), 0, 0)
+    work = RegionWork(window, np.arange(5120), 0, NOTHING_KEPT, 0)
+
+    for _ in range(9):
+        limit.block_took(limit.block_size, 6.0)
+
+    blocks = list(cut_blocks(work, limit.block_size))
+    assert sum(block.size for block in blocks) == 5120
+    # Three of each block; one writes the region, and one counts it.
+    assert 5120 / (3 * len(blocks) + 2) >= 1000
 
 
 def test_took__a_small_sweep_stays_shared_out():
