@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Mapping, MutableSequence, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -73,10 +73,16 @@ class Stream:
     our own reductions, because ``random.choice`` and ``shuffle`` may change between Python versions.
     """
 
-    __slots__ = ("_bits",)
+    __slots__ = ("_bits", "_seed")
 
     def __init__(self, seed: int) -> None:
-        self._bits = random.Random(seed).getrandbits
+        self._seed = seed
+        self._bits: Callable[[int], int] = self._first_bits
+
+    def _first_bits(self, count: int) -> int:
+        # Only now: a question of a file mostly draws nothing, and to seed costs as much as to read it.
+        self._bits = random.Random(self._seed).getrandbits
+        return self._bits(count)
 
     def below(self, n: int) -> int:
         """Draw a whole number in [0, n); the bias is under n / 2^53."""

@@ -101,7 +101,7 @@ class Dataset(Task):
         p = DatasetParams.of(params)
         view = self._view(p)
         item = view.item(_place(p, view, index, key))
-        if p.draws == "row":
+        if p.draws == "row" and item.options:
             stream = Stream(int.from_bytes(drawn(key, item.question, item.options), "big"))
         return _trial(p, item, stream)
 
@@ -158,8 +158,7 @@ class Dataset(Task):
         return 1.0
 
     def _view(self, params: DatasetParams) -> View:
-        form = format_of(params.file, params.format)
-        return self._library.book(params.file, form, params.digest()).view(params)
+        return self._library.view(params)
 
 
 def rows_of(params: DatasetParams) -> Iterator[Row]:

@@ -8,8 +8,9 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
+from weakref import ref
 
-from evalcube.stages.generate.dataset.files import Table, file_digest, file_state, open_table
+from evalcube.stages.generate.dataset.files import Table, file_digest, file_state, format_of, open_table
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, RowError, RowReader, lookup, plain
 from evalcube.stages.generate.dataset.tables import Row
@@ -176,6 +177,7 @@ class Library:
         self._lock = threading.Lock()
         self._books: OrderedDict[tuple[str, str, str], Book] = OrderedDict()
         self._digests: OrderedDict[str, tuple[tuple[int, ...], str]] = OrderedDict()
+        self._latest: tuple[DatasetParams, ref[View]] | None = None
 
     def __reduce__(self) -> tuple[object, ...]:
         # A lock and open descriptors mean nothing in another process; it opens what it needs.
@@ -196,6 +198,17 @@ class Library:
             if book is not None and not book.source.table.unchanged():
                 del self._books[key]
             return _kept(self._books, key, _OPEN_FILES, self._opened)
+
+    def view(self, params: DatasetParams) -> View:
+        """The rows that resolved `params` select; raises as `book`."""
+        latest = self._latest
+        # Trials of a cell come one after another, with one object as params: to find a view costs as much as to use it.
+        view = latest[1]() if latest is not None and latest[0] is params else None
+        if view is None or not view.source.table.unchanged():
+            form = format_of(params.file, params.format)
+            view = self.book(params.file, form, params.digest()).view(params)
+            self._latest = params, ref(view)
+        return view
 
     def digest(self, path: str) -> str:
         """A file's SHA-256; read again when the file system says that the file is another one.

@@ -11,7 +11,7 @@ import weakref
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from io import BufferedReader
+from io import BufferedReader, BytesIO
 from pathlib import Path
 
 from evalcube.stages.generate.dataset.kept import copied_blocks
@@ -32,6 +32,8 @@ _BLOCK = 1 << 20
 """Bytes that are unpacked at a time."""
 _MOST_UNPACKED = 16 << 30
 """Bytes that a .gz file may unpack to."""
+_HELD = 16 << 20
+"""Bytes of content up to which it is kept in memory."""
 
 
 Table = LineTable | ParquetTable
@@ -107,7 +109,7 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     return table
 
 
-def whole_file(path: str, sha256: str) -> BufferedReader:
+def whole_file(path: str, sha256: str) -> BufferedReader | BytesIO:
     """The content of a file whose digest is known, as it is on the disk; raises as `open_table`."""
     return _unchanged(path, sha256).stream()
 
@@ -146,6 +148,7 @@ def _unchanged(path: str, sha256: str) -> _Content:
 
 
 def _indexed(content: _Content, form: str) -> Table:
+    content.hold()
     if form == "parquet":
         return ParquetTable(content.stream(), content.unchanged)
     if form == "jsonl":
@@ -165,6 +168,7 @@ class _Content:
         # Not __del__: a finalizer also runs when the interpreter ends, and never twice.
         weakref.finalize(self, os.close, self._descriptor)
         self._state = self._now()
+        self._held: bytes | None = None
 
     def status(self) -> os.stat_result:
         """The file system's record of the open file."""
@@ -174,16 +178,27 @@ class _Content:
         status = self.status()
         return status.st_size, status.st_mtime_ns
 
+    def hold(self) -> None:
+        """Keep what is small in memory: then no row costs a look at the file, and no change of it matters."""
+        if self._state[0] <= _HELD:
+            with self.stream() as file:
+                held = file.read()
+            self._held = held if self.unchanged() else None
+
     def unchanged(self) -> bool:
-        """Whether size and time of the open file are what they were."""
-        return self._now() == self._state
+        """Whether the content is kept, or size and time of the open file are what they were."""
+        return self._held is not None or self._now() == self._state
 
     def read(self, start: int, end: int) -> bytes:
         """The bytes from `start` to `end`; safe from several threads, as `pread` moves no position."""
+        if self._held is not None:
+            return self._held[start:end]
         return os.pread(self._descriptor, end - start, start)
 
-    def stream(self) -> BufferedReader:
+    def stream(self) -> BufferedReader | BytesIO:
         """The content from its beginning; one at a time, as duplicates share a position."""
+        if self._held is not None:
+            return BytesIO(self._held)
         copy = os.dup(self._descriptor)
         os.lseek(copy, 0, os.SEEK_SET)
         return open(copy, "rb")  # noqa: PTH123 - a descriptor has no path, and the caller closes it

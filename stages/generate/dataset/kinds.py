@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import partial
+from functools import lru_cache, partial
 
 from evalcube.stages.generate.answers.final import REFUSED, SAYS_NOTHING, read_final
 from evalcube.stages.generate.answers.numbers import WORDS
@@ -38,11 +38,13 @@ class Comparison:
     @classmethod
     def of(cls, params: DatasetParams) -> Comparison:
         """What the params ask for; a tolerance is the decimal number that was written."""
-        return cls(
-            frozenset(params.exact),
-            Fraction(str(params.tolerance)),
-            Fraction(str(params.relative_tolerance)),
-        )
+        return _comparison(params.exact, params.tolerance, params.relative_tolerance)
+
+
+@lru_cache(maxsize=64)
+def _comparison(exact: tuple[str, ...], tolerance: float, relative: float) -> Comparison:
+    # Asked twice for each reply, and the same for all of a task.
+    return Comparison(frozenset(exact), Fraction(str(tolerance)), Fraction(str(relative)))
 
 
 def lines_after_marks(text: str) -> Iterator[str]:
@@ -141,7 +143,10 @@ def _number(match: re.Match[str]) -> str | None:
     if match["word"]:
         number = Fraction(WORDS.index(match["word"].lower()))
         return number_text(-number if match["sign"] not in (None, "+") else number)
-    whole = re.sub("[^0-9]", "", match["whole"])
+    whole = "".join(filter(str.isdecimal, match["whole"]))
+    if not (match["decimals"] or match["under"] or match["exponent"]):
+        digits = whole.lstrip("0")  # most numbers, for which fractions cost too much
+        return f"-{digits}" if digits and match["sign"] not in (None, "+") else digits or "0"
     decimals = match["decimals"] or ""
     under = int(match["under"] or 1)
     if under == 0:
@@ -178,6 +183,8 @@ def same_number(answer: str, reference: str, comparison: Comparison) -> bool:
     """Whether two numbers, as `read_number` gives them, differ by no more than the tolerance; exact."""
     if answer == reference:
         return True
+    if not comparison.tolerance and not comparison.relative:
+        return False  # of each number there is one form
     right = Fraction(reference)
     allowed = max(comparison.tolerance, comparison.relative * abs(right))
     return abs(Fraction(answer) - right) <= allowed

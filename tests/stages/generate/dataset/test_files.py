@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.generate import Cell, TaskError
-from evalcube.stages.generate.dataset import Dataset, books, tables
+from evalcube.stages.generate.dataset import Dataset, books, files, tables
 from evalcube.stages.generate.dataset.files import Table, file_digest, format_of, open_table
 from tests.stages.generate.dataset.support import (
     DATASET,
@@ -246,7 +246,20 @@ def test_trial__refuses_a_changed_file_in_a_new_process(tmp_path: Path, way: str
         elsewhere.trial(0)
 
 
-def test_trial__refuses_a_file_that_changes_while_it_is_open(tmp_path: Path) -> None:
+def test_trial__of_a_small_file_stays_whatever_becomes_of_the_file(tmp_path: Path) -> None:
+    path = write_jsonl(tmp_path / "a.jsonl", ROWS)
+    planned = cell(path)
+    first = planned.trial(0)
+
+    path.write_text(path.read_text().replace("What", "Whom"))
+
+    assert planned.trial(0) == first
+
+
+def test_trial__refuses_a_large_file_that_changes_while_it_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "_HELD", 0)
     path = write_jsonl(tmp_path / "a.jsonl", ROWS)
     planned = cell(path)
     first = planned.trial(0)
