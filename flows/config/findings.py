@@ -9,8 +9,6 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evalcube.flows.config.judges import SAMPLER_TAGS
-from evalcube.flows.config.manifold import TAGS
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import close_name, did_you_mean, suggestion
 from evalcube.flows.config.secrecy import looks_secret, mask, show
@@ -88,7 +86,7 @@ def findings(error: ValidationError, root: type[Section] = Sweep) -> list[Findin
 
 def _written(loc: Path) -> Path:
     """Leave out the tags of unions, which stand in no config."""
-    return tuple(step for step in loc if step not in (*TAGS, *SAMPLER_TAGS))
+    return tuple(step for step in loc if not str(step).startswith("\0"))
 
 
 def _is_echo(detail: Mapping[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from evalcube.flows.config.section import Flag, Json, Name, Number, Section, Who
 LONGEST_RUBRIC = 20_000
 """Characters."""
 DEFAULT_SAMPLER: Mapping[str, Any] = MappingProxyType({"temperature": 0, "max_tokens": 1024})
-NAMED, OWN = SAMPLER_TAGS = ("\0name", "\0params")
+NAMED, OWN = ("\0name", "\0params")
 """Names of the two forms of a judge's sampler; no key of a config can be one."""
 
 SamplerParams = dict[Annotated[str, AfterValidator(values.sampler_param)], Json]

@@ -14,7 +14,7 @@ from evalcube.flows.config.section import Degree, Density, Json, Name, Params, S
 from evalcube.stages.generate import Axis, Entry, Window
 
 DEFAULT_TIERS = ("default",)
-LIST, MAPPING = TAGS = ("\0list", "\0mapping")
+LIST, MAPPING = ("\0list", "\0mapping")
 """Names of the two forms of an axis and of tiers; no key of a config can be one."""
 
 

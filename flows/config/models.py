@@ -21,6 +21,7 @@ from evalcube.flows.config.batching import Batch, BatchSetting
 from evalcube.flows.config.cluster import Cluster, ClusterSection
 from evalcube.flows.config.given import Given, Many, Some, optional
 from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, SamplerParams
+from evalcube.flows.config.limits import Limits
 from evalcube.flows.config.manifold import TaskConfig
 from evalcube.flows.config.policy import Policy
 from evalcube.flows.config.precision import Precision, PrecisionSetting
@@ -33,34 +34,6 @@ from evalcube.stages.generate import Entry
 
 TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(values.template)]
 Facet = Annotated[str | int | float | bool, PlainValidator(values.facet)]
-
-
-class Limits(Section):
-    """How hard an endpoint may be worked.
-
-    Parameters
-    ----------
-    connections
-        Requests in flight at once, over all workers.
-    requests_per_minute
-        Requests that may start in a minute, over all workers; default: any.
-    tokens_per_minute
-        Tokens of prompts and completions in a minute, over all workers; default: any.
-    timeout
-        Seconds that one request may take.
-    retries
-        Further tries after a transport error (5xx, 429, cut connection).
-    patience
-        Seconds for which a request that is refused because of a limit (429) is tried again, whatever `retries`
-        is.
-    """
-
-    connections: Whole = Field(default=4, ge=1, le=4096)
-    requests_per_minute: Number | None = Field(default=None, ge=0.1, le=1e7)
-    tokens_per_minute: Number | None = Field(default=None, ge=1, le=1e12)
-    timeout: Number = Field(default=120.0, gt=0, le=86_400)
-    retries: Whole = Field(default=5, ge=0, le=100)
-    patience: Number = Field(default=600.0, ge=0, le=86_400)
 
 
 class Prices(Section):

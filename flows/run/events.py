@@ -6,7 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from evalcube.stages.infer.limiter import NO_NEWS, News
 from evalcube.stages.infer.pacing import Pace
 
 KILLED = "worker killed"
@@ -112,8 +111,9 @@ class Slowed:
     """Seconds in which it wants no request at all."""
     reason: str = ""
     """Why, for people."""
-    news: News = NO_NEWS
-    """What it learned of limits that nobody declared."""
+    refused: bool = False
+    pace: Pace | None = None
+    """See `evalcube.stages.infer.jobs.Slowdown`; for workers only."""
 
 
 @dataclass(frozen=True)
@@ -238,8 +238,6 @@ def as_message(event: Reported) -> dict[str, Any]:
 def from_message(message: Mapping[str, Any]) -> Event | LookedUp | InDoubt:
     """Read what `as_message` wrote; Dask adds entries of its own around it."""
     fields = dict(message["fields"])
-    if message["event"] == Slowed.__name__:
-        # On their way tuples lose their names.
-        refused, pace, by_chance = fields["news"]
-        fields["news"] = News(refused, None if pace is None else Pace(*pace), by_chance)
+    if fields.get("pace"):  # on its way it lost its name
+        fields["pace"] = Pace(*fields["pace"])
     return _REPORTED[message["event"]](**fields)

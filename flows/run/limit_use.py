@@ -98,7 +98,7 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
         minutes = seconds / 60
         # Of each limit: what was used of it, for how long, and what it lets through at once.
         limits = {
-            "connections": (held - late, seconds, 0.0),
+            **({} if quota.is_searched else {"connections": (held - late, seconds, 0.0)}),
             "requests_per_minute": (requests, minutes, 1.0),
             "tokens_per_minute": (tokens, minutes, tokens / requests),
         }
@@ -114,5 +114,6 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
             for limit, (used, time, at_once) in limits.items()
             if (value := getattr(quota, limit)) is not None
         ]
-        found.append(max(uses, key=lambda use: use.used))
+        if uses:
+            found.append(max(uses, key=lambda use: use.used))
     return tuple(found)

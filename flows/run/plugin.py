@@ -180,7 +180,8 @@ class SweepPlugin(WorkerPlugin):
                     learned.overload,
                     learned.pause,
                     learned.reason,
-                    learned.news,
+                    learned.refused,
+                    learned.pace,
                 )
                 worker.log_event(topic(self.context.run), as_message(slowed))
 

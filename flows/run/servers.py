@@ -25,6 +25,8 @@ from evalcube.stages.infer.endpoint import Batching
 
 LOCAL, SIMULATED = "local:", "sim:"
 _BUNDLED = "smollm2"
+_SLOTS = 4
+"""Of a local server where none are declared: each takes memory for a whole context."""
 _LONGEST_OUTAGE = 86_400.0
 _STOPPING_SECONDS = 60.0
 """That a server takes at most from its end to its next start."""
@@ -185,13 +187,20 @@ def _own_route(model: Model, serve: Serve, server: _OwnServer) -> Route:
 def _local_server(target: str, model: Model) -> LlamaServer:
     weights = target.removeprefix(LOCAL)
     path = None if weights in {"", _BUNDLED} else Path(weights)
-    return LlamaServer(path, slots=model.limits.connections)
+    return LlamaServer(path, slots=_slots(model))
+
+
+def _slots(model: Model) -> int:
+    return model.limits.declared or min(_SLOTS, model.limits.most)
 
 
 def _route(model: Model, base_url: str) -> Route:
+    limits = model.limits.endpoint
+    if model.addresses[0].startswith(LOCAL):
+        limits |= {"connections": _slots(model), "start": None}
     endpoint = replace(
         keyed(model, base_url),
-        **model.limits.model_dump(),
+        **limits,
         headers=dict(model.headers),
         api=model.api,
         stream=model.stream,

@@ -421,7 +421,7 @@ class Session:
             if model is None:  # the config no longer names it, and nothing is asked
                 found.append(Asked(evaluation.model, trials, 0, -1, 0))
             else:
-                where, limit = endpoints[model.endpoint], model.limits.connections
+                where, limit = endpoints[model.endpoint], model.limits.most
                 found.append(Asked(evaluation.model, trials, left, where, limit))
         return tuple(found)
 

@@ -233,6 +233,7 @@ class Workers:
         for item in self._shared:
             if item.model in starved:
                 item.grow()
+        slowed = [one for one in slowed if one.pause or one.refused or one.pace]
         # The one that learned it has slowed down already; alone it has nobody to notify.
         if slowed and len(self._there) > 1:
             told = ask_each(
@@ -347,4 +348,6 @@ def _slow_down(name: str, slowed: list[Slowed], dask_worker: Any = None) -> None
     plugin = plugin_on(dask_worker, name)
     for one in slowed:
         if plugin is not None and plugin.workspace is not None and one.worker != dask_worker.address:
-            plugin.workspace.slow_down(Slowdown(one.model, one.overload, one.pause, one.reason, one.news))
+            plugin.workspace.slow_down(
+                Slowdown(one.model, one.overload, one.pause, one.reason, one.refused, one.pace)
+            )

@@ -12,9 +12,9 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
 
-from evalcube.stages.infer.limiter import Limiter, News
+from evalcube.stages.infer.controller import Controller, Mark
+from evalcube.stages.infer.pacing import Pace
 from evalcube.stages.infer.rates import Share, Throttle
 
 _SHORTEST_SLEEP = 0.001
@@ -33,24 +33,13 @@ class _Waiter:
     """Done with the tokens that were guessed when it was admitted, or with None when its owner was dismissed."""
 
 
-class Mark(NamedTuple):
-    """What a request is judged by when its answer comes."""
-
-    started: float
-    """Seconds on the loop's clock."""
-    in_flight: int
-    """Requests in flight when it started, itself among them."""
-    epoch: int
-    """See `evalcube.stages.infer.aimd.Window.epoch`: an overload may have been acted upon meanwhile."""
-
-
 class Admission:
     """Lets requests start as the limits of an endpoint allow; each that was admitted is to `leave`, however it ends."""
 
     def __init__(self) -> None:
         self._loop = asyncio.get_running_loop()
         self._throttle = Throttle()
-        self._throttle.limiter.offset = time.time() - self._loop.time()
+        self._compare_clocks()
         self._waiting: deque[_Waiter] = deque()
         self._timer: asyncio.TimerHandle | None = None
 
@@ -65,19 +54,20 @@ class Admission:
         return self._throttle.in_flight
 
     @property
-    def limiter(self) -> Limiter:
-        """What is found out about limits that nobody declared."""
-        return self._throttle.limiter
+    def controller(self) -> Controller:
+        """What finds out how much may be in flight, and how fast."""
+        return self._throttle.controller
 
     @property
     def mark(self) -> Mark:
         """What a request that starts now is to be judged by when its answer comes."""
         throttle = self._throttle
-        return Mark(self._loop.time(), throttle.in_flight, throttle.window.epoch)
+        now = self._loop.time()
+        return Mark(now, throttle.in_flight, throttle.controller.epoch_at(now))
 
-    def retune(self, share: Share) -> None:
-        """Take another share of the endpoint."""
-        self._throttle.retune(share, self._loop.time())
+    def retune(self, share: Share, timeout: float) -> None:
+        """Take another share of the endpoint, whose requests may take `timeout` seconds."""
+        self._throttle.retune(share, self._loop.time(), timeout)
         # A larger share may admit those who wait, and nothing else would wake them while no request is in flight.
         self._admit()
 
@@ -91,7 +81,7 @@ class Admission:
         """
         limits = self._throttle
         # Behind those who wait, even if this one were small enough: a large request would wait for ever otherwise.
-        if self._waiting or limits.in_flight >= limits.window.limit:
+        if self._waiting or limits.in_flight >= limits.window:
             return False
         now = 0.0
         # Most endpoints have neither rates nor pauses: then no clock is read, here or in `start`.
@@ -133,32 +123,34 @@ class Admission:
         """Note that a request took `tokens` more than were guessed, or fewer if negative."""
         self._throttle.correct(tokens, self._loop.time())
 
-    def succeeded(self) -> None:
-        """Note an answer."""
-        self._throttle.window.succeeded()
+    def passed(self, mark: Mark, tokens: float) -> None:
+        """Note that the endpoint did not refuse a request, and how many tokens came back."""
+        self._throttle.passed(self._loop.time(), mark, tokens)
 
-    def let_through(self, mark: Mark) -> None:
-        """Note that the endpoint did not refuse a request."""
-        self._throttle.accepted(self._loop.time(), mark.in_flight)
-
-    def refused(self, mark: Mark, pause: float) -> bool:
-        """Note that the endpoint refused a request and asked to wait; returns whether requests became fewer by it."""
-        slowed = self._throttle.refused(self._loop.time(), *mark, pause)
-        if slowed:
+    def refused(self, mark: Mark, pause: float) -> None:
+        """Note that the endpoint refused a request and asked to wait."""
+        if self._throttle.refused(self._loop.time(), mark, pause):
             # Whoever waits may have to wait for a turn now.
             self._admit()
-        return slowed
 
-    def hear(self, news: News) -> None:
-        """Take over what another worker learned of limits that nobody declared."""
-        self.limiter.offset = time.time() - self._loop.time()
-        self._throttle.hear(news, self._loop.time())
+    def overloaded(self, mark: Mark) -> bool:
+        """Note a time-out or another word of overload; returns whether requests became fewer by it."""
+        return self._throttle.overloaded(mark)
+
+    def decide(self) -> Pace | None:
+        """The pace that all workers are to be told, if this one leads and there is something to tell."""
+        pace = self._throttle.decide(self._loop.time())
+        self._admit()
+        return pace
+
+    def hear(self, pace: Pace | None, *, refused: bool) -> None:
+        """Take over a pace that another worker decided on, and whether it is refused more than is borne."""
+        self._compare_clocks()
+        self._throttle.hear(pace, self._loop.time(), refused=refused)
         self._admit()
 
-    def congested(self, epoch: int | None = None) -> bool:
-        """Note an overload for a request that started in `epoch`, or now; returns whether requests became fewer."""
-        window = self._throttle.window
-        return window.congested(window.epoch if epoch is None else epoch)
+    def _compare_clocks(self) -> None:
+        self._throttle.controller.offset = time.time() - self._loop.time()
 
     def pause(self, seconds: float) -> None:
         """Let nothing start for `seconds`; those who wait are admitted afterwards."""

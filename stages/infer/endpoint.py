@@ -54,7 +54,9 @@ class Endpoint:
     key_command: tuple[str, ...] | None = None
     """Program and arguments that print the key, in place of a variable; run on the worker, like `key_file`."""
     connections: int = 64
-    """Requests in flight at once, for the whole cluster."""
+    """Requests in flight at once at most, for the whole cluster."""
+    start: int | None = None
+    """Requests in flight at first, where the best number up to `connections` is looked for; None where it is not."""
     requests_per_minute: float | None = None
     """Attempts that may start, for the whole cluster; None has no limit."""
     tokens_per_minute: float | None = None
@@ -143,7 +145,7 @@ class Endpoint:
     @property
     def quota(self) -> Quota:
         """The limits of the address, for the whole cluster."""
-        return Quota(self.connections, self.requests_per_minute, self.tokens_per_minute)
+        return Quota(self.connections, self.requests_per_minute, self.tokens_per_minute, self.start)
 
     @property
     def account(self) -> tuple[str, str | None]:

@@ -1,23 +1,21 @@
 """What an engine knows of a queue of requests to one endpoint, whichever way they travel.
 
 `evalcube.stages.infer.queue.HttpQueue` sends each request by itself, `evalcube.stages.infer.batch.queue.BatchQueue`
-many together. All methods belong to the event loop's thread; only `learned`, `news`, `found`, `idle` and `paused` are
+many together. All methods belong to the event loop's thread; only `learned`, `found`, `idle` and `paused` are
 read from others.
 """
 
 from __future__ import annotations
 
 import asyncio
-import math
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Iterable
 
 from evalcube.stages.infer.coalescing import SharedJob
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engines import EngineInfo
-from evalcube.stages.infer.jobs import Found, Result, Slowdown, Stats
+from evalcube.stages.infer.jobs import Found, Learned, Result, Slowdown, Stats
 from evalcube.stages.infer.key_source import KeyHolder
-from evalcube.stages.infer.limiter import NO_NEWS, News
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import Breaker
 from evalcube.stages.infer.wire import Connector, Sender, connector
@@ -74,23 +72,17 @@ class EndpointQueue(ABC):
         """
 
     @property
-    def learned(self) -> tuple[int, float, str]:
-        """What this worker learned of pauses and overloads, as one tuple: another thread reads it without a lock.
+    def learned(self) -> Learned:
+        """What this worker learned of pauses, overloads and limits; another thread reads it without a lock."""
+        return Learned()
 
-        The number of overloads that it saw itself, the end of the last pause that it was asked for (seconds on the
-        loop's clock), and why.
-        """
-        return 0, -math.inf, ""
+    def decide(self) -> None:  # noqa: B027 - nothing is decided of batches
+        """Bring what `learned` says of the pace of all workers up to date; to be called now and then."""
 
     @property
     def engines(self) -> dict[tuple[str, int], EngineInfo]:
         """By label of the model and number of the server, what serves it; replaced as a whole."""
         return {}
-
-    @property
-    def news(self) -> News:
-        """What this worker learned of limits that nobody declared."""
-        return NO_NEWS
 
     @property
     def found(self) -> Found:

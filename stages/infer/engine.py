@@ -8,7 +8,6 @@ one address with one key are one `HttpQueue`; a model whose requests go in batch
 from __future__ import annotations
 
 import asyncio
-import math
 import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -19,9 +18,8 @@ from evalcube.stages.infer.coalescing import Block, SharedJob
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
 from evalcube.stages.infer.engines import EngineInfo
-from evalcube.stages.infer.jobs import Found, Job, Result, Slowdown, Stats, Waiting
+from evalcube.stages.infer.jobs import Found, Job, Learned, Result, Slowdown, Stats, Waiting
 from evalcube.stages.infer.lateness import Lateness
-from evalcube.stages.infer.limiter import NO_NEWS, News, news_since
 from evalcube.stages.infer.queue import HttpQueue
 from evalcube.stages.infer.rates import Quota, strictest
 from evalcube.stages.infer.writer import Store, Writer
@@ -71,10 +69,8 @@ class Engine:
         accounts = {name: endpoint.account for name, endpoint in self._endpoints.items()}
         self._accounts = accounts
         self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
-        self._reported: dict[tuple[str, str | None], tuple[int, float, str]] = {}
+        self._reported: dict[tuple[str, str | None], Learned] = {}
         """What `slowdowns` returned last, by address and key."""
-        self._heard: dict[tuple[str, str | None], News] = {}
-        """The same of limits that nobody declared."""
         self._in_flight: dict[str, SharedJob] = {}
         """Jobs that are queued or in flight, by digest."""
         self._callers: dict[Hashable, Block] = {}
@@ -192,23 +188,28 @@ class Engine:
         found = []
         # A copy, made in one step: the loop's thread may add a queue meanwhile.
         for account, queue in tuple(self._queues.items()):
-            learned, reported = queue.learned, self._reported.get(account, (0, -math.inf, ""))
-            news, before = queue.news, self._heard.get(account, NO_NEWS)
-            self._reported[account], self._heard[account] = learned, news
-            if learned != reported or news != before:
+            learned, reported = queue.learned, self._reported.get(account, Learned())
+            self._reported[account] = learned
+            if learned != reported:
                 # Seconds from now, as the clocks of two machines have nothing in common.
-                pause = learned[1] - self._loop.time() if learned[1] > reported[1] else 0.0
-                overload = learned[0] > reported[0]
+                later = learned.paused_until > reported.paused_until
+                pause = max(learned.paused_until - self._loop.time(), 0.0) if later else 0.0
                 found.append(
                     Slowdown(
                         self._label(account),
-                        overload,
-                        max(pause, 0.0),
-                        learned[2] if pause > 0.0 else "",
-                        news_since(news, before),
+                        learned.overloads > reported.overloads,
+                        pause,
+                        learned.reason if pause else "",
+                        learned.complaints > reported.complaints,
+                        learned.pace[1] if learned.pace and learned.pace != reported.pace else None,
                     )
                 )
+        self._tell(self._decide)
         return found
+
+    def _decide(self) -> None:
+        for queue in self._queues.values():
+            queue.decide()
 
     def found(self) -> dict[str, Found]:
         """By label of any model, limits of its endpoint that nobody declared and that were found out."""

@@ -5,14 +5,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from evalcube.stages.infer.admission import Admission, Mark
-from evalcube.stages.infer.jobs import Slowdown
-from evalcube.stages.infer.limiter import NO_NEWS
+from evalcube.stages.infer.admission import Admission
+from evalcube.stages.infer.controller import Mark
+from evalcube.stages.infer.jobs import Learned, Slowdown
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import is_let_through, is_overload, is_refusal, longest_pause, pause_reason
-
-_SAME_OVERLOAD_SECONDS = 2.0
-"""What other workers report within this time is the overload that this worker saw itself."""
 
 
 class Feedback:
@@ -31,12 +28,11 @@ class Feedback:
     def __init__(self, admission: Admission, now: Callable[[], float]) -> None:
         self._admission = admission
         self._now = now
-        self._overloaded_at = -math.inf
         self._let_through_at = math.inf
         """When the endpoint last let a request through, or when the first one was sent."""
         self.paused = (-math.inf, "")
         """End of the pause that lasts longest, and why."""
-        self.learned = (0, -math.inf, "")
+        self.learned = Learned()
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.learned`."""
 
     @property
@@ -57,31 +53,30 @@ class Feedback:
         admission = self._admission
         if is_let_through(reply):
             self._let_through_at = self._now()
-            admission.let_through(mark)
-        if reply.is_final:
-            admission.succeeded()
-            if reply.exhausted is None:
-                return
-        overloads, paused_until, reason = self.learned
+            admission.passed(mark, reply.completion_tokens)
+        if reply.is_final and reply.exhausted is None:
+            return
         pause = longest_pause(reply)
         if is_refusal(reply):
             admission.refused(mark, pause)
-        elif is_overload(reply) and admission.congested(mark.epoch):
-            self._overloaded_at = self._now()
-            overloads += 1
+        elif is_overload(reply) and admission.overloaded(mark):
+            self.learned = self.learned._replace(overloads=self.learned.overloads + 1)
         if pause > 0.0:
             self._pause_all(pause, pause_reason(reply))
-            if self._now() + pause > paused_until:
-                paused_until, reason = self._now() + pause, pause_reason(reply)
-        self.learned = overloads, paused_until, reason
+            until = self._now() + pause
+            if until > self.learned.paused_until:
+                self.learned = self.learned._replace(paused_until=until, reason=pause_reason(reply))
+
+    def decide(self) -> None:
+        """Note what the others are to be told of refusals and of the pace."""
+        self.learned = self.learned._replace(complaints=self._admission.controller.complaints)
+        pace = self._admission.decide()
+        if pace is not None:
+            self.learned = self.learned._replace(pace=(self._now(), pace))
 
     def slow_down(self, slowdown: Slowdown) -> None:
-        """Take over what another worker learned; an overload that this one just saw itself counts once."""
-        if slowdown.overload and self._now() - self._overloaded_at > _SAME_OVERLOAD_SECONDS:
-            self._overloaded_at = self._now()
-            self._admission.congested()
-        if slowdown.news != NO_NEWS:
-            self._admission.hear(slowdown.news)
+        """Take over what another worker learned."""
+        self._admission.hear(slowdown.pace, refused=slowdown.refused)
         if slowdown.pause > 0.0:
             self._pause_all(slowdown.pause, slowdown.reason)
 

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from evalcube.stages.infer.lateness import Lateness
-from evalcube.stages.infer.limiter import NO_NEWS, News
+from evalcube.stages.infer.pacing import Pace
 from evalcube.stages.infer.reply import Reply
 
 
@@ -72,8 +73,25 @@ class Slowdown:
     """Seconds in which nothing should start."""
     reason: str = ""
     """Why, for people; see `evalcube.stages.infer.retry.pause_reason`."""
-    news: News = NO_NEWS
-    """What it learned of limits that nobody declared."""
+    refused: bool = False
+    """Whether more is refused than is borne, at a pace that another engine decides on."""
+    pace: Pace | None = None
+    """What this engine decided for all."""
+
+
+class Learned(NamedTuple):
+    """What a queue learned of its endpoint so far; replaced as a whole, so that other threads need no lock."""
+
+    overloads: int = 0
+    """How often requests in flight became fewer here."""
+    paused_until: float = -math.inf
+    """The end of the last pause that was asked for, seconds on the loop's clock."""
+    reason: str = ""
+    """Why it was."""
+    complaints: int = 0
+    """See `evalcube.stages.infer.controller.Controller.complaints`."""
+    pace: tuple[float, Pace] | None = None
+    """What was decided for all workers, and when it was said last."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +108,7 @@ class Waiting:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Limits of an endpoint that nobody declared, for all workers together; None where there seems to be none."""
+    """Limits of an endpoint that nobody declared, as one worker met them; None where there seems to be none."""
 
     requests: float | None = None
     """Requests per second."""

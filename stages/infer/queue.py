@@ -14,8 +14,7 @@ from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
 from evalcube.stages.infer.engines import EngineInfo
 from evalcube.stages.infer.feedback import Feedback
-from evalcube.stages.infer.jobs import Found, Job, Result, Slowdown, Stats
-from evalcube.stages.infer.limiter import News
+from evalcube.stages.infer.jobs import Found, Job, Learned, Result, Slowdown, Stats
 from evalcube.stages.infer.model_queue import ModelQueue
 from evalcube.stages.infer.model_servers import ModelServers
 from evalcube.stages.infer.rates import Quota
@@ -62,7 +61,7 @@ class HttpQueue(EndpointQueue):
 
     def __init__(self, endpoint: Endpoint, quota: Quota, stats: Stats, writer: Writer) -> None:
         super().__init__(endpoint, stats, writer)
-        self._quota = quota
+        self._quota, self._timeout = quota, endpoint.timeout
         self._models: dict[str, ModelQueue] = {}
         self._patience = max(2, min(quota.connections, 8))
         self._breaker = Breaker(self._patience)
@@ -131,7 +130,7 @@ class HttpQueue(EndpointQueue):
         # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
         # their request; idle ones have none, so they are woken up to leave.
         self._wake(len(self._tasks) - self._most_tasks)
-        self._admission.retune(share)
+        self._admission.retune(share, self._timeout)
 
     def given_up(self, name: str) -> bool:
         """See the base class."""
@@ -153,8 +152,12 @@ class HttpQueue(EndpointQueue):
         """See `evalcube.stages.infer.feedback.Feedback.slow_down`."""
         self._feedback.slow_down(slowdown)
 
+    def decide(self) -> None:
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.decide`."""
+        self._feedback.decide()
+
     @property
-    def learned(self) -> tuple[int, float, str]:
+    def learned(self) -> Learned:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.learned`."""
         return self._feedback.learned
 
@@ -164,15 +167,9 @@ class HttpQueue(EndpointQueue):
         return self._servers.engines
 
     @property
-    def news(self) -> News:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.news`."""
-        return self._admission.limiter.news
-
-    @property
     def found(self) -> Found:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found`."""
-        limiter = self._admission.limiter
-        return Found(limiter.found_rate, limiter.found_connections)
+        return Found(*self._admission.controller.found)
 
     def halt(self) -> None:
         """Send nothing more but what is in flight."""
@@ -332,7 +329,7 @@ class HttpQueue(EndpointQueue):
             base=endpoint.backoff_base,
             jitter=jitter,
             patient=lambda reply: is_beyond_limit(reply) and self._now() < deadline,
-            turn=turn_of(self._admission.limiter, endpoint.backoff_base),
+            turn=turn_of(self._admission.controller, endpoint.backoff_base),
         )
         last, attempts = first[0], 1
 

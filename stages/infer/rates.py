@@ -9,8 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evalcube.stages.infer.aimd import Window
-from evalcube.stages.infer.limiter import Limiter, News
+from evalcube.stages.infer.controller import Controller, Mark
+from evalcube.stages.infer.pacing import Pace
 
 _BURST_SECONDS = 0.1
 """Unused time that may be caught up with; so short that no minute has noticeably more than its share."""
@@ -24,7 +24,7 @@ class Share:
     """What one worker may use of an endpoint."""
 
     connections: int
-    """Requests in flight; 0 while the worker has been given nothing."""
+    """Requests in flight at most; 0 while the worker has been given nothing."""
     requests: float | None = None
     """Requests per second."""
     tokens: float | None = None
@@ -34,6 +34,8 @@ class Share:
     workers: int = 1
     """Workers that share the endpoint, and this one's place among them, `rank`."""
     rank: int = 0
+    start: int | None = None
+    """Requests in flight at first, where the best number is looked for."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,11 +43,18 @@ class Quota:
     """Limits of one endpoint, for the whole cluster. None is no limit."""
 
     connections: int
-    """Requests in flight at once."""
+    """Requests in flight at once, at most."""
     requests_per_minute: float | None = None
     """Attempts that may start."""
     tokens_per_minute: float | None = None
     """Tokens of prompts and completions."""
+    start: int | None = None
+    """Requests in flight at first, where the best number up to `connections` is looked for."""
+
+    @property
+    def is_searched(self) -> bool:
+        """Whether the number of requests in flight is looked for, and not declared."""
+        return self.start is not None and self.start < self.connections
 
     def share(self, workers: int, rank: int) -> Share:
         """The part of one worker out of `workers`: equal ones, at least one connection; nothing while `workers` is 0.
@@ -64,6 +73,7 @@ class Quota:
             return Share(0)
         whole, rest = divmod(self.connections, workers)
         own = max(1, whole + (1 if 0 <= rank < rest else 0))
+        first = min(own, -(-self.start // workers)) if self.start is not None and self.is_searched else None
         parts = 60.0 * min(workers, self.connections) / _MARGIN
         requests, tokens = self.requests_per_minute, self.tokens_per_minute
         return Share(
@@ -73,6 +83,7 @@ class Quota:
             (rank % workers) / workers,
             workers,
             rank,
+            first,
         )
 
 
@@ -82,13 +93,14 @@ def strictest(quotas: Iterable[Quota]) -> Quota:
     Examples
     --------
     >>> strictest([Quota(8, 100.0), Quota(4, None, 5e4)])
-    Quota(connections=4, requests_per_minute=100.0, tokens_per_minute=50000.0)
+    Quota(connections=4, requests_per_minute=100.0, tokens_per_minute=50000.0, start=None)
     """
     every = tuple(quotas)
     return Quota(
         min(quota.connections for quota in every),
         min((q.requests_per_minute for q in every if q.requests_per_minute is not None), default=None),
         min((q.tokens_per_minute for q in every if q.tokens_per_minute is not None), default=None),
+        min((quota.start for quota in every if quota.start is not None), default=None),
     )
 
 
@@ -149,24 +161,36 @@ class Throttle:
     """
 
     def __init__(self) -> None:
-        self.window = Window(0)
-        self.limiter = Limiter(self.window)
+        self.controller = Controller()
+        self.window = 0
+        """Most requests in flight, now."""
         self.in_flight = 0
         self._requests: Bucket | None = None
         self._tokens: Bucket | None = None
         self._paused_until = -math.inf
+        self._given = False
         self.timed = False
         """Whether `wait` depends on the time; if not, only on the requests in flight."""
 
-    def retune(self, share: Share, now: float) -> None:
-        """Take another share; with one of no connections the rates stay as they are, since nothing is sent."""
-        self.window.resize(share.connections)
+    def retune(self, share: Share, now: float, timeout: float = math.inf) -> None:
+        """Take another share; with one of no connections the rates stay as they are, since nothing is sent.
+
+        Parameters
+        ----------
+        share
+            What this worker may use.
+        now
+            Seconds on the clock.
+        timeout
+            Seconds that a request may take.
+        """
+        self._given = share.connections > 0
         if share.connections:
+            first = share.connections if share.start is None else share.start
+            self.controller.resize(first, share.connections, timeout, now, share.workers, share.rank)
             self._requests = _retuned(self._requests, share.requests, 1.0, share.phase, now)
             self._tokens = _retuned(self._tokens, share.tokens, 0.0, share.phase, now)
-            rate = None if share.requests is None else share.requests * share.workers
-            self.limiter.share_out(share.workers, share.rank, rate, now)
-        self._update_timed()
+        self._update()
 
     @property
     def counts_tokens(self) -> bool:
@@ -176,46 +200,48 @@ class Throttle:
     def pause(self, seconds: float, now: float) -> None:
         """Let nothing start for `seconds`; of several pauses the one that ends last counts."""
         self._paused_until = max(self._paused_until, now + seconds)
-        self.limiter.blocked(now, seconds)
-        self._update_timed()
+        self._update()
 
-    def accepted(self, now: float, in_flight: int) -> None:
-        """Note that the endpoint let a request through, which started when so many were in flight."""
-        self.limiter.accepted(now, in_flight)
-        self._update_timed()
+    def passed(self, now: float, mark: Mark, tokens: float) -> None:
+        """See `Controller.passed`."""
+        self.controller.passed(now, mark, tokens)
+        self._update()
 
-    def refused(self, now: float, started: float, in_flight: int, epoch: int, pause: float) -> bool:
-        """Note that the endpoint refused a request; returns whether requests became fewer by it.
+    def refused(self, now: float, mark: Mark, pause: float) -> bool:
+        """See `Controller.refused`."""
+        slowed = self.controller.refused(now, mark, pause)
+        self._update()
+        return slowed
 
-        Parameters
-        ----------
-        now
-            When that was answered.
-        started, in_flight, epoch
-            When it was sent, the requests in flight by then, and the window's epoch.
-        pause
-            Seconds that the endpoint asked to wait.
-        """
-        bounded = self.limiter.counts_in_flight and self.window.congested(epoch)
-        slowed = self.limiter.refused(now, started, in_flight, self.in_flight, pause)
-        self._update_timed()
-        return bounded or slowed
+    def overloaded(self, mark: Mark) -> bool:
+        """See `Controller.overloaded`."""
+        slowed = self.controller.overloaded(mark)
+        self._update()
+        return slowed
 
-    def hear(self, news: News, now: float) -> None:
-        """Take over what another worker learned, see `evalcube.stages.infer.limiter.Limiter.hear`."""
-        self.limiter.hear(news, now)
-        self._update_timed()
+    def decide(self, now: float) -> Pace | None:
+        """See `Controller.news`."""
+        pace = self.controller.news(now)
+        self._update()
+        return pace
+
+    def hear(self, pace: Pace | None, now: float, *, refused: bool) -> None:
+        """See `Controller.hear` and `Controller.told`."""
+        if pace is not None:
+            self.controller.hear(pace, now)
+        if refused:
+            self.controller.told(now)
+        self._update()
 
     def wait(self, tokens: float, now: float) -> float:
         """Seconds until a request of `tokens` tokens may start; infinite until one in flight ends."""
-        if self.in_flight >= self.window.limit:
+        if self.in_flight >= self.window:
             return math.inf
         wait = self._paused_until - now
         if wait <= 0.0:
             wait, self._paused_until = 0.0, -math.inf
-            self._update_timed()
-        if self.limiter.paced:
-            wait = max(wait, self.limiter.wait(now))
+            self._update()
+        wait = max(wait, self.controller.wait(now))
         if self._requests is not None:
             wait = max(wait, self._requests.wait(1.0, now))
         if self._tokens is not None:
@@ -225,8 +251,7 @@ class Throttle:
     def start(self, tokens: float, now: float) -> None:
         """Note that a request of `tokens` tokens starts."""
         self.in_flight += 1
-        if self.limiter.paced:
-            self.limiter.take(now)
+        self.controller.start(now)
         if self._requests is not None:
             self._requests.take(1.0, now)
         if self._tokens is not None:
@@ -237,8 +262,9 @@ class Throttle:
         if self._tokens is not None:
             self._tokens.take(tokens, now)
 
-    def _update_timed(self) -> None:
-        self.timed = self.limiter.paced or not (
+    def _update(self) -> None:
+        self.window = self.controller.window if self._given else 0
+        self.timed = self.controller.pace is not None or not (
             self._requests is self._tokens is None and self._paused_until == -math.inf
         )
 

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
 
-from evalcube.stages.infer.limiter import Limiter
+from evalcube.stages.infer.controller import Controller
 from evalcube.stages.infer.reply import Reply, RetryClass
 
 T = TypeVar("T")
@@ -48,23 +48,23 @@ def is_beyond_limit(reply: Reply) -> bool:
     return is_refusal(reply) and (reply.cause == _TOO_MANY or reply.retry_after is not None)
 
 
-def turn_of(limiter: Limiter, base: float) -> Callable[[Reply], float | None]:
-    """Lets requests that were refused come back by the turns of `limiter`, see `backoff`.
+def turn_of(controller: Controller, base: float) -> Callable[[Reply], float | None]:
+    """Lets requests that were refused come back by the pace of `controller`, see `backoff`.
 
     At a pace they wait for nothing else. Where there is none, each waits as long as before its first retry: refusals
     that go on bring about a pace. Those that may be an outage have waits that double while most requests get them.
 
     Parameters
     ----------
-    limiter
+    controller
         Of the endpoint.
     base
         Seconds before a first retry.
     """
 
     def turn(reply: Reply) -> float | None:
-        if is_beyond_limit(reply) or (is_refusal(reply) and limiter.lets_most_through):
-            return 0.0 if limiter.paced else base
+        if is_beyond_limit(reply) or (is_refusal(reply) and controller.lets_most_through):
+            return base if controller.pace is None else 0.0
         return None
 
     return turn

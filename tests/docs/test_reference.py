@@ -34,7 +34,10 @@ def test_config_keys__has_every_section_and_key():
         assert f"## {heading}\n" in text
     for key in Sweep.model_fields:
         assert f"| `{key}` | " in text
-    assert "| `connections` | whole number, from 1 to 4,096 | `4` | Requests in flight at once" in text
+    assert (
+        "| `connections` | whole number or `auto` or [section](#modelslimitsconnections) | `auto` | Req"
+        in text
+    )
     assert "| `name` | text | required | Unique label" in text
 
 

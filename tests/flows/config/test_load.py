@@ -117,6 +117,24 @@ def test_parse_config__fills_defaults() -> None:
     assert config.tasks["arithmetic"].manifold[0].tiers == ("default",)
 
 
+@pytest.mark.parametrize(
+    ("written", "most", "start"),
+    [
+        ("{}", 256, 16),
+        ("{connections: auto}", 256, 16),
+        ("{connections: 8}", 8, None),
+        ("{connections: {start: 300, most: 400}}", 400, 300),
+        ("{connections: {most: 8}}", 8, 4),
+        ("{connections: {most: 1}}", 1, 1),
+    ],
+)
+def test_limits__connections_are_a_number_or_looked_for(written: str, most: int, start: int | None) -> None:
+    config = parse_config(text(models=f'- {{name: a, endpoint: "sim:", limits: {written}}}'))
+
+    limits = config.models[0].limits.endpoint
+    assert (limits["connections"], limits["start"]) == (most, start)
+
+
 def test_parse_config__reads_yaml_1_2() -> None:
     config = parse_config(
         text(samplers="g: {stop: on, a: 010, b: 1e3, c: ~, d: 2001-01-01, e: 0o10, f: yes}")

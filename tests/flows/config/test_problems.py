@@ -46,6 +46,21 @@ BAD = {
         text(samplers="greedy: {imported: {tool: x}}"),
         "c.yaml:4: samplers.greedy.imported: marks evaluations that another tool asked. Remove it: no server takes it",
     ),
+    "connections that are no number": (
+        text(models='- {name: a, endpoint: "sim:", limits: {connections: true}}'),
+        (
+            f"{MODEL}.limits.connections: must be auto, a whole number or a mapping, got true. "
+            "Write auto, or {start: 16, most: 256}"
+        ),
+    ),
+    "connections that start above the most": (
+        text(models='- {name: a, endpoint: "sim:", limits: {connections: {start: 20, most: 10}}}'),
+        f"{MODEL}.limits.connections.start: must be at most most (10), got 20. Lower it, or raise most",
+    ),
+    "unknown field of connections": (
+        text(models='- {name: a, endpoint: "sim:", limits: {connections: {strat: 20}}}'),
+        f"{MODEL}.limits.connections.strat: unknown field 'strat'. Did you mean 'start'?",
+    ),
     "misspelt parameter": (
         text(samplers="greedy: {temprature: 0}"),
         "c.yaml:4: samplers.greedy.temprature: unknown parameter 'temprature'. Did you mean 'temperature'?",

@@ -11,13 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from evalcube.stages.infer.limiter import news_since
+from evalcube.stages.infer.controller import Mark
 from evalcube.stages.infer.rates import Quota, Throttle
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Policy, backoff, is_beyond_limit, turn_of
 
-NOTICE_SECONDS = (0.5, 0.25, 0.1)
-"""Reports of workers, the driver's polls, and the way to the workers: what news take, at most."""
 RETRY_BASE = 0.5
 RESTING = 8
 """Requests for each connection that may wait for another attempt."""
@@ -201,6 +199,7 @@ class _Simulation:
         *,
         workers: int,
         connections: int,
+        start: int,
         requests: float,
         status: int,
         jitter: float,
@@ -226,10 +225,10 @@ class _Simulation:
         self.busy, self.resting = [0] * workers, [0] * workers
         self.size = -(-connections // workers)
         self.timers = [math.inf] * workers
-        self.heard: list[Any] = [throttle.limiter.news for throttle in self.throttles]
+        self.told = 0
         for rank, throttle in enumerate(self.throttles):
-            throttle.limiter.offset = 1000.0 + self.random.uniform(-skew, skew)
-            throttle.retune(Quota(connections).share(workers, rank), 0.0)
+            throttle.controller.offset = 1000.0 + self.random.uniform(-skew, skew)
+            throttle.retune(Quota(connections, start=start).share(workers, rank), 0.0, 600.0)
             self.at(0.001 * rank, lambda rank=rank: self.ask(rank))
         if workers > 1:
             self.at(0.5, self.report)
@@ -262,7 +261,7 @@ class _Simulation:
                 base=RETRY_BASE,
                 jitter=self.random.random(),
                 patient=is_beyond_limit,
-                turn=turn_of(throttle.limiter, RETRY_BASE),
+                turn=turn_of(throttle.controller, RETRY_BASE),
             )
             next(policy)
             self.lines[rank].append(_Request(policy))
@@ -286,11 +285,11 @@ class _Simulation:
 
     def send(self, rank: int, request: _Request) -> None:
         throttle = self.throttles[rank]
-        sent = self.now, throttle.in_flight, throttle.window.epoch
+        sent = Mark(self.now, throttle.in_flight, throttle.controller.epoch_at(self.now))
         way = self.random.uniform(0.0, self.jitter) if self.jitter else 0.0
         self.at(self.now + 0.001 + way, lambda: self.arrive(rank, request, sent))
 
-    def arrive(self, rank: int, request: _Request, sent: tuple[float, int, int]) -> None:
+    def arrive(self, rank: int, request: _Request, sent: Mark) -> None:
         if self.server.asked(self.now, self.serving):
             self.accepted.append(self.now)
             self.serving += 1
@@ -300,22 +299,20 @@ class _Simulation:
             pause = self.server.pause(self.now)
             self.at(self.now + 0.001, lambda: self.turned_away(rank, request, sent, pause))
 
-    def served(self, rank: int, request: _Request, sent: tuple[float, int, int]) -> None:
+    def served(self, rank: int, request: _Request, sent: Mark) -> None:
         self.serving -= 1
         throttle = self.throttles[rank]
         throttle.in_flight -= 1
-        throttle.window.succeeded()
-        throttle.accepted(self.now, sent[1])
+        throttle.passed(self.now, sent, 1.0)
         if not request.refusals:
             self.last_first = self.now
         self.busy[rank] -= 1
         self.ask(rank)
 
-    def turned_away(self, rank: int, request: _Request, sent: tuple[float, int, int], pause: float) -> None:
+    def turned_away(self, rank: int, request: _Request, sent: Mark, pause: float) -> None:
         throttle = self.throttles[rank]
         throttle.in_flight -= 1
-        started, in_flight, epoch = sent
-        throttle.refused(self.now, started, in_flight, epoch, pause)
+        throttle.refused(self.now, sent, pause)
         if pause:
             throttle.pause(pause, self.now)
         request.refusals += 1
@@ -340,21 +337,23 @@ class _Simulation:
         self.admit(rank)
 
     def report(self) -> None:
-        """What workers learned goes to the driver, and from there to all others."""
-        for rank, throttle in enumerate(self.throttles):
-            news, before = throttle.limiter.news, self.heard[rank]
-            if news != before:
-                self.heard[rank] = news
-                fresh = news_since(news, before)
-                late = NOTICE_SECONDS[1] * self.random.random() + NOTICE_SECONDS[2]
-                self.at(self.now + late, lambda rank=rank, fresh=fresh: self.spread(rank, fresh))
-        self.at(self.now + NOTICE_SECONDS[0], self.report)
+        """What the leader decided goes to the driver, and from there to all others."""
+        told = sum(throttle.controller.complaints for throttle in self.throttles[1:])
+        if told != self.told:
+            self.told = told
+            late = 0.25 * self.random.random() + 0.1
+            self.at(self.now + late, lambda: self.throttles[0].controller.told(self.now))
+        news = self.throttles[0].controller.news(self.now)
+        if news is not None:
+            late = 0.25 * self.random.random() + 0.1
+            self.at(self.now + late, lambda: self.spread(news))
+        self.at(self.now + 0.5, self.report)
 
-    def spread(self, source: int, news: Any) -> None:
-        for rank, throttle in enumerate(self.throttles):
-            if rank != source:
-                throttle.hear(news, self.now)
-                self.admit(rank)
+    def spread(self, news: Any) -> None:
+        for rank, throttle in enumerate(self.throttles[1:], 1):
+            throttle.controller.hear(news, self.now)
+            throttle._update()
+            self.admit(rank)
 
 
 def simulate_sweep(
@@ -366,6 +365,7 @@ def simulate_sweep(
         lambda _: 0.05,
         workers=workers,
         connections=connections,
+        start=connections,
         requests=requests,
         status=status,
         jitter=0.001,
@@ -384,6 +384,7 @@ def simulate(
     latency: Callable[[random.Random], float] | float = 0.05,
     workers: int = 1,
     connections: int = 64,
+    start: int = 64,
     seconds: float = 180.0,
     warm_up: float = 60.0,
     jitter: float = 0.001,
@@ -401,8 +402,8 @@ def simulate(
         Seconds of an answer, or what draws them.
     workers
         Number of workers.
-    connections
-        Of all workers together.
+    connections, start
+        Of all workers together, at most and at first.
     seconds, warm_up
         Of the whole, and of its first part.
     jitter
@@ -420,6 +421,7 @@ def simulate(
         draw,
         workers=workers,
         connections=connections,
+        start=start,
         requests=math.inf,
         status=status,
         jitter=jitter,
@@ -427,13 +429,18 @@ def simulate(
         seed=seed,
     )
     world.run(seconds)
-    limiter = world.throttles[0].limiter
+    rate, in_flight = world.throttles[0].controller.found
 
     def outcome(begin: float, end: float) -> Outcome:
         accepted = sum(begin <= at < end for at in world.accepted)
         refused = sum(begin <= at < end for at in world.refused)
         return Outcome(
-            accepted, refused, end - begin, limiter.found_rate, limiter.found_connections, world.failed
+            accepted,
+            refused,
+            end - begin,
+            rate and rate * workers,
+            in_flight and in_flight * workers,
+            world.failed,
         )
 
     return outcome(0.0, warm_up), outcome(warm_up, seconds)

@@ -8,7 +8,6 @@ import pytest
 from evalcube.stages.infer import queue
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
-from evalcube.stages.infer.jobs import Slowdown
 from tests.stages.infer.conftest import kinds
 from tests.waiting import PATIENCE
 
@@ -227,23 +226,6 @@ def test_slow_down__holds_back_what_another_engine_learned(engine_for, remote, j
     assert 0.0 < slowdown.pause <= 600.0
     assert kinds([*others.result(), *refused.result()]) == ["skipped"] * 9
     assert remote.stats()["requests"] == 2
-
-
-def test_slow_down__makes_requests_fewer_but_not_again_for_the_same_overload(engine_for, remote, jobs):
-    engine = engine_for(connections=16)
-    engine.run("m", jobs(1, label="warm"))
-
-    for _ in range(3):
-        engine.slow_down(Slowdown("m", overload=True, pause=0.0))
-    remote.reset()
-    remote.faults({"kind": "hang"})
-    with ThreadPoolExecutor(1) as pool:
-        few = pool.submit(engine.run, "m", jobs(16, label="few"))
-        remote.wait_for(in_flight=8)
-        assert engine.stats.in_flight == remote.stats()["most_in_flight"] == 8
-        engine.close()
-    assert kinds(few.result()) == ["skipped"] * 16
-    assert engine.slowdowns() == []  # others know already
 
 
 @pytest.mark.parametrize("settings", [{"requests_per_minute": 1.0}, {"tokens_per_minute": 10.0}])

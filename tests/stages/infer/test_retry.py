@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.aimd import Window
-from evalcube.stages.infer.limiter import Limiter
+from evalcube.stages.infer.controller import Controller, Mark
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Breaker, backoff, retry, turn_of
 
@@ -135,14 +134,16 @@ def test_backoff__waits_are_bounded_and_the_last_reply_comes_back(replies, jitte
 
 
 def test_turn_of__refusals_wait_for_the_pace_alone_where_there_is_one():
-    limiter = Limiter(Window(8))
-    turn = turn_of(limiter, 0.5)
+    controller = Controller()
+    controller.resize(8, 8, 60.0, 0.0)
+    turn = turn_of(controller, 0.5)
     outage = Reply(RetryClass.RETRY, "http 503")
 
     assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.5, 0.5, None, None]
     for number in range(20):
-        limiter.refused(0.1 * number, 0.1 * number, 1, 0, 0.0)
-    assert limiter.paced
+        controller.start(0.1 * number)
+        controller.refused(0.1 * number, Mark(0.1 * number, 1, controller.epoch), 0.0)
+    assert controller.pace is not None
     assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.0, None, None, None]
 
 

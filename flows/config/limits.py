@@ -1,0 +1,113 @@
+"""What a config says about how hard an endpoint may be worked."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal, Self
+
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
+
+from evalcube.flows.config import values
+from evalcube.flows.config.section import Number, Section, Whole
+from evalcube.stages.infer.controller import MOST, START
+
+_AUTO, _NUMBER, _SEARCH = "\0auto", "\0number", "\0search"
+"""Names of the three forms of `connections`; no key of a config can be one."""
+
+Connections = Annotated[Whole, Field(ge=1, le=4096)]
+
+
+class ConnectionSearch(Section):
+    """Between which numbers of requests in flight the best is looked for, over all workers.
+
+    Parameters
+    ----------
+    start
+        In flight at first, in a first run; where only `most` is given, half of that at most.
+    most
+        In flight at most.
+    """
+
+    start: Connections = START
+    most: Connections = MOST
+
+    @model_validator(mode="after")
+    def _room(self) -> Self:
+        if "start" in self.model_fields_set and self.start > self.most:
+            raise values.refusal(
+                f"must be at most most ({self.most})", "Lower it, or raise most", where=("start",)
+            )
+        return self
+
+    @property
+    def first(self) -> int:
+        """In flight at first."""
+        return self.start if "start" in self.model_fields_set else min(self.start, max(self.most // 2, 1))
+
+
+def _form(value: object) -> str:
+    if isinstance(value, (Mapping, ConnectionSearch)):
+        return _SEARCH
+    return _AUTO if value == "auto" else _NUMBER
+
+
+def _number(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise values.refusal("must be auto, a whole number or a mapping", "Write auto, or {start: 16, most: 256}")
+
+
+class Limits(Section):
+    """How hard an endpoint may be worked.
+
+    Parameters
+    ----------
+    connections
+        Requests in flight at once, over all workers: a number, or as many as the endpoint has a use for, which is
+        found out; auto is {start: 16, most: 256}.
+    requests_per_minute
+        Requests that may start in a minute, over all workers; default: any.
+    tokens_per_minute
+        Tokens of prompts and completions in a minute, over all workers; default: any.
+    timeout
+        Seconds that one request may take.
+    retries
+        Further tries after a transport error (5xx, 429, cut connection).
+    patience
+        Seconds for which a request that is refused because of a limit (429) is tried again, whatever `retries`
+        is.
+    """
+
+    connections: Annotated[
+        Annotated[Connections, BeforeValidator(_number), Tag(_NUMBER)]
+        | Annotated[Literal["auto"], Tag(_AUTO)]
+        | Annotated[ConnectionSearch, Tag(_SEARCH)],
+        Discriminator(_form),
+    ] = "auto"
+    requests_per_minute: Number | None = Field(default=None, ge=0.1, le=1e7)
+    tokens_per_minute: Number | None = Field(default=None, ge=1, le=1e12)
+    timeout: Number = Field(default=120.0, gt=0, le=86_400)
+    retries: Whole = Field(default=5, ge=0, le=100)
+    patience: Number = Field(default=600.0, ge=0, le=86_400)
+
+    @property
+    def most(self) -> int:
+        """Requests in flight at most."""
+        return self._search.most
+
+    @property
+    def declared(self) -> int | None:
+        """Requests in flight, where they are not looked for."""
+        return self.connections if isinstance(self.connections, int) else None
+
+    @property
+    def endpoint(self) -> dict[str, Any]:
+        """The limits as fields of `evalcube.stages.infer.endpoint.Endpoint`."""
+        first = None if self.declared else self._search.first
+        return self.model_dump() | {"connections": self.most, "start": first}
+
+    @property
+    def _search(self) -> ConnectionSearch:
+        if isinstance(self.connections, int):
+            return ConnectionSearch(start=self.connections, most=self.connections)
+        return ConnectionSearch() if self.connections == "auto" else self.connections
