@@ -39,7 +39,7 @@ from evalcube.flows.run.session import FLUSH_SECONDS, Session
 from evalcube.flows.run.subscribers.log import to_logging
 from evalcube.flows.run.summary import RunSummary
 from evalcube.stages.generate.dataset.kept import kept_version
-from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cache.cache import prepare_cache
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import LeaseHeldError
@@ -162,7 +162,7 @@ def run(
     if place is None or place.environment == "inherited":
         _check_keys(asked)
     opened, _ = sweep_cube(plan, settings.cube)
-    open_cache(settings.cache)  # fails now, not on a worker later
+    prepare_cache(settings.cache)  # fails now, not on a worker later
 
     def notify(text: str, *, urgent: bool = False) -> None:
         for subscriber in subscribers:

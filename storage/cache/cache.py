@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evalcube.storage.cache.claims import Claims
 from evalcube.storage.cache.contract import Cache, CacheStats, EntryInfo, ManagedCache
-from evalcube.storage.cache.directory import DirectoryCache
+from evalcube.storage.cache.directory import DirectoryCache, prepare_directory
 from evalcube.storage.cache.folders import Folders, is_cache
 from evalcube.storage.errors import need_package
 from evalcube.storage.urls import (
@@ -34,6 +34,7 @@ __all__ = [
     "look_up",
     "open_cache",
     "open_claims",
+    "prepare_cache",
 ]
 
 
@@ -71,6 +72,14 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
 
         return RemoteCache(RedisBackend(str(url), writable=writable), writable=writable)
     return DirectoryCache(directory_of(url), writable=writable)
+
+
+def prepare_cache(url: str | Path) -> None:
+    """Make sure that the cache at an address can be written, without reading what is in it; raises as `open_cache`."""
+    if scheme_of(url) in ("", "file"):
+        prepare_directory(Path(directory_of(url)).absolute())
+    else:
+        open_cache(url)
 
 
 def open_claims(url: str | Path, run: str) -> Claims | None:

@@ -61,7 +61,7 @@ class DirectoryCache:
         self._contexts = Contexts()
         # Before the index is read: what is recovered here has its index then, and needs no scan.
         if writable:
-            self._prepare()
+            prepare_directory(self.path)
         elif not is_cache(self.path):
             remedy = "Check the spelling of the path; a sweep makes its cache when it runs."
             raise StorageError("there is no cache here", self.path, remedy)
@@ -74,21 +74,6 @@ class DirectoryCache:
                 self._repair()
             # The writer, not the cache: what is to be done at the end must not keep the cache alive.
             weakref.finalize(self, _close_quietly, self._writer)
-
-    def _prepare(self) -> None:
-        """Create what is missing, and finish what killed writers have begun."""
-        with guarded(self.path, "create the cache"):
-            for folder in (self._folders.temporaries, self._folders.damaged, self._folders.packs):
-                make_directory(folder)
-                if not os.access(folder, os.W_OK | os.X_OK):
-                    remedy = "Give yourself write permission, or choose another path for the cache."
-                    raise NotWritableError(
-                        "cannot write the cache: the directory is read-only", self.path, remedy
-                    )
-            # What a killed process left on its way was acknowledged to nobody.
-            sweep_files(self._folders.temporaries, delete=True)
-        with guarded(self.path, "recover the cache after a crash"):
-            compaction.recover_all(self._folders)
 
     def _repair(self) -> None:
         """Make damaged indexes anew."""
@@ -375,6 +360,27 @@ class DirectoryCache:
         for at in found:
             key, raw = keys[numbers[at]], wanted[32 * at : 32 * at + 32]
             values[numbers[at]] = self._reader.value(key, raw, found[at])
+
+
+def prepare_directory(path: Path) -> None:
+    """Make a cache that can be written, and finish what killed writers have begun; its index is not read.
+
+    Raises
+    ------
+    NotWritableError
+        It cannot be created or written.
+    """
+    folders = Folders(path)
+    with guarded(path, "create the cache"):
+        for folder in (folders.temporaries, folders.damaged, folders.packs):
+            make_directory(folder)
+            if not os.access(folder, os.W_OK | os.X_OK):
+                remedy = "Give yourself write permission, or choose another path for the cache."
+                raise NotWritableError("cannot write the cache: the directory is read-only", path, remedy)
+        # What a killed process left on its way was acknowledged to nobody.
+        sweep_files(folders.temporaries, delete=True)
+    with guarded(path, "recover the cache after a crash"):
+        compaction.recover_all(folders)
 
 
 def _close_quietly(writer: Writer) -> None:

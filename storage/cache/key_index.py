@@ -1,13 +1,16 @@
-"""The locations of all known records, in memory, found by key.
+"""The locations of all known records, found by key.
 
 For each record there are 16 bytes: the first 8 of its key and its location, in a few sorted arrays; the newest records
-are in a dictionary. When several packs have a key, the one whose name sorts first, which is the oldest, is the one that
-every reader takes.
+are in a dictionary. Large arrays are in files without a name that are mapped, so that a cache of a hundred million
+replies takes no memory that the system cannot have back. When several packs have a key, the one whose name sorts first,
+which is the oldest, is the one that every reader takes.
 """
 
 from __future__ import annotations
 
+import tempfile
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -25,6 +28,8 @@ _OFFSET_BITS = 40
 _OFFSET_MASK = (1 << _OFFSET_BITS) - 1
 _RECENT = 8192
 _GROWTH = 4
+MOST_ROWS = 1 << 22
+"""Of a table in memory, 64 MB; one that has as many is mapped, and does not grow any more."""
 
 
 @dataclass(eq=False, slots=True)
@@ -95,13 +100,14 @@ class KeyIndex:
         if not parts:
             return
         size = sum(len(part[0]) for part in parts)
-        while tables and len(tables[-1][0]) < _GROWTH * size:
+        while tables and len(tables[-1][0]) < min(_GROWTH * size, MOST_ROWS):
             parts.append(tables.pop())
             size += len(parts[-1][0])
         heads, locations = (np.concatenate(columns) for columns in zip(*parts, strict=True))
         order = np.argsort(heads, kind="stable")
         # One assignment of a new tuple: a reader in another thread goes on with the tables that it has.
-        self.tables = (*tables, (heads[order], locations[order]))
+        table = heads[order], locations[order]
+        self.tables = (*tables, table if size < MOST_ROWS else _mapped(table))
 
     def _sorted(self, locations: Iterable[int]) -> list[Location]:
         found = [
@@ -143,3 +149,16 @@ class KeyIndex:
                     found.setdefault(number, []).append(int(locations[row]))
                     row += 1
         return {number: self._sorted(locations) for number, locations in found.items()}
+
+
+def _mapped(table: Part) -> Part:
+    """The same in a file without a name; as it is, where no file can be written."""
+    # A file of this process alone: nobody can cut short what is mapped.
+    with suppress(OSError), tempfile.TemporaryFile(prefix="evalcube-index-") as file:
+        for column in table:
+            file.write(column.data)
+        file.flush()
+        rows = len(table[0])
+        heads, locations = (np.memmap(file, np.uint64, "r", 8 * rows * at, (rows,)) for at in (0, 1))
+        return heads, locations
+    return table

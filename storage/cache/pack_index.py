@@ -12,7 +12,7 @@ from collections import deque
 from pathlib import Path
 
 from evalcube.storage.cache.folders import Folders
-from evalcube.storage.cache.key_index import KeyIndex, Location, Pack, Part
+from evalcube.storage.cache.key_index import MOST_ROWS, KeyIndex, Location, Pack, Part
 from evalcube.storage.cache.owners import is_abandoned
 from evalcube.storage.cache.pack_writer import PackWriter
 from evalcube.storage.cache.packs import (
@@ -176,11 +176,15 @@ class PackIndex:
                 for token in tokens_in(names):
                     key_index.pack(token)  # numbered in the order of names; `find` sorts by name in any case
                 self._growing = [pack for pack in key_index.packs if not (pack.own or pack.indexed)]
-        parts = [part for pack in self._growing for part in self._new_records(key_index, pack, names)]
-        found = [part for part in parts if len(part[0])]
-        with self._lock:
-            key_index.push(found)
-        return bool(found)
+        found, parts = 0, []
+        for pack in self._growing:
+            parts += [part for part in self._new_records(key_index, pack, names) if len(part[0])]
+            # Not all at once: a table is sorted in memory.
+            if parts and (sum(len(part[0]) for part in parts) >= MOST_ROWS or pack is self._growing[-1]):
+                with self._lock:
+                    key_index.push(parts)
+                found, parts = found + len(parts), []
+        return found > 0
 
     def _new_records(self, key_index: KeyIndex, pack: Pack, names: set[str] | None) -> list[Part]:
         """Records of a pack that were not known."""
