@@ -7,7 +7,10 @@ mean difference of 0 made of many small gains and a few large losses, which no p
 The composite is tested at 5 %: by a percentile bootstrap, by sign flips (the default)
 and by the studentised bootstrap; "layers" is the rate at which max-t calls at least one layer, "T²" that of Hotelling.
 
-    python benchmarks/verdict_operating.py [--simulations 2000] [--verdicts 300] [--seed 1]
+The last table follows the advice: after each verdict without a call the arms get as many pairs as it says, until it
+says that more are not needed. "One look each" takes each look for the only one.
+
+    python benchmarks/verdict_operating.py [--simulations 2000] [--verdicts 300] [--follow 1000] [--seed 1]
 """
 
 from __future__ import annotations
@@ -15,6 +18,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -28,6 +32,7 @@ from evalcube.stages.analyze.verdict.hotelling import hotelling
 from evalcube.stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
 
 SIZES = (5, 10, 20, 50)
+FROM, MOST = (12, 24, 50), 3000
 SHIFT = {"none": 0.0, "small": 0.5, "large": 1.2}
 LEVELS = ("PROGRESS", "CAUTIOUS", "NOISE", "UNDERPOWERED", "REGRESS")
 CHUNK = 250
@@ -52,6 +57,15 @@ def main() -> None:
     for size in SIZES:
         for effect in SHIFT:
             print_verdicts(size, effect, np.random.default_rng([options.seed, size, 1]), options.verdicts)
+    error = _error(0.05, options.follow)
+    print(
+        f"\nfollowing the advice, equal arms, {options.follow} simulations; standard error of 5 %: {error:.1%}"
+    )
+    print(
+        f"{'from':>4} {'a call':>7} {'at first':>8} {'one look each':>13} {'looks':>6} {'pairs (median)':>14}"
+    )
+    for size in FROM:
+        print_following(size, options.follow, options.seed)
 
 
 def print_rates(size: int, effect: str, rng: np.random.Generator, simulations: int) -> None:
@@ -98,6 +112,38 @@ def print_verdicts(size: int, effect: str, rng: np.random.Generator, simulations
     )
 
 
+def print_following(size: int, simulations: int, seed: int) -> None:
+    """One line: how often equal arms get a call, whoever follows the advice."""
+    found = [follow(size, np.random.default_rng([seed, size, place])) for place in range(simulations)]
+    calls, first, alone, looks, pairs = np.array(found).T
+    rates = f"{calls.mean():7.1%} {first.mean():8.1%} {alone.mean():13.1%}"
+    print(f"{size:4} {rates} {looks.mean():6.1f} {np.median(pairs):14.0f}", flush=True)
+
+
+def follow(size: int, rng: np.random.Generator) -> tuple[bool, bool, bool, int, int]:
+    """Whether there is a call, one at the first look, one where each look has the whole error; looks, and pairs."""
+    scores = draw(MOST, 1, 0.0, rng)[:, 0]
+    calls, each = ([*_looks(scores, size, split=split)] for split in (True, False))
+    return calls[-1][0], calls[0][0], each[-1][0], len(calls), calls[-1][1]
+
+
+def _looks(scores: Floats, size: int, *, split: bool) -> Iterator[tuple[bool, int]]:
+    """Whether each look makes a call, and its pairs."""
+    grown = False
+    while True:
+        units = [f"u{place:05}" for place in range(size)]
+        method = None if split else "anytime" if grown else "sign-flip"
+        found = verdict(scores[:, :size], ["a", "b"], units, draws=DRAWS, method=method, grown=grown)
+        call = found.verdict not in ("NOISE", "UNDERPOWERED")
+        yield call, size
+        reach = found.pairs[0].reach
+        if call or reach is None or "not needed" in found.next_step:
+            return
+        size, grown = max(20, reach.pairs_again, size + 1), True
+        if size > MOST:
+            return
+
+
 def draw(size: int, simulations: int, shift: float, rng: np.random.Generator) -> Floats:
     """Layers (arm, simulation, unit, layer) of two arms; `shift` raises the second, in logits."""
     difficulty = rng.normal(0.0, 0.8, (simulations, size))
@@ -135,6 +181,7 @@ def _options() -> argparse.Namespace:
     )
     parser.add_argument("--simulations", type=int, default=2000, help="per line of the first table")
     parser.add_argument("--verdicts", type=int, default=300, help="per line of the second table")
+    parser.add_argument("--follow", type=int, default=1000, help="per line of the last table")
     parser.add_argument("--seed", type=int, default=1)
     return parser.parse_args()
 

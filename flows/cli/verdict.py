@@ -45,7 +45,7 @@ def verdict(
         str | None,
         typer.Option(
             help="How intervals are found: sign-flip, studentised (a bootstrap), or anytime, which hold at all looks; "
-            "default: sign-flip, or anytime where more was asked than in the first plan."
+            "default: what makes all looks together err in 5 %."
         ),
     ] = None,
     threshold: Annotated[
@@ -219,7 +219,7 @@ def _print_intervals(pair: PairResult) -> None:
     enough = f"e from {1 / pair.composite.alpha:.4g} on holds however often you look"
     once = pair.composite.method != "anytime"
     show(
-        f"  p and intervals are for one look; {enough}"
+        f"  p and intervals are for this look; {enough}"
         if once
         else f"  intervals hold at all looks together; {enough}"
     )

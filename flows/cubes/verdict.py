@@ -98,8 +98,9 @@ def cube_verdict(
     tasks
         Labels of tasks; default: all with assertions or a rubric.
     method
-        How intervals of differences are found, see `evalcube.stages.analyze.verdict.verdict`. Default: "sign-flip", or
-        "anytime" where more was asked than in the cube's first plan, as it was looked at before, then.
+        How intervals of differences are found, see `evalcube.stages.analyze.verdict.verdict`. Default: so that all
+        looks together err in 5 %: by "sign-flip", or by "anytime" where more was asked than in the cube's first plan,
+        as it was looked at before, then.
     threshold
         Lowest mean of a layer that passes the gate.
     trivial
@@ -181,7 +182,8 @@ def cube_verdict(
         entries=data.runs(data.planned),
         shares=data.shares(),
         clusters=clusters,
-        method=method or ("anytime" if data.grown else "sign-flip"),
+        method=method,
+        grown=data.grown,
         threshold=threshold,
         trivial=trivial,
         missing=Limits.missing if missing is None else missing,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -45,8 +46,6 @@ def compare(
     control_layers: Floats,
     treatment_layers: Floats,
     options: Options,
-    *,
-    treatments: int,
     missing: Missing | None = None,
 ) -> PairResult:
     """One treatment against the control.
@@ -60,9 +59,7 @@ def compare(
     control_layers, treatment_layers
         Scores (unit, layer) of the same units, NaN where absent.
     options
-        Choices of the caller.
-    treatments
-        Number of treatments K; this pair is tested at alpha / K.
+        From `for_this_look`.
     missing
         What the pair lacks; None if nothing.
     """
@@ -75,10 +72,13 @@ def compare(
     steps = difference(*shared)
     names = [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
-    level, seed = options.alpha / treatments, options.seed
+    level, seed = options.alpha, options.seed
     intervals, jointly = (
         partial(function, draws=options.draws, seed=seed, shares=shares, clusters=clusters)
-        for function in (partial(paired_intervals, method=options.method), simultaneous_intervals)
+        for function in (
+            partial(paired_intervals, method=options.method or "sign-flip"),
+            simultaneous_intervals,
+        )
     )
     gains = difference(*totals)
     main, scaled = intervals(np.stack([gains, difference(*spread)], axis=1), alpha=level)
@@ -99,7 +99,7 @@ def compare(
         variation=_median(control.variation, treatment.variation),
         holdout=None if split is None else gain_gap(gain, split, alpha=level, shares=weight),
         missing=missing,
-        reach=_reach(gain, weight, level, options),
+        reach=_reach(gain, weight, options),
     )
     fewer = min(options.draws, SENSITIVITY_DRAWS)
     rows = weighed(*units_drawn(steps, shares, clusters))
@@ -124,14 +124,52 @@ def compare(
     )
 
 
-def _reach(gains: Floats, shares: Floats, alpha: float, options: Options) -> Reach:
+def for_this_look(
+    scores: Scores, control_layers: Floats, treatment_layers: Floats, options: Options, treatments: int
+) -> Options:
+    """The choices for one pair: its method, and the part of the error that this look at it may spend.
+
+    Which part depends on how many pairs there are and how much they vary, and not on who is better.
+
+    Parameters
+    ----------
+    scores, control_layers, treatment_layers
+        As of `compare`.
+    options
+        Choices of the caller.
+    treatments
+        Number of treatments K; a pair is tested at alpha / K.
+    """
+    whole = replace(options, alpha=options.alpha / treatments, planned=options.alpha / treatments)
+    if options.method is not None:
+        return whole
+    half = replace(whole, alpha=whole.alpha / 2.0)
+    if options.grown:
+        return replace(half, method="anytime")
+    sides = control_layers, treatment_layers
+    sides = common(*sides) if options.layer_set == "common" else sides
+    gains = difference(*(composite(side, options.weights) for side in sides))
+    gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], scores.shares, scores.clusters))
+    needed = max(options.limits.min_pairs, _reach(gain, weight, half).pairs)
+    enough = int((~np.isnan(gain)).sum()) >= needed
+    return replace(whole if enough else half, method="sign-flip")
+
+
+def _reach(gains: Floats, shares: Floats, options: Options) -> Reach:
     """What so many pairs, or clusters, could have seen, their differences varying as they do."""
     present = weighed(gains[:, np.newaxis], shares[:, np.newaxis])[~np.isnan(gains), 0]
     weights = shares[~np.isnan(gains)]
     mean = weights * (present.sum() / max(weights.sum(), 1e-300))
     spread = math.sqrt(((present - mean) ** 2).sum() / (len(present) - 1)) if len(present) > 1 else math.nan
     again = options.method == "anytime"
-    return reach(spread, len(present), options.limits.trivial, alpha=alpha, again=again)
+    return reach(
+        spread,
+        len(present),
+        options.limits.trivial,
+        alpha=options.alpha,
+        again=again,
+        planned=options.planned,
+    )
 
 
 def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:

@@ -67,6 +67,8 @@ class Holdout:
     held_out: float
     gap: Interval
     """Gain on the other units − gain on those held out, at level 1 − 2 alpha: positive with an error of alpha."""
+    detectable: float = 0.0
+    """Gap that so many units find in four of five cases."""
 
 
 def gain_gap(
@@ -106,9 +108,11 @@ def gain_gap(
     rest = [weights[part] * (values[part] - mean) ** 2 for part, mean in zip(parts, means, strict=True)]
     variance = sum(map(np.sum, rest)) / sum(weights[part].sum() for part in parts) * pairs / free
     error = math.sqrt(variance * sum((weights[part] ** 2).sum() / weights[part].sum() ** 2 for part in parts))
-    gap, margin = means[0] - means[1], float(stdtrit(free, 1.0 - alpha)) * error
+    gap, (tail, margin) = means[0] - means[1], stdtrit(free, [0.8, 1.0 - alpha]).tolist()
     gap = 0.0 if abs(gap) < GRAIN else gap
     ratio = abs(gap) / error if error > 0 else math.inf if gap else 0.0
     p_value = 2.0 * float(stdtr(free, -ratio))
-    interval = Interval(gap, gap - margin, gap + margin, p_value, 2.0 * alpha, pairs, "student")
-    return Holdout(means[0], means[1], interval)
+    interval = Interval(
+        gap, gap - margin * error, gap + margin * error, p_value, 2.0 * alpha, pairs, "student"
+    )
+    return Holdout(means[0], means[1], interval, (tail + margin) * error)

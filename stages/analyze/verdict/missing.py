@@ -45,9 +45,7 @@ class _Side:
     """Executions (run, unit)."""
 
 
-def missing_of_pair(
-    scores: Scores, runs: Floats, place: int, options: Options, *, alpha: float
-) -> Missing | None:
+def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) -> Missing | None:
     """What the control and the treatment at `place` lack; None if they lack nothing.
 
     A layer is expected of a unit if either arm has it there, a judge's reading if either arm has a judge layer there.
@@ -62,9 +60,7 @@ def missing_of_pair(
     place
         Of the treatment among the variants.
     options
-        Choices of the caller.
-    alpha
-        Error of the pair.
+        Those of the pair.
     """
     sides = [_side(scores, runs, arm) for arm in (0, place)]
     layers = np.asarray(sum((~np.isnan(side.layers)).sum(axis=0) for side in sides) > 0)
@@ -80,10 +76,10 @@ def missing_of_pair(
     steps = np.stack([difference(totals[0], totals[1]), difference(totals[2], totals[1])], axis=1)
     failed, worst = paired_intervals(
         steps,
-        alpha=alpha,
+        alpha=options.alpha,
         draws=options.draws,
         seed=options.seed,
-        method=options.method,
+        method=options.method or "sign-flip",
         shares=scores.shares,
         clusters=scores.clusters,
     )

@@ -17,9 +17,14 @@ class Options:
 
     alpha: float = 0.05
     """Error of the whole comparison; each of K treatments is tested at alpha / K."""
+    planned: float = 0.0
+    """Of a pair: its error if it is looked at once, as planned; where `alpha` is less, the rest is for later looks."""
     threshold: float = THRESHOLD
     limits: Limits = field(default_factory=Limits)
-    method: Method = "sign-flip"
+    method: Method | None = "sign-flip"
+    """None: as many looks need it, see `evalcube.stages.analyze.verdict.comparison.for_this_look`."""
+    grown: bool = False
+    """Whether the comparison was looked at before, with fewer units."""
     draws: int = DRAWS
     seed: int = 0
     weights: tuple[float, ...] | None = None

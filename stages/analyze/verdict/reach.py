@@ -30,12 +30,14 @@ class Reach:
     difference: float
     """The stated one: the smallest that matters."""
     pairs: int
-    """Pairs of a new run that find it in four of five cases, with one look."""
+    """Pairs that find it in four of five cases with one look, planned so from the start."""
     pairs_again: int
     """Pairs in all that find it where this comparison is continued, and looked at again."""
 
 
-def reach(spread: float, pairs: int, difference: float, *, alpha: float, again: bool = False) -> Reach:
+def reach(
+    spread: float, pairs: int, difference: float, *, alpha: float, again: bool = False, planned: float = 0.0
+) -> Reach:
     """What can be found with a standard deviation that was observed.
 
     Parameters
@@ -47,9 +49,11 @@ def reach(spread: float, pairs: int, difference: float, *, alpha: float, again: 
     difference
         The stated one, above 0.
     alpha
-        Two-sided error.
+        Two-sided error of this look, and of all later ones together.
     again
         Whether the comparison is by anytime-valid bounds.
+    planned
+        Error of one look at as many pairs as were planned; by default `alpha`.
 
     Examples
     --------
@@ -66,7 +70,8 @@ def reach(spread: float, pairs: int, difference: float, *, alpha: float, again: 
     return Reach(
         seen if pairs else math.inf,
         difference,
-        *(_needed(spread, difference, alpha, again=looked) for looked in (False, True)),
+        _needed(spread, difference, planned or alpha, again=False),
+        _needed(spread, difference, alpha, again=True),
     )
 
 

@@ -18,7 +18,7 @@ from evalcube.stages.analyze.verdict.agreement import (
     gold_agreement,
     judge_agreement,
 )
-from evalcube.stages.analyze.verdict.comparison import compare
+from evalcube.stages.analyze.verdict.comparison import compare, for_this_look
 from evalcube.stages.analyze.verdict.composite import (
     composite,
     describe,
@@ -67,31 +67,24 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
     gold = _gold(scores, layers, options)
     if len(arms) < 2:
         return _solo(scores, runs, arms[0], gold, options)
-    pairs = tuple(
-        compare(
-            scores,
-            arms[0],
-            arms[place],
-            layers[0],
-            layers[place],
-            options,
-            treatments=len(arms) - 1,
-            missing=missing_of_pair(scores, runs, place, options, alpha=options.alpha / (len(arms) - 1)),
-        )
-        for place in range(1, len(arms))
-    )
+    pairs, looks = [], []
+    for place in range(1, len(arms)):
+        look = for_this_look(scores, layers[0], layers[place], options, len(arms) - 1)
+        missing = missing_of_pair(scores, runs, place, look)
+        pairs.append(compare(scores, arms[0], arms[place], layers[0], layers[place], look, missing))
+        looks.append(look)
     decided = pairs[worst([pair.decision for pair in pairs])]
     return Verdict(
         verdict=decided.verdict,
         branch=decided.branch,
         reasons=decided.decision.reasons,
-        next_step=_next_step(decided, options),
+        next_step=_next_step(decided, options.limits),
         representative=(decided.control, decided.treatment),
-        pairs=pairs,
+        pairs=tuple(pairs),
         arms=arms,
         badges=_badges(arms, decided, gold, options.limits),
         gate_passed=all(arm.gate_passed for arm in arms),
-        notes=_notes(arms, pairs, scores),
+        notes=(*_notes(arms, pairs, scores), *_of_looks(pairs, looks)),
         gold=gold,
     )
 
@@ -130,11 +123,11 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
     )
 
 
-def _next_step(decided: PairResult, options: Options) -> str:
+def _next_step(decided: PairResult, limits: Limits) -> str:
     if decided.reach is None:
         raise ArgumentTypeError("a pair that was compared has a reach")
-    again = options.method == "anytime"
-    return next_step(decided.decision, decided.reach, decided.composite, options.limits, again=again)
+    again = decided.composite.method == "anytime"
+    return next_step(decided.decision, decided.reach, decided.composite, limits, again=again)
 
 
 def _variation(per_run: Floats, shares: Floats) -> float:
@@ -161,7 +154,7 @@ def _solo(scores: Scores, runs: Floats, arm: Arm, gold: GoldAgreement | None, op
     return Verdict(
         verdict="SOLO",
         branch=branch,
-        reasons=("fewer than two variants: there is nothing to compare with", text),
+        reasons=("only one variant was asked for: there is nothing to compare with", text),
         next_step=NEXT_STEP["SOLO"],
         representative=None,
         pairs=(),
@@ -240,3 +233,17 @@ def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> 
                 f"{lost} of {len(scores.units)} units have no composite in {pair.control} or {pair.treatment}"
             )
     return tuple(notes)
+
+
+def _of_looks(pairs: Sequence[PairResult], looks: Sequence[Options]) -> list[str]:
+    """Which part of the error this look has, where it is not all of it."""
+    for pair, look in zip(pairs, looks, strict=True):
+        if look.alpha < look.planned and pair.reach is not None:
+            kept = f"the other half of the {100 * look.planned:.3g} % is for"
+            if look.method == "anytime":
+                return [f"looks after the first have half of the error: {kept} the first"]
+            fewer = f"{pair.composite.amount}, fewer than the {pair.reach.pairs:,} that find a difference of"
+            return [
+                f"with {fewer} {pair.reach.difference:g}, this look has half of the error: {kept} later ones"
+            ]
+    return []

@@ -26,7 +26,7 @@ NEXT_STEP: Mapping[str, str] = {
     "PROGRESS": "Ship it, and keep this report as the evidence.",
     "CAUTIOUS": "Do not ship yet: look into the reasons, then compare in a new run with another seed.",
     "REGRESS": "Do not ship: find the weakest layer and the units that lost, fix them, then measure that.",
-    "SOLO": "Add a control: a single variant has an absolute score only, which compares with nothing.",
+    "SOLO": "Name another variant to compare with: a single one has an absolute score only.",
 }
 
 

@@ -94,11 +94,19 @@ def decide_pair(evidence: Evidence, limits: Limits | None = None) -> Decision:
     reservations = _reservations(evidence, limits, moved)
     if reservations:
         return Decision("CAUTIOUS", reservations[0][0], (gain, *(text for _, text in reservations)))
+    held = evidence.holdout
+    unseen = (
+        ()
+        if held is None
+        else (
+            f"held-out units show no smaller gain, but only a gap of {fixed(held.detectable)} is found in 4 of 5 cases",
+        )
+    )
     if not evidence.control_gate.passed:
         lifted = ", ".join(evidence.control_gate.failed) or "which had no layer at all"
         text = f"the treatment passes a gate that the control failed ({lifted})"
-        return Decision("PROGRESS", "positive_recovers_broken_control", (gain, text))
-    return Decision("PROGRESS", "positive_clean", (gain, "every layer passes its gate, none fell"))
+        return Decision("PROGRESS", "positive_recovers_broken_control", (gain, text, *unseen))
+    return Decision("PROGRESS", "positive_clean", (gain, "every layer passes its gate, none fell", *unseen))
 
 
 def _gate_broken(evidence: Evidence, gain: str) -> Decision:
@@ -175,9 +183,9 @@ def next_step(decision: Decision, reach: Reach, found: Interval, limits: Limits,
             "in 4 of 5 cases. To look for a smaller one, state it before you measure."
         )
     return (
-        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {new:,} {noun} in a new run with "
-        f"another seed, or by {max(more, pairs + 1):,} in all if this cube grows, as looking again has a price. "
-        "A larger one, if only that matters, needs fewer."
+        f"No call. A difference of {reach.difference:g} is found in 4 of 5 cases by {max(more, pairs + 1):,} {noun} "
+        f"in all if this cube grows, as looking again has a price: with {new:,} planned from the start, one look would "
+        "do. A larger one, if only that matters, needs fewer."
     )
 
 
@@ -216,7 +224,7 @@ def holdout_text(found: Holdout) -> str:
     bounds = f"[{fixed(gap.low, sign=True)}, {fixed(gap.high, sign=True)}] at {100 * (1 - gap.alpha):.4g} %"
     return (
         f"{fixed(found.held_out, sign=True)} there, {fixed(found.train, sign=True)} on the others, a gap of "
-        f"{fixed(gap.estimate, sign=True)} {bounds}"
+        f"{fixed(gap.estimate, sign=True)} {bounds}; one of {fixed(found.detectable)} is found in 4 of 5 cases"
     )
 
 

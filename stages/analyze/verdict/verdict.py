@@ -33,7 +33,8 @@ def verdict(
     threshold: float = THRESHOLD,
     trivial: float = 0.1,
     missing: float = 0.1,
-    method: Method = "sign-flip",
+    method: Method | None = "sign-flip",
+    grown: bool = False,
     draws: int = DRAWS,
     seed: int = 0,
     weights: Sequence[float] | None = None,
@@ -74,7 +75,11 @@ def verdict(
         there where the shares of two arms differ by more than .05, or where a gain does not survive that all that is
         missing had failed.
     method, draws, seed
-        Test and its resampling; see `evalcube.stages.analyze.verdict.paired`.
+        Test and its resampling; see `evalcube.stages.analyze.verdict.paired`. With None as method all looks together
+        err with alpha: a first look at too few pairs to find `trivial` in 4 of 5 cases has half of it, by sign flips,
+        and later ones have the other half, by "anytime"; a first look at enough pairs has all of it.
+    grown
+        Without a method: whether it was looked at before, with fewer units.
     weights
         Declared weights of the three layers; equal by default.
     layer_set
@@ -128,6 +133,7 @@ def verdict(
         threshold=threshold,
         limits=Limits(trivial=trivial, missing=missing),
         method=method,
+        grown=grown,
         draws=draws,
         seed=seed,
         weights=declared,

@@ -96,6 +96,7 @@ def test_cube_verdict__compares_units_with_repeats_as_runs(tmp_path):
         names,
         judges=readings.astype(float),
         judge_names=["judge strict", "judge loose"],
+        method=None,
     )
     assert found.verdict == expected
     assert (found.units, found.tasks) == (UNITS, ("dataset",))

@@ -196,6 +196,19 @@ def test_gain_gap__errs_in_5_percent_and_finds_a_gain_that_is_on_the_others_only
     assert called[0.5] >= 400 * 0.9
 
 
+def test_gain_gap__says_which_gap_it_finds_in_four_of_five_cases():
+    rng, split = np.random.default_rng(5), split_holdout([f"{place:02}" for place in range(24)], 0.3)
+    lost = gain_gap(np.tile([-0.5, 0.5], 12), split).detectable
+
+    called = 0
+    for _ in range(400):
+        gains = rng.normal(0.0, 0.51, 24)
+        gains[list(split.holdout)] -= lost
+        called += gain_gap(gains, split).gap.positive
+
+    assert called == pytest.approx(400 * 0.8, abs=28)
+
+
 @pytest.mark.parametrize(
     ("ratings", "expected"),
     [

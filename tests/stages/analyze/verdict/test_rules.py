@@ -154,10 +154,10 @@ def test_decide_pair__no_call_says_what_it_could_have_seen_and_is_no_proof_of_no
 @pytest.mark.parametrize(
     ("pairs", "again", "words"),
     [
-        (30, False, ["by 211 pairs in a new run", "or by 460 in all"]),
-        (30, True, ["by 211 pairs in a new run", "or by 460 in all"]),
+        (30, False, ["by 460 pairs in all", "with 211 planned"]),
+        (30, True, ["by 460 pairs in all", "with 211 planned"]),
         (300, False, ["more of the same is not needed: 300 pairs"]),
-        (300, True, ["or by 429 in all"]),
+        (300, True, ["by 429 pairs in all"]),
     ],
 )
 def test_next_step__says_how_many_pairs_find_what_matters_and_when_to_stop(pairs, again, words):

@@ -300,6 +300,24 @@ def test_verdict__repeated_judgements_count_as_their_mean():
     assert found.arms[0].agreement == known.arms[0].agreement
 
 
+@pytest.mark.parametrize(
+    ("options", "method", "alpha", "note"),
+    [
+        ({}, "sign-flip", 0.025, "with 24 pairs, fewer than the"),
+        ({"grown": True}, "anytime", 0.025, "the other half of the 5 % is for the first"),
+        ({"trivial": 1.0}, "sign-flip", 0.05, None),
+        ({"method": "sign-flip", "grown": True}, "sign-flip", 0.05, None),
+    ],
+)
+def test_verdict__all_looks_together_err_in_5_percent(options, method, alpha, note):
+    found = ask(noisy(4.0, 4.0), **({"method": None} | options))
+
+    interval = found.pairs[0].composite
+    assert (interval.method, interval.alpha) == (method, alpha)
+    assert all(one.alpha == alpha for one in found.pairs[0].layers.values())
+    assert not found.notes if note is None else any(note in text for text in found.notes)
+
+
 def test_verdict__a_gain_on_train_units_only_is_overfitting():
     layers = noisy(3.8, 4.9, spread=0.05)
     layers[1, ::4] -= 0.9
