@@ -192,6 +192,7 @@ class TableResult(Shown, _Grouped):
         found = self.estimates.attrs
         notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
         notes.append(f"By {found['weigh']}: {WEIGHING[found['weigh']]}.")
+        notes += found["points_told"]
         if axes.most_repeats(self.part.dataset) > 1 and found["joint"] == "none":
             notes.append("Questions were asked several times: intervals go by question.")
         return group_spec(self.records(), self.by, found["mode"], tuple(notes))
@@ -231,6 +232,7 @@ class MetricsResult(Shown, _Grouped):
             self.part.selection,
             float(found["settings"].get("confidence", 0.95)),
             weighed=BASE in self.part.dataset.coords,
+            more=found["points_told"],
         )
 
     def records(self) -> list[dict[str, Any]]:

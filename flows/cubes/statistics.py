@@ -38,6 +38,7 @@ from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
 from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
+from evalcube.stages.analyze.labelled.other_points import told_of_points
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, refuse_votes
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
@@ -396,12 +397,15 @@ def metrics(
 
 
 def _named(found: xr.Dataset, opened: OpenPart) -> xr.Dataset:
-    """Estimates whose evaluations go by their labels, where these are what was grouped by, and not by their numbers."""
+    """Estimates whose evaluations go by their labels and not by their numbers, and what to say of their points."""
+    every = axes.evaluation_labels(opened.dataset)
+    told = told_of_points({name: found.attrs.pop(name) for name in ("left_out", "lacking")}, every)
+    found = found.assign_attrs(points_told=told)
     if "model" not in found.dims:
         return found
     import xarray as xr
 
-    labels = np.array(axes.evaluation_labels(opened.dataset))[found["model"].values]
+    labels = np.array(every)[found["model"].values]
     # On the fast path, as xarray imports Dask's arrays to look at the values.
     return found.assign_coords(model=xr.Variable("model", labels, fastpath=True))
 

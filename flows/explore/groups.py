@@ -17,6 +17,7 @@ from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.aggregate import aggregate
+from evalcube.stages.analyze.labelled.other_points import told_of_points
 from evalcube.stages.analyze.labelled.selection import keys
 
 COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
@@ -61,7 +62,7 @@ def groups(explored: Explored, query: Query) -> Json:
         "cut": np.round(found["per_trial"].sel(counter="truncated").values.ravel(), _DIGITS),
         **{name: found[name].values.ravel() for name in ("points", "points_planned")},
         "selection": opened.selection,
-        "warnings": list(opened.warnings),
+        "warnings": [*opened.warnings, *told_of_points(found.attrs, labels)],
     }
 
 

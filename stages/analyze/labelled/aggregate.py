@@ -1,8 +1,9 @@
 """Estimates of any groups of a cube's cells, labelled, with the counters they rest on.
 
 A group's estimate is the mean over its tasks of the means over their points, each weighing as in the base design; a
-group of several evaluations is the mean of theirs. `weigh` asks for another mean. A dataset on Dask stays lazy: sums
-run block by block along models.
+group of several evaluations is the mean of theirs. `weigh` asks for another mean. As on a leaderboard, points in no
+tier have no right answer and count in no estimate, and evaluations are compared on points that they have in common. A
+dataset on Dask stays lazy: sums run block by block along models.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import xarray as xr
+from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import design, estimators, stratified
 from evalcube.stages.analyze.formulas.columns import column
@@ -22,7 +24,8 @@ from evalcube.stages.analyze.labelled import selection
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
-from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells
+from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells, members
+from evalcube.stages.analyze.labelled.other_points import common_in_groups
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
@@ -88,7 +91,9 @@ def aggregate(
     Dataset with ``point``, ``lower`` and ``upper`` (by...), NaN where a group has no value; ``counters``
     (by..., counter), the sums; ``per_trial`` (by..., counter), each of them per finished trial, points weighing as in
     the estimate; ``points`` with trials and ``points_planned``, counts of cells of models: a
-    mean over points rests on the former. How it was computed is in the attributes.
+    mean over points rests on the former, but for those in no tier and those that only some evaluations were asked. How
+    it was computed is in the attributes: in ``left_out`` which points estimates leave out, in ``lacking`` which
+    evaluations were not asked all others.
 
     Raises
     ------
@@ -110,16 +115,18 @@ def aggregate(
     effect = _effects(ds, models) if exact else _dims(np.ones(ds.sizes["task"]), ("task",))
     share = _dims(base_design(ds), (*MODEL, *CELL)) if weigh == "tasks" else _weights(ds, weights, table)
     labels = names(ds, "counter")
+    kept, words = _compared(ds, values, chosen, cells)
     columns = [
         *labels,
         _PRESENT,
         _PLANNED,
         *(f"{label} weighed" for label in labels),
         _WEIGHT,
-        *((_EFFECTS,) if weigh == "trials" else stratified.MOMENTS),
+        *((*labels, _EFFECTS) if weigh == "trials" else stratified.MOMENTS),
     ]
     each = {"labels": labels, "mode": mode, "weigh": weigh}
-    summed = _sums(values, share, effect, (models, cells), len(columns), each).transpose(*wanted, "column")
+    parts = (values, share, effect, kept)
+    summed = _sums(parts, (models, cells), len(columns), each).transpose(*wanted, "column")
     kwargs = {**options, "labels": labels, "joint": joint, "weigh": weigh, "exact": exact}
     result = _estimated(_finish, summed, "column", kwargs)
     result["counters"] = _dims(summed[..., : len(labels)].data, (*wanted, "counter"))
@@ -130,7 +137,7 @@ def aggregate(
         result[name] = _dims(summed[..., columns.index(name)].data.astype(np.int64), wanted)
     result = _labelled(result, ds, (models, cells))
     found = _attributes(mode, weigh, confidence, joint, exact=exact)
-    return result.assign_attrs(found | {"base_design": "known" if BASE in ds.variables else ""})
+    return result.assign_attrs(found | {"base_design": "known" if BASE in ds.variables else ""} | words)
 
 
 def points(
@@ -242,6 +249,35 @@ def _masked(ds: xr.Dataset, chosen: Selection) -> xr.Variable:
     return masked.chunk(dict.fromkeys((*CELL, "counter"), -1)).variable
 
 
+def _compared(
+    ds: xr.Dataset, values: xr.Variable, chosen: Selection, cells: Groups
+) -> tuple[xr.Variable, dict[str, Any]]:
+    """Which points estimates of groups rest on, shape (model, task, params), and what to say of the others.
+
+    Of a lazy dataset there is nothing to say yet.
+    """
+    inside = members(ds).any(axis=0) & chosen.cells & chosen.models[:, np.newaxis, np.newaxis]
+    trials = values[..., names(ds, "counter").index("trials")]
+
+    def common(planned: NDArray[Any], there: NDArray[Any]) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+        asked = inside & ((planned > 0) | (there > 0))
+        kept, words = common_in_groups(asked, (one for _, one in cells.members()), names(ds, "task"))
+        return kept & inside, words
+
+    planned = ds.variables.get("planned_trials", _dims(np.ones(inside.shape), (*MODEL, *CELL)))
+    planned = planned.transpose(*MODEL, *CELL)
+    if values.chunks is None and planned.chunks is None:
+        kept, words = common(planned.values, trials.values)
+        return _dims(kept, (*MODEL, *CELL)), words
+    (lazy,) = applied(
+        lambda *parts: common(*parts)[0],
+        [(planned, planned.dims), (trials, planned.dims)],
+        [dict(planned.sizes)],
+        {},
+    )
+    return lazy, {"left_out": "", "lacking": []}
+
+
 def _dims(values: Any, dims: Sequence[str]) -> xr.Variable:  # noqa: ANN401 - an array, lazy or not
     """An array with names of its dims; on the fast path, as xarray imports Dask's arrays to look at the values."""
     return xr.Variable(dims, values, fastpath=True)
@@ -268,7 +304,14 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
 
 
 def _columns(
-    values: Floats, share: Floats, effect: Floats | float, *, labels: list[str], mode: str, weigh: str
+    values: Floats,
+    share: Floats,
+    effect: Floats | float,
+    kept: NDArray[np.bool_],
+    *,
+    labels: list[str],
+    mode: str,
+    weigh: str,
 ) -> Floats:
     """What a cell adds to a group: its counters, whether it has trials and is planned, and what is weighed.
 
@@ -276,6 +319,8 @@ def _columns(
     ----------
     share
         Base design of the cell, or its weight among all.
+    kept
+        Whether estimates rest on it, too.
     """
     estimators.counts(values, labels=labels)
     planned = [label for label in ("trials", "transport", "missing") if label in labels]
@@ -283,8 +328,8 @@ def _columns(
     there = trials > 0
     meant = sum(column(values, label, labels) for label in planned) > 0
     worth = np.asarray(effect, dtype=float)
-    share = design.ratios(share, there) if weigh == "tasks" else share
-    weight = trials if weigh == "trials" else share * there
+    among = design.ratios(share, there) if weigh == "tasks" else share
+    weight = trials if weigh == "trials" else among * there
     each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
     parts = [
         values,
@@ -293,10 +338,12 @@ def _columns(
         each,
         weight[..., np.newaxis],
     ]
+    counted = values * kept[..., np.newaxis]
     if weigh == "trials":
-        parts.append((trials * worth)[..., np.newaxis])
+        parts += [counted, (trials * kept * worth)[..., np.newaxis]]
     else:
-        parts.append(stratified.moments(values / worth[..., np.newaxis], share, labels=labels, mode=mode))
+        share = design.ratios(share, there & kept) if weigh == "tasks" else share
+        parts.append(stratified.moments(counted / worth[..., np.newaxis], share, labels=labels, mode=mode))
     return np.concatenate(parts, axis=-1)
 
 
@@ -316,9 +363,7 @@ def _standard(sums: Floats, labels: list[str]) -> Floats:
 
 
 def _sums(
-    values: xr.Variable,
-    share: xr.Variable,
-    effect: xr.Variable,
+    parts: tuple[xr.Variable, ...],
     groups: tuple[Groups, Groups],
     columns: int,
     kwargs: dict[str, Any],
@@ -327,7 +372,7 @@ def _sums(
     models, cells = groups
     (by_model,) = applied(
         _cell_sums,
-        [(values, (*CELL, "counter")), (share, CELL), (effect, ("task",))],
+        list(zip(parts, ((*CELL, "counter"), CELL, ("task",), CELL), strict=True)),
         [{**_inner(cells), "column": columns}],
         {**kwargs, "groups": cells},
     )
@@ -341,14 +386,22 @@ def _inner(groups: Groups) -> dict[str, int]:
 
 
 def _cell_sums(
-    values: Floats, share: Floats, effect: Floats, *, groups: Groups, labels: list[str], mode: str, weigh: str
+    values: Floats,
+    share: Floats,
+    effect: Floats,
+    kept: NDArray[np.bool_],
+    *,
+    groups: Groups,
+    labels: list[str],
+    mode: str,
+    weigh: str,
 ) -> Floats:
     """Sums of `_columns` over cells: counters (..., task, params, counter) -> (..., names of groups, column).
 
     Of weight 1 but for sums of trials, so that evaluations weigh alike; those of each task before they are summed, if
     tasks are to weigh alike.
     """
-    each = _columns(values, share, effect[..., np.newaxis], labels=labels, mode=mode, weigh=weigh)
+    each = _columns(values, share, effect[..., np.newaxis], kept, labels=labels, mode=mode, weigh=weigh)
     tasks, slots = each.shape[-3:-1]
     flat = each.reshape(*each.shape[:-3], -1, each.shape[-1])
     if weigh == "trials":
@@ -405,7 +458,7 @@ def _finish(
 ) -> Bounds:
     if weigh != "trials":
         return stratified.combine(summed[..., -len(stratified.MOMENTS) :], confidence=confidence, exact=exact)
-    sums, effects = summed[..., : len(labels)], summed[..., -1]
+    sums, effects = summed[..., -len(labels) - 1 : -1], summed[..., -1]
     if not exact:
         return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence, joint=joint)
     trials = column(sums, "trials", labels)

@@ -15,7 +15,6 @@ from evalcube.stages.analyze.formulas.ratios import token_error
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.clustering import answers_to_questions
-from evalcube.stages.analyze.labelled.restriction import within
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 
@@ -245,15 +244,6 @@ def priced(ds: xr.Dataset, counted: Floats, prompt: Floats, completion: Floats) 
         declared |= ds.variables["price_declared"].values.astype(bool).reshape(shape)
     total = (per_prompt * prompt + per_completion * completion) / 1e6
     return np.where(declared & (prompt + completion > 0), total, known)
-
-
-def within_tiers(ds: xr.Dataset) -> xr.Dataset:
-    """The dataset with the counters of points in no tier set to zero: these have no right or wrong answer."""
-    member = np.asarray(members(ds).any(axis=0))
-    if member.all():
-        return ds
-    inside = xr.Variable(CELL_DIMS[1:3], member, fastpath=True)
-    return ds.assign(counters=within(counter_cells(ds), inside, 0.0))
 
 
 def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:

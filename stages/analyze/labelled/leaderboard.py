@@ -34,7 +34,7 @@ from evalcube.stages.analyze.labelled.counters import (
     weighing,
 )
 from evalcube.stages.analyze.labelled.duplicates import unmarked_tasks
-from evalcube.stages.analyze.labelled.other_points import Common, common_points
+from evalcube.stages.analyze.labelled.other_points import Common, common_points, planned_points
 from evalcube.stages.analyze.labelled.results import BEHIND, Estimate, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.labelled.scores import (
     VERSIONS,
@@ -164,7 +164,7 @@ def common_part(ds: xr.Dataset) -> tuple[xr.Dataset, Common, NDArray[np.bool_]]:
     The dataset, which points these are, and what was planned for each evaluation, shape (model, task, params).
     """
     cells, labels = np.asarray(counter_cells(ds).values), names(ds, "counter")
-    planned, ranked = _planned(ds, column(cells, "trials", labels) > 0), members(ds).any(axis=0)
+    planned, ranked = planned_points(ds, column(cells, "trials", labels) > 0), members(ds).any(axis=0)
     common = common_points(planned & ranked, names(ds, "task"))
     kept = common.kept | ~ranked
     if (kept | ~planned).all():
@@ -193,7 +193,7 @@ def _score(ds: xr.Dataset, whole: xr.Dataset, how: How, common: Common, short: S
     estimators.counts(cells, labels=labels)
     grouped = tier_counters(ds).values
     there = column(cells, "trials", labels) > 0
-    planned = _planned(ds, there)
+    planned = planned_points(ds, there)
     expected = (planned[:, np.newaxis] & member).any(axis=-1)
     present = np.einsum("gkp,mkp->mg", member.astype(np.int64), there.astype(np.int64))
     due = np.einsum("gkp,mkp->mg", member.astype(np.int64), planned.astype(np.int64))
@@ -294,14 +294,6 @@ def _behind(cells: Floats, labels: Sequence[str]) -> NDArray[np.bool_]:
     planned = np.sum(parts, axis=0)
     done = np.where(planned > 0, parts[0], 0.0) / np.where(planned > 0, planned, 1.0)
     return np.asarray(done < BEHIND * done.max(initial=0.0))
-
-
-def _planned(ds: xr.Dataset, there: NDArray[np.bool_]) -> NDArray[np.bool_]:
-    """Points at which each evaluation is to be measured, or was, shape (model, task, params)."""
-    if "planned_trials" not in ds:
-        return np.ones_like(there)
-    planned = ds.variables["planned_trials"].transpose("model", "task", "params").values > 0
-    return np.asarray(planned | there)
 
 
 def _ranks(draws: Floats, how: How) -> Floats:

@@ -6,10 +6,12 @@ asked too few of these is not compared with them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.labelled.axes import plain
@@ -67,6 +69,80 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
     )
     beyond = planned[having].any(axis=0) & ~points
     return Common(points, lacks, _words(beyond, points, tasks, ""))
+
+
+def planned_points(ds: xr.Dataset, there: Points | None) -> Points:
+    """Points at which each evaluation is to be measured, or was, shape (model, task, params).
+
+    Parameters
+    ----------
+    ds
+        With ``planned_trials``; without, all points are meant.
+    there
+        Those with trials, if that is known.
+    """
+    if "planned_trials" not in ds:
+        return np.ones(tuple(ds.sizes[dim] for dim in ("model", "task", "params")), dtype=bool)
+    planned = ds.variables["planned_trials"].transpose("model", "task", "params").values > 0
+    return np.asarray(planned if there is None else planned | there)
+
+
+def common_in_groups(
+    planned: Points, groups: Iterable[NDArray[np.intp]], tasks: Sequence[str]
+) -> tuple[Points, dict[str, Any]]:
+    """The points that estimates of groups of points rest on, so that evaluations are compared on common ones.
+
+    Parameters
+    ----------
+    planned, tasks
+        As of `common_points`.
+    groups
+        Of each group its points, by their number in row-major order; a point of several groups counts in all of them
+        where it does in one.
+
+    Returns
+    -------
+    kept
+        Shape (model, task, params).
+    words
+        ``left_out``: points that those with all common ones were asked besides, in words; ``lacking``: evaluations that
+        were not asked all common points, whose estimates rest on all that they have.
+    """
+    flat = planned.reshape(len(planned), -1)
+    asked = flat[flat.any(axis=1)]
+    uneven: Points = np.asarray(asked.any(axis=0) & ~asked.all(axis=0))
+    kept, lacking = np.ones_like(flat), np.zeros(len(flat), dtype=bool)
+    kept[:, uneven] = False
+    for points in groups:
+        if uneven[points].any():
+            found = common_points(flat[:, np.newaxis, points], [""])
+            kept[:, points] |= found.kept[:, 0]
+            lacking |= np.array([bool(text) for text in found.lacks])
+    beyond: Points = np.asarray((planned & ~kept.reshape(planned.shape)).any(axis=0))
+    left_out = _words(beyond, np.asarray(planned.any(axis=0) & ~beyond), tasks, "")
+    return kept.reshape(planned.shape), {
+        "left_out": left_out,
+        "lacking": np.flatnonzero(lacking).tolist(),
+    }
+
+
+def told_of_points(words: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
+    """What a reader of estimates must know of points before comparing them, a sentence each.
+
+    Parameters
+    ----------
+    words
+        Of `common_in_groups`.
+    labels
+        Of evaluations.
+    """
+    told = []
+    if words["left_out"]:
+        told.append(f"Left out, as only some of those compared were asked: {words['left_out']}.")
+    if words["lacking"]:
+        named = ", ".join(labels[place] for place in words["lacking"])
+        told.append(f"Not comparable with the others, as not asked all of their points: {named}.")
+    return told
 
 
 def _having(planned: Points, points: Points) -> Points:

@@ -24,6 +24,8 @@ from evalcube.stages.reply.status import FINISHED, Status
 if TYPE_CHECKING:
     import xarray as xr
 
+    from evalcube.stages.analyze.labelled.selection import Groups
+
 NEEDS_ANSWERS = ("maj_at_k", "maj_at_k_ci")
 """Metrics which right and wrong are not enough for: the vote of a cube's answers is decided by the answers."""
 
@@ -181,11 +183,11 @@ def cube_outcome_metrics(
     counts = _question_counts(*cube_outcomes(ds), "repeat", table.top_category(None))
     values = counts.transpose("model", "task", "params", "trial", "category").compute().values
     bank = Bank.of(values.reshape(values.shape[0], -1, *values.shape[3:]))
-    base, clusters = _point_weights(ds), all_clusters(ds)
-    chosen = selection.select(ds, None, known)
+    chosen, clusters = selection.select(ds, None, known), all_clusters(ds)
     models, cells = (
         selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
     )
+    base, words = _point_weights(ds, np.asarray(values.any(axis=(3, 4))), cells)
     groups = (
         (
             (*outer, *inner),
@@ -198,15 +200,23 @@ def cube_outcome_metrics(
     )
     result = evaluate(bank, groups, models.shape + cells.shape, (*models.names, *cells.names), wanted)
     levels = dict(zip((*models.names, *cells.names), (*models.levels, *cells.levels), strict=True))
-    return result.assign_coords(levels | _labels_of_models(ds, models.names))
+    return result.assign_coords(levels | _labels_of_models(ds, models.names)).assign_attrs(words)
 
 
-def _point_weights(ds: xr.Dataset) -> Floats:
-    """Weight of each model's points within their task, (model, point) row by row; 0 in no tier."""
-    from evalcube.stages.analyze.labelled import counters
+def _point_weights(ds: xr.Dataset, there: NDArray[np.bool_], cells: Groups) -> tuple[Floats, dict[str, Any]]:
+    """Weight of each model's points within their task, (model, point) row by row, and what to say of those left out.
 
-    share = design.ratios(counters.base_design(ds), counters.members(ds).any(axis=0))
-    return share.reshape(len(share), -1)
+    It is 0 in no tier, and where evaluations are compared on other points.
+    """
+    from evalcube.stages.analyze.labelled import counters, other_points
+    from evalcube.stages.analyze.labelled.axes import names
+
+    inside = counters.members(ds).any(axis=0)
+    planned = other_points.planned_points(ds, there) & inside
+    groups = (points for _, points in cells.members())
+    kept, words = other_points.common_in_groups(planned, groups, names(ds, "task"))
+    share = design.ratios(counters.base_design(ds), kept & inside)
+    return share.reshape(len(share), -1), words
 
 
 def refuse_votes(names: Iterable[str]) -> None:

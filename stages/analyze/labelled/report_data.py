@@ -86,14 +86,11 @@ def task_views(
         return []
     tasks = axes.names(ds, "task")
 
-    def by_task(data: xr.Dataset) -> xr.Dataset:
-        found = aggregate(data, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)
-        return found.isel(model=list(order)).sel(task=tasks)
-
-    found, rates = by_task(ds), by_task(counters.within_tiers(ds))
+    found = aggregate(ds, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)
+    found = found.isel(model=list(order)).sel(task=tasks)
     labels = axes.names(ds, "counter")
     summed = found["counters"].values
-    accuracy = np.stack([rates[name].values for name in ("point", "lower", "upper")])
+    accuracy = np.stack([found[name].values for name in ("point", "lower", "upper")])
     trials = column(summed, "trials", labels)
     lacking = [column(summed, name, labels) for name in ("transport", "missing") if name in labels]
     planned = trials + sum(lacking)

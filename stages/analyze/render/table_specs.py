@@ -207,6 +207,7 @@ def metric_spec(
     confidence: float = 0.95,
     *,
     weighed: bool = False,
+    more: Sequence[str] = (),
 ) -> TableSpec:
     """Groups, k, and the metrics beside or below each other."""
     level = f"{100 * confidence:g} %"
@@ -224,7 +225,7 @@ def metric_spec(
         ]
     columns.append(Column("questions", lambda row: number(row["questions"]) + _fewer(row), 1))
     notes = (f"Part of the cube ({selection}).",) if selection else ()
-    notes = (*notes, _QUESTIONS.format(", weighed as in the first plan" if weighed else ""))
+    notes = (*notes, _QUESTIONS.format(", weighed as in the first plan" if weighed else ""), *more)
     if any(name.endswith("_ci") for name in names):
         notes = (*notes, _BAYESIAN)
     if any(row["questions_incomplete"] for row in rows):

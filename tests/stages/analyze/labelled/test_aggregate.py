@@ -245,6 +245,8 @@ def test_aggregate__says_how_it_was_computed(ds):
         "confidence": 0.9,
         "joint": "none",
         "base_design": "",
+        "left_out": "",
+        "lacking": [],
     }
     assert aggregate(ds, weigh="trials", joint="bonferroni").attrs["interval"] == "wilson"
     assert (two.attrs["weigh"], two.attrs["interval"]) == (

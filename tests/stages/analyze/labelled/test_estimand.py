@@ -2,11 +2,13 @@
 
 import numpy as np
 import pytest
+import xarray as xr
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.reply.status import COUNTERS, Status
 from tests.stages.analyze.synthetic import Profile, dataset
@@ -69,6 +71,32 @@ def test_estimand__is_that_of_board_table_and_comparison(ds):
     assert [board[name] for name in "ab"] == pytest.approx(expected)
     assert (pair.first_rate, pair.second_rate) == pytest.approx(expected)
     assert pair.difference.value == pytest.approx(expected[0] - expected[1])
+
+
+@given(st.lists(st.booleans(), min_size=18, max_size=18), st.integers(0, 5), st.integers(0, 99))
+@settings(max_examples=12, deadline=None, phases=[Phase.explicit, Phase.generate])
+def test_estimand__rests_on_the_same_points_on_board_table_and_metrics(asked, apart, seed):
+    """Whoever was asked what, and with a point in no tier."""
+    planned = np.array(asked).reshape(3, 2, 3)
+    planned[:, :, 0] |= ~planned.any(axis=2)
+    tiered = np.arange(6).reshape(2, 3) != apart
+    tiered[:, 0] |= ~tiered.any(axis=1)
+    right = np.random.default_rng(seed).random((3, 2, 3, MOST, 1)) < 0.6
+    status = np.where(planned[..., None, None], right, int(Status.MISSING)).astype(np.uint8)
+    pair = made(status[:2], MOST * planned[:2], tiered)
+    ds = xr.concat([pair, made(status[1:], MOST * planned[1:], tiered).isel(model=[1])], "model")
+    names = ("model", list("abc"))
+    ids = (("task", "params"), np.full((2, 3), "x"))
+    ds = ds.assign_coords(model_name=names, eval_id=names, in_tier=pair["in_tier"], cell_id=ids)
+    ds["planned_trials"] = (("model", "task", "params"), MOST * planned)
+
+    board = {row.model_name: row.accuracy.value for row in leaderboard(ds, draws=2).rows}
+    table = aggregate(ds, by="model_name", mode="E_P")["point"]
+    pass_1 = cube_outcome_metrics(ds, ["pass_at_k"], 1, by="model")["pass_at_k"].values.ravel()
+
+    shown = [board.get(name, np.nan) for name in "abc"]
+    assert table.sel(model_name=list("abc")).values == pytest.approx(shown, nan_ok=True)
+    assert pass_1 == pytest.approx(shown, nan_ok=True)
 
 
 @given(sweeps(), st.permutations(range(3)), st.integers(1, 5))
