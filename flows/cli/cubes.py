@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -243,7 +243,8 @@ def show_trial(
     if as_json:
         show_json(view.to_dict(), "trial")
     else:
-        _print_trial(view, _why_missing(reader, view))
+        params = reader.plan.tasks[row].cells[slot].cell.params
+        _print_trial(view, params.model_dump(exclude_defaults=True), _why_missing(reader, view))
 
 
 def _why_missing(reader: Reader, view: TrialView) -> str:
@@ -259,14 +260,15 @@ def _why_missing(reader: Reader, view: TrialView) -> str:
     return f"(no cache is at hand: give this sweep's with --cache{named})"
 
 
-def _print_trial(view: TrialView, missing: str) -> None:
+def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
     from rich.console import Console
     from rich.panel import Panel
     from rich.text import Text
 
     console = Console()
-    params = ", ".join(f"{name}={value}" for name, value in view.params.items())
-    head = f"{view.model} · {view.task} · {params} · trial {view.trial} · repeat {view.repeat}"
+    params = ", ".join(f"{name}={value}" for name, value in view.params.items() if name in told)
+    point = " · ".join(filter(None, (view.model, view.task, params)))
+    head = f"{point} · trial {view.trial} · repeat {view.repeat}"
     if view.row is not None:
         head += f" · row {view.row}" + (f" ({view.row_id})" if view.row_id else "")
     console.print(Text(safe(head)))

@@ -22,9 +22,13 @@ class Command(TyperCommand):
     """
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as for `invoke`
-        """Read the arguments, as Typer does, and refuse options that would take the place of their own first value."""
+        """Read the arguments, as Typer does, and refuse options that would take the place of their own first value.
+
+        A value that is refused is named.
+        """
+        values: dict[str, Any] = {}
         if not ctx.resilient_parsing:
-            given: list[Any] = self.make_parser(ctx).parse_args(list(args))[2]
+            values, _, given = self.make_parser(ctx).parse_args(list(args))
             for parameter, times in Counter(given).items():
                 if times > 1 and _takes_one_value(parameter):
                     raise BadParameter(
@@ -32,7 +36,13 @@ class Command(TyperCommand):
                         "Give it once; what takes several values takes them with commas",
                         param_hint=max(parameter.opts, key=len),
                     )
-        found: list[str] = super().parse_args(ctx, args)
+        try:
+            found: list[str] = super().parse_args(ctx, args)
+        except BadParameter as error:
+            value = values.get(getattr(error.param, "name", None) or "")
+            if isinstance(value, str) and value not in error.message:
+                error.message = f"{error.message}, got {value!r}"
+            raise
         return found
 
     def invoke(self, ctx: Any) -> Any:  # noqa: ANN401 - a context of the click inside Typer

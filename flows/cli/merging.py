@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from evalcube.flows.merge.write import Merged
 
 _SHOWN = 50
+_DATE = len("2026-01-31")
 _LAST_DAY = 253_370_764_800  # the year 9999
 
 
@@ -166,7 +167,7 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
 
     table = Table(title=title, title_justify="left")
     for name in names:
-        table.add_column(name, overflow="fold")
+        table.add_column(name, overflow="fold", min_width=_DATE if name in ("from", "to") else None)
     for row in rows[:_SHOWN]:
         table.add_row(*(escape(safe(text)) for text in row))
     Console().print(table)
@@ -213,7 +214,7 @@ def _print_history(found: History) -> None:
         ]
         for one in found.writings
     ]
-    columns = ("from", "to", "regions", "trials", "transport errors", "graders", "models")
+    columns = ("from", "to", "regions", "trials", "transport", "graders", "models")
     _print_rows("regions written", columns, rows)
 
 

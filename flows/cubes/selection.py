@@ -34,6 +34,7 @@ from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.process.grading import GRADER, IMPORTED
+from evalcube.stages.reply.status import FEW_TRIALS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
@@ -238,8 +239,6 @@ def _several(
 
 _MOST_NAMED = 5
 """Models that a warning names."""
-_FEW = 20
-"""Replies of a model, or trials of a point, from which too many without an answer, or alike, are no chance."""
 
 
 def _opened(cube: str | Path) -> Cube:
@@ -363,7 +362,7 @@ def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
         f"{label}: {invalid:.0f} of {completed:.0f} replies have no answer in the asked form, and count as wrong; "
         "look at some with evalcube show, and see `match` for data sets."
         for label, (invalid, completed) in zip(axes.evaluation_labels(dataset), counts, strict=True)
-        if completed >= _FEW and invalid > completed / 2
+        if completed >= FEW_TRIALS and invalid > completed / 2
     )
 
 
@@ -375,7 +374,7 @@ def _few_problems(dataset: xr.Dataset) -> tuple[str, ...]:
     cells = dataset.variables["counters"].transpose("task", "params", "model", "counter", ...)
     places = [labels.index(name) for name in ("duplicates", "trials")]
     repeats, trials = np.moveaxis(np.asarray(cells.isel(counter=places).data), 3, 0).max(axis=3)
-    few = (trials >= _FEW) & (repeats > trials / 2)
+    few = (trials >= FEW_TRIALS) & (repeats > trials / 2)
     return tuple(
         f"{task}: {here.sum()} of {(asked > 0).sum()} points repeat a few problems in more than half of their trials, "
         "which are no new evidence; evalcube leaderboard CUBE --unique-only counts each problem once."

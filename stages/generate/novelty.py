@@ -9,9 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.stages.generate.base import Cell
+from evalcube.stages.reply.status import FEW_TRIALS
 
-FEW = 20
-"""Trials of a point from which on repeats are said: fewer tell little anyway."""
 _POINTS, _FIRST, _MOST = 8, 16, 100
 
 
@@ -54,7 +53,7 @@ def points_with_few(cells: Sequence[Cell], trials: int) -> int:
     trials
         Of each point.
     """
-    if trials < FEW or not cells or cells[0].task.size(cells[0].params) is not None:
+    if trials < FEW_TRIALS or not cells or cells[0].task.size(cells[0].params) is not None:
         return 0
 
     def repeats(cell: Cell, count: int) -> int:

@@ -58,6 +58,9 @@ QUESTION_COUNTERS = ("questions", "correct_squares", "correct_answers", "answer_
 """Labels of the counters that follow them in a cube: sums over the questions of a cell, each asked m times and answered
 right c times, of 1, c², cm and m². Cubes of earlier versions are without them."""
 
+FEW_TRIALS = 20
+"""Replies of a model, or trials of a point, from which on too many without an answer, or alike, are no chance."""
+
 BASE = "base_trials"
 """Coordinate (model, task, params): answers that the first plan gave each point; without it, points weigh alike."""
 

@@ -183,3 +183,10 @@ def test_command__takes_flags_and_lists_again(tmp_path):
     )
 
     assert "there is no cube" in str(result.exception)
+
+
+def test_command__names_a_value_that_is_refused():
+    found = CliRunner().invoke(app, ["show", "x.zarr", "--task", "sort", "--trial", "first"])
+
+    assert found.exit_code == 2
+    assert "got 'first'" in found.output
