@@ -243,8 +243,8 @@ def show_trial(
     if as_json:
         show_json(view.to_dict(), "trial")
     else:
-        params = reader.plan.tasks[row].cells[slot].cell.params
-        _print_trial(view, params.model_dump(exclude_defaults=True), _why_missing(reader, view))
+        point = reader.plan.tasks[row].cells[slot].cell.params
+        _print_trial(view, point.model_dump(exclude_defaults=True), _why_missing(reader, view))
 
 
 def _why_missing(reader: Reader, view: TrialView) -> str:

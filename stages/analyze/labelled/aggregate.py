@@ -271,8 +271,8 @@ def _compared(
         return _dims(kept, (*MODEL, *CELL)), words
     (lazy,) = applied(
         lambda *parts: common(*parts)[0],
-        [(planned, planned.dims), (trials, planned.dims)],
-        [dict(planned.sizes)],
+        [(planned, (*MODEL, *CELL)), (trials, (*MODEL, *CELL))],
+        [{dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}],
         {},
     )
     return lazy, {"left_out": "", "lacking": []}
