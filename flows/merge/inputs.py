@@ -76,7 +76,7 @@ class Input:
     def base(self) -> Array:
         """Answers that the first plan gave each point, shape (model, task, params); 0 where they came later."""
         if self.cube.has_label(BASE):
-            return self.cube.read_label(BASE)
+            return self.cube.whole_label(BASE)
         return filled_base(None, described_base(self.described, self.sizes["params"]), self.sizes["model"])
 
     @cached_property
@@ -88,7 +88,7 @@ class Input:
     def facets(self) -> list[dict[str, Any]]:
         """Free labels, by evaluation."""
         found = []
-        for text in self.cube.read_label("facets"):
+        for text in self.cube.whole_label("facets"):
             try:
                 facets = json.loads(str(text))
             except (ValueError, RecursionError):

@@ -115,10 +115,10 @@ class Joined:
         for one, place in zip(self.inputs, self.union.places, strict=True) if absent else ():
             mine, theirs = one.cells(place, self.plan.slots)
             taken = np.isin(theirs // self.plan.slots, absent)
-            theirs_of = [str(tier) for tier in one.cube.read_label("tier")]
+            theirs_of = [str(tier) for tier in one.cube.whole_label("tier")]
             tiers = [tier for tier in self.plan.tiers if tier in theirs_of]
             for name, values in made.items():
-                stored = one.cube.read_label(name)
+                stored = one.cube.whole_label(name)
                 stored = stored.reshape(*stored.shape[:-2], -1)[..., mine[taken]]
                 flat = values.reshape(*values.shape[:-2], -1)  # the same memory
                 if name == "in_tier":
@@ -170,7 +170,7 @@ class Joined:
                 for task, to_task, own in zip(one.described.tasks, place.tasks, place.slots, strict=True)
                 for number, slot in enumerate(own)
             }
-            stored = [one.cube.read_label(name) for name in (ROW_ID, "dataset_task", "dataset_params")]
+            stored = [one.cube.whole_label(name) for name in (ROW_ID, "dataset_task", "dataset_params")]
             for values, label, number in zip(*stored, strict=True):
                 row = named.get(places.get((str(label), int(number)), (-1, -1)))
                 if row is not None:

@@ -98,7 +98,7 @@ def extend(cube: Cube, plan: Plan) -> None:
     ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
     more = [] if ids is None else [ids]
     if cube.has_label(BASE):  # 0 for what is new: the description has it
-        more.append(base_coordinate(_kept(cube.read_label(BASE), made, *_replaced(before, spec))))
+        more.append(base_coordinate(_kept(cube.whole_label(BASE), made, *_replaced(before, spec))))
     cube.extend(
         sizes={dim: size for dim, size in made.sizes.items() if dim in _GROWING},
         coordinates=[*labels(made), *more],

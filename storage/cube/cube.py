@@ -20,7 +20,7 @@ from evalcube.storage.cube.read_only import ReadOnly
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
 from evalcube.storage.cube.schema import REGION_DIMS, SHARED, Variable
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import CubeDamagedError, NotWritableError, guarded
+from evalcube.storage.errors import NotWritableError, guarded
 from evalcube.storage.urls import Address, plain_address
 
 if TYPE_CHECKING:
@@ -301,7 +301,9 @@ class Cube(GrowingCube):
         selection = (slice(model, model + 1), slice(None), slice(None), trials, repeats)
         return {name: self._group.read(name, selection)[0] for name in names}
 
-    def chunk_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
+    def chunk_problems(
+        self, region: Region, shape: RegionShape | None = None, names: Sequence[str] | None = None
+    ) -> dict[str, str]:
         """What is wrong with the chunks of a region, by array, without decoding them: gone, or cut off.
 
         Parameters
@@ -310,9 +312,11 @@ class Cube(GrowingCube):
             One that was written.
         shape
             What it consisted of then; default: what it does today.
+        names
+            Trial arrays that are looked at; default: all.
         """
         self._slices(region)
-        return self._group.region_problems(region, shape or self.shapes[-1])
+        return self._group.region_problems(region, shape or self.shapes[-1], names)
 
     def apparent_problems(self, region: Region, shape: RegionShape | None = None) -> dict[str, str]:
         """`chunk_problems`, as far as looking costs nothing to speak of: nothing where the store keeps what it has.
@@ -351,8 +355,8 @@ class Cube(GrowingCube):
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
 
         Read through the consolidated metadata, which a growth renews in one step: a reader beside a running
-        sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded gets a
-        `CubeDamagedError`, which names the array.
+        sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded, or was recorded
+        and is gone, gets a `CubeDamagedError`, which names the array.
         """
         from evalcube.storage.cube.lazy import checked
 
@@ -361,17 +365,9 @@ class Cube(GrowingCube):
         return self._with_labels(checked(dataset, self._space, names))
 
     def _with_labels(self, dataset: xr.Dataset) -> xr.Dataset:
-        """The dataset; refused if a label is gone: it is written when the cube is made, and reads as its fill then."""
+        """The dataset; refused if a label is gone."""
         for name, label in dataset.coords.items():
-            values = label.values
-            # Only one that is all fill can be gone: so nothing is asked of a store for the others.
-            problem = None if values.astype(bool).any() else self.label_problem(str(name))
-            if problem is not None:
-                raise CubeDamagedError(
-                    f"its label `{name}` {problem}",
-                    self._where,
-                    "See what else is: evalcube cube verify; with --heal it is made again.",
-                )
+            self.whole_label(str(name), label.values)
         return dataset
 
     def _open(self, chunks: dict[str, int] | None) -> xr.Dataset:

@@ -170,11 +170,13 @@ class CubeGroup:
             return "is cut off" if found.size < stored else "is longer than it was written"
         return None if raw == math.prod(array.chunks) * array.dtype.itemsize else "is not of its array's size"
 
-    def region_problems(self, region: Region, shape: RegionShape) -> dict[str, str]:
+    def region_problems(
+        self, region: Region, shape: RegionShape, names: Sequence[str] | None = None
+    ) -> dict[str, str]:
         """What is wrong with the chunks of a region of some shape, by array; see `chunk_problem`."""
         found = {}
         place = {"model": region.model, "trial": region.trial, "repeat": region.repeat}
-        for name in self.trial_arrays:
+        for name in self.trial_arrays if names is None else names:
             if name in LAYERS and name not in shape.layers:
                 continue
             steps = zip(("model", *dims_of(name)), self.chunks(name), strict=True)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from evalcube.storage.cube.group import CubeGroup
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import CubeMismatchError, NotWritableError, guarded
+from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, NotWritableError, guarded
 
 
 class SharedArrays:
@@ -143,6 +143,32 @@ class SharedArrays:
         if name not in self._group.names():
             raise self._mismatch(f"there is no coordinate `{name}`", "Give the name of one.")
         return self._group.read(name, (...,))
+
+    def whole_label(self, name: str, values: NDArray[Any] | None = None) -> NDArray[Any]:
+        """`read_label`, refused if it is gone: it is written when the cube is made, and reads as its fill then.
+
+        Parameters
+        ----------
+        name
+            Of the coordinate.
+        values
+            Its values, where they are known already.
+
+        Raises
+        ------
+        CubeDamagedError
+            It is gone, or cannot be decoded.
+        """
+        found = self.read_label(name) if values is None else values
+        # Only one that is all fill can be gone: so nothing is asked of a store for the others.
+        problem = None if found.astype(bool).any() else self.label_problem(name)
+        if problem is not None:
+            raise CubeDamagedError(
+                f"its label `{name}` {problem}",
+                self._where,
+                "See what else is: evalcube cube verify; with --heal it is made again.",
+            )
+        return found
 
     def write_label(self, name: str, values: NDArray[Any]) -> None:
         """Replace a coordinate, such as a price that has changed. For the driver only; not for trial and repeat.

@@ -7,7 +7,10 @@ from pathlib import Path
 
 import pytest
 
+import evalcube as ec
+from evalcube.flows.imports.logs import import_logs
 from evalcube.storage.cube.cube import Cube
+from tests.flows.imports.logs import write_lines
 from tests.flows.support import arrays, assert_same_cube, evalcube
 
 NUMBERS = count()
@@ -47,10 +50,14 @@ def unconsolidate(cube):
 
 
 @pytest.mark.parametrize("how", READING)
-@pytest.mark.parametrize("array", ["status", "counters", "task"])
-def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array):
+@pytest.mark.parametrize(
+    ("array", "gone"), [("status", False), ("status", True), ("counters", False), ("task", False)]
+)
+def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array, gone):
     for chunk in (sweep / "cube.zarr" / array / "c").rglob("*"):
-        if chunk.is_file():
+        if chunk.is_file() and gone:
+            chunk.unlink()
+        elif chunk.is_file():
             chunk.write_bytes(chunk.read_bytes()[:-5])
 
     code, _, errors = evalcube(*READING[how], cwd=sweep)
@@ -61,6 +68,31 @@ def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array):
     else:  # it needs other arrays only
         assert (code, array) in {(0, "status"), (0, "counters"), (0, "task")}
         assert (how, array) not in {("metrics", "status"), ("leaderboard", "status"), ("report", "counters")}
+
+
+@pytest.mark.parametrize("array", ["cluster", "base_trials"])
+def test_reading__clusters_and_weights_that_are_gone_are_told_by_every_reader(tmp_path, array):
+    """They would read as no clusters, and as the weights of the cube's description."""
+    for model in "ab":
+        rows = [
+            {"id": i, "prompt": f"Q{i}", "response": "x", "correct": i % 2, "model": model, "task": "t"}
+            | {"cluster": i // 5}
+            for i in range(20)
+        ]
+        log = write_lines(tmp_path / f"{model}.jsonl", rows)
+        import_logs([log], tmp_path / f"{model}.zarr", cache=tmp_path / "cache")
+    ec.merge(tmp_path / "m.zarr", [tmp_path / "a.zarr", tmp_path / "b.zarr"])
+    next(one for one in sorted((tmp_path / "m.zarr" / array / "c").rglob("*")) if one.is_file()).unlink()
+
+    for command in (
+        "leaderboard m.zarr", "leaderboard m.zarr a.zarr", "table m.zarr", "compare m.zarr", "metrics m.zarr",
+        "analyze cost m.zarr", "report m.zarr", "verdict m.zarr --control a", "merge new.zarr m.zarr a.zarr",
+    ):  # fmt: skip
+        code, _, errors = evalcube(*command.split(), cwd=tmp_path)
+        assert code == 2, command
+        assert array in one_line(errors)
+        assert "is gone" in errors
+        assert "cube verify" in errors
 
 
 @pytest.mark.parametrize("how", READING)
