@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -136,18 +137,21 @@ def make_limits(
     """
     limits: dict[str, InFlightLimit] = {}
     addresses: dict[object, Address] = {}
-    for name in dict.fromkeys(names):
+    places = {name: _place(name, endpoints.get(name)) for name in names}
+    # Of all models there: they share what is in flight, and few blocks of each are enough work for everybody.
+    there: Counter[object] = Counter()
+    for name, count in zip(names, left, strict=True):
+        there[places[name]] += count
+    for name, place in places.items():
         endpoint = endpoints.get(name)
         connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
-        most = max(count for count, other in zip(left, names, strict=True) if other == name)
-        shared = None if endpoint is None or endpoint.batch is not None else endpoint.account
-        address = addresses.setdefault(shared or name, Address())
+        address = addresses.setdefault(place, Address())
         gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
-        size = initial_size(most, connections, workers, LARGE if gathered else LARGEST)
+        size = initial_size(there[place], connections, workers, LARGE if gathered else LARGEST)
         limits[name] = InFlightLimit(
             connections,
             size,
-            size_bounds(size, most, workers),
+            size_bounds(size, there[place], workers),
             model=name,
             gathered=gathered,
             address=address,
@@ -181,3 +185,8 @@ def shared_connections(endpoint: Endpoint, endpoints: Mapping[str, Endpoint]) ->
 
 def _batch_size(endpoint: Endpoint | None) -> int:
     return 0 if endpoint is None or endpoint.batch is None else endpoint.batch.requests
+
+
+def _place(name: str, endpoint: Endpoint | None) -> object:
+    """What models have in common that share blocks; batches are nobody else's."""
+    return name if endpoint is None or endpoint.batch is not None else endpoint.account
