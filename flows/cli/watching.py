@@ -134,7 +134,9 @@ def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
 
 def _live_parts(live: dict[str, Any]) -> list[str]:
     """What a run that goes on said of itself a moment ago."""
-    parts = [f"{live['in_flight']} in flight, {live['sent']} sent, {live['cached']} cached"]
+    window = live.get("window")
+    most = f" of {window}" if isinstance(window, int) and window else ""
+    parts = [f"{live['in_flight']} in flight{most}, {live['sent']} sent, {live['cached']} cached"]
     retried = sum(count for count in live["retries"].values() if isinstance(count, int))
     if retried or live["transport"]:
         parts.append(f"{live['transport']} failed, {retried} retried")

@@ -38,6 +38,10 @@ class FoundLimit:
     """``requests_per_minute`` or ``connections``, as in the config."""
     value: int
     """What to write there."""
+    refused: bool = True
+    """Whether it was found by being refused; else so many in flight were of use, and none was refused."""
+    late: float = 0.0
+    """Share of the seconds of answers in which they waited for the CPU here."""
 
 
 def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[FoundLimit, ...]:
@@ -60,6 +64,10 @@ def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[F
             found.append(FoundLimit(names, "requests_per_minute", max(int(requests * 60), 1)))
         elif connections is not None:
             found.append(FoundLimit(names, "connections", max(int(connections), 1)))
+        elif window := limits.get("window"):
+            held = sum(traffic.models.get(name, {}).get("seconds", 0.0) for name in names)
+            late = sum(traffic.late.get(name, 0.0) for name in names) / held if held else 0.0
+            found.append(FoundLimit(names, "connections", int(window), refused=False, late=min(late, 1.0)))
     return tuple(found)
 
 

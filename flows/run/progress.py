@@ -195,7 +195,7 @@ class Tracker:
             usage={model: tuple(tokens.tolist()) for model, tokens in usage.items()},
             models={model: dict(counts) for model, counts in models.items()},
             waiting=self._waiting(),
-            found=_strictest_found(reports),
+            found=_found([self._workers[name] for name in self._there.values()] or reports),
         )
 
     def _asked_spans(self) -> dict[str, tuple[float, float]]:
@@ -249,7 +249,7 @@ class Tracker:
                 traffic=traffic,
                 replies=(traffic.replies - then.traffic.replies) / span,
                 tokens=(traffic.completion_tokens - then.traffic.completion_tokens) / span,
-                connections=_connections(started.asked, now.over),
+                connections=_connections(started.asked, now.over, traffic),
                 usd=sum(_price(prices[model], usage[model]) for model in prices if model in usage)
                 if prices
                 else None,
@@ -304,13 +304,14 @@ def _eta(asked: Sequence[Asked], now: _Look) -> float | None:
     return max(ends, default=None)
 
 
-def _connections(asked: Sequence[Asked], over: Mapping[str, int]) -> int:
-    """Of the endpoints of which something is left to ask."""
-    limits: dict[int, int] = {}
+def _connections(asked: Sequence[Asked], over: Mapping[str, int], traffic: Traffic) -> int:
+    """Of the endpoints of which something is left to ask: as many as are declared, or as were found so far."""
+    limits: dict[int, float] = {}
     for one in asked:
         if one.left > over[one.model]:
-            limits[one.endpoint] = min(one.connections, limits.get(one.endpoint, one.connections))
-    return sum(limits.values())
+            most = traffic.found.get(one.model, {}).get("window") or one.connections
+            limits[one.endpoint] = min(most, limits.get(one.endpoint, most))
+    return int(sum(limits.values()))
 
 
 def _price(price: Sequence[float], tokens: Sequence[float]) -> float:
@@ -318,13 +319,13 @@ def _price(price: Sequence[float], tokens: Sequence[float]) -> float:
     return (price[0] * tokens[0] + price[1] * tokens[1]) / _MILLION
 
 
-def _strictest_found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
-    """Limits that workers found out; of several workers' the strictest."""
-    strictest: dict[str, dict[str, float | None]] = {}
+def _found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
+    """What workers found out: the strictest rate, and the requests in flight of all of them."""
+    found: dict[str, dict[str, float | None]] = {}
     for report in reports:
         for model, limits in report.found.items():
-            mine = strictest.setdefault(model, {})
+            mine = found.setdefault(model, {})
             for name, value in limits.items():
                 known = [each for each in (mine.get(name), value) if each is not None]
-                mine[name] = min(known, default=None)
-    return strictest
+                mine[name] = min(known, default=None) if name == "requests" else sum(known) or None
+    return found

@@ -39,6 +39,7 @@ from evalcube.flows.run.events import (
 from evalcube.flows.run.found_again import FoundAgain
 from evalcube.flows.run.interrupts import Interrupt, stop_on_interrupt
 from evalcube.flows.run.progress import Tracker
+from evalcube.flows.run.remembered import recalled, remember
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.subscribers.live_file import LiveFile
@@ -132,6 +133,7 @@ class Session:
             self._only,
         )
         self._warn_of_engines(store)
+        remember(store.cube.records, self._settings.models, self._endpoints, self._tracker.traffic())
         self._emit(Finished(summary.reason, summary.to_dict()))
         return summary
 
@@ -338,6 +340,7 @@ class Session:
         from evalcube.storage.reach import leave_tokens
 
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
+        routes = recalled(self._store.cube.records, self._settings.models, routes)
         self._endpoints = {name: route.endpoint for name, route in routes.items()}
         elsewhere, managed = connection.code.elsewhere, filter(is_managed, self._settings.models)
         # A server of this run may not have begun yet.

@@ -327,13 +327,8 @@ def lines_of(summary: RunSummary) -> list[str]:
             if use.seconds > _MOST * summary.asking_seconds
             else f", in the {use.seconds:.1f} s it was asked"
         )
-        slow = f"; the limit was the CPU that asks: {use.late:.0%} waited for it" if use.late >= _LATE else ""
-        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part}){slow}")
-    lines += [
-        f"{_listed(found.models)}: a limit was found by being refused. "
-        f"Set `limits: {{{found.limit}: {found.value}}}` in the config"
-        for found in summary.found_limits[:_SHOWN_LIMITS]
-    ]
+        lines.append(f"efficiency: {use.used:.0%} of {limit} ({_listed(use.models)}{part}){_slow(use.late)}")
+    lines += [_found_line(found) for found in summary.found_limits[:_SHOWN_LIMITS]]
     lines += summary.refused
     if summary.pending:
         asked_for = "done with the part that was asked for; " if summary.reason == "complete" else ""
@@ -341,6 +336,18 @@ def lines_of(summary: RunSummary) -> list[str]:
     if summary.unnamed is not None:
         lines.append(f"{summary.unnamed}: kept{', and not asked' if summary.unnamed.unasked else ''}")
     return [*lines, f"cube: {summary.cube}"]
+
+
+def _found_line(found: FoundLimit) -> str:
+    names = _listed(found.models)
+    if found.refused:
+        setting = f"{found.limit}: {found.value}"
+        return f"{names}: a limit was found by being refused. Set `limits: {{{setting}}}` in the config"
+    return f"in flight: up to {found.value} requests at once ({names}), as was found out{_slow(found.late)}"
+
+
+def _slow(late: float) -> str:
+    return f"; the limit was the CPU that asks: {late:.0%} waited for it" if late >= _LATE else ""
 
 
 def table_of(summary: RunSummary) -> TableSpec:

@@ -49,6 +49,11 @@ class Admission:
         return self._throttle.counts_tokens
 
     @property
+    def window(self) -> int:
+        """Most requests in flight, now."""
+        return self._throttle.window
+
+    @property
     def in_flight(self) -> int:
         """Requests that were admitted and have not left."""
         return self._throttle.in_flight

@@ -114,6 +114,8 @@ class Found:
     """Requests per second."""
     connections: int | None = None
     """Requests in flight."""
+    window: int | None = None
+    """Requests in flight that this worker found a use for, without being refused."""
 
 
 @dataclass

@@ -6,6 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
+from dataclasses import replace
 from functools import partial
 
 from evalcube.stages.infer.admission import Admission
@@ -169,7 +170,11 @@ class HttpQueue(EndpointQueue):
     @property
     def found(self) -> Found:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found`."""
-        return Found(*self._admission.controller.found)
+        found = Found(*self._admission.controller.found)
+        searched = (
+            self._quota.is_searched and self._admission.controller.pace is None and not found.connections
+        )
+        return replace(found, window=self._admission.window) if searched else found
 
     def halt(self) -> None:
         """Send nothing more but what is in flight."""

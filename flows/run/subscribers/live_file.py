@@ -51,6 +51,7 @@ class LiveFile:
             "transport": self._tracker.transport,
             "sent": traffic.sent,
             "in_flight": traffic.in_flight,
+            "window": int(sum(found.get("window") or 0 for found in traffic.found.values())),
             "prompt_tokens": traffic.prompt_tokens,
             "completion_tokens": traffic.completion_tokens,
             "retries": dict(traffic.retries),
