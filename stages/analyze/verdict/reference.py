@@ -242,8 +242,7 @@ def _of_looks(pairs: Sequence[PairResult], looks: Sequence[Options]) -> list[str
             kept = f"the other half of the {100 * look.planned:.3g} % is for"
             if look.method == "anytime":
                 return [f"looks after the first have half of the error: {kept} the first"]
-            fewer = f"{pair.composite.amount}, fewer than the {pair.reach.pairs:,} that find a difference of"
-            return [
-                f"with {fewer} {pair.reach.difference:g}, this look has half of the error: {kept} later ones"
-            ]
+            found, seen = pair.composite, pair.reach
+            fewer = f"{found.amount}, fewer than the {seen.pairs:,} {found.noun} that find a difference of"
+            return [f"with {fewer} {seen.difference:g}, this look has half of the error: {kept} later ones"]
     return []
