@@ -38,6 +38,8 @@ from evalcube.storage.cube.lease import check_holder
 
 _FETCHED = 64
 """Replies that a task has in memory at once: they may be megabytes each."""
+_AT_HAND_BYTES = 32_000_000
+"""Of replies just stored that a worker has in memory, as they are graded a moment later."""
 _KEPT_TRIALS = 20_000
 """Trials of blocks under way that a worker has in memory; those of further blocks are made again when needed."""
 _ROOM_BYTES = 128_000_000
@@ -118,6 +120,38 @@ class Meter:
             return {model: dict(counts) for model, counts in self._models.items()}
 
 
+class Written:
+    """Stores replies in a cache, and has the newest of them at hand. Threads may share it."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._lock = threading.Lock()
+        self._replies: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    def put(self, key: str, value: bytes) -> bool:
+        """Store a record; returns whether it is new: of one that is not, the cache has another."""
+        new = self._cache.put(key, value)
+        if new:
+            with self._lock:
+                self._replies[key] = value
+                self._size += len(value)
+                while self._size > _AT_HAND_BYTES:
+                    self._size -= len(self._replies.popitem(last=False)[1])
+        return new
+
+    def commit(self) -> None:
+        """Have all that was put on disk."""
+        self._cache.commit()
+
+    def take(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Those of the records that are at hand, which are so no more."""
+        with self._lock:
+            found = {key: self._replies.pop(key) for key in keys if key in self._replies}
+            self._size -= sum(map(len, found.values()))
+        return found
+
+
 class Workspace:
     """A run's state on one worker. Safe to use from several task threads at once."""
 
@@ -128,6 +162,7 @@ class Workspace:
         # Where this machine has not the data files, the cube has them.
         offer_questions(space_of(context.cube).at(SIDE), self.plan)
         self.cache: Cache = open_cache(context.cache)
+        self._written = Written(self.cache)
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
@@ -180,7 +215,11 @@ class Workspace:
     def fetch(self, keys: Sequence[str]) -> Iterator[bytes | None]:
         """Cached replies, few of them in memory at once; what another worker stored a moment ago is found, too."""
         for begin in range(0, len(keys), _FETCHED):
-            yield from look_up(self.cache, keys[begin : begin + _FETCHED])
+            some = keys[begin : begin + _FETCHED]
+            found: dict[str, bytes | None] = {**self._written.take(some)}
+            others = [key for key in some if key not in found]
+            found.update(zip(others, look_up(self.cache, others), strict=True))
+            yield from (found[key] for key in some)
 
     def check_lease(self) -> None:
         """Make sure, before the cube is written, that no other driver took it over while this one was stopped.
@@ -217,7 +256,7 @@ class Workspace:
                 book = BatchBook(self.cube.records, self.cache) if batched else None
                 self._engine = Engine(
                     endpoints,
-                    self.cache,
+                    self._written,
                     workers=workers,
                     rank=rank,
                     runs=runs,

@@ -17,6 +17,7 @@ from evalcube.flows.run.worker import RunContext, Workspace
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.regions import Region
 from tests.flows.judging import LANDS, judged_config
 
@@ -120,3 +121,17 @@ def test_chain__that_a_stop_finds_before_it_asks_asks_nothing(block):
 
     assert (len(delivery.skipped), delivery.asked) == (TRIALS, TRIALS)
     assert block.counts == {"prepared": 1}
+
+
+def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, monkeypatch):
+    monkeypatch.setattr(worker, "_AT_HAND_BYTES", 5)
+    written = worker.Written(open_cache(tmp_path))
+    first, second, third = ("ab" * 32, "cd" * 32, "ef" * 32)
+
+    written.put(first, b"123")
+    new = written.put(second, b"456"), written.put(second, b"789")
+    written.put(third, b"0")
+
+    assert new == (True, False)
+    assert written.take([first, second, third]) == {second: b"456", third: b"0"}
+    assert written.take([second]) == {}
