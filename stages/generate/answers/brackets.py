@@ -6,6 +6,7 @@ import re
 from collections import deque
 
 from evalcube.stages.generate.answers.final import read_final
+from evalcube.stages.generate.answers.later import Mention
 from evalcube.stages.generate.answers.passages import (
     TAIL,
     Passage,
@@ -31,7 +32,9 @@ _ANNOUNCED = re.compile(
 )
 _EMPHASISED = re.compile(r"(\*\*|[`'\"])([)\]}>])\1")
 _RUN = re.compile(r"(?<![^\s*_`\"'“‘|/(:])([)\]}>](?>(?:[ \t,]?[)\]}>])*))")
-_ALONE = re.compile(r"(?<!\S)[*_`\"'“‘]{0,4}([)\]}>](?>(?:[ \t,]?[)\]}>])*))(?=[*_`\"'”’.!]{0,6}(?:\s|$))")
+_ALONE = re.compile(
+    r"(?<![^\s:])[*_`\"'“‘]{0,4}([)\]}>](?>(?:[ \t,]?[)\]}>])*))(?=[*_`\"'”’.!]{0,6}(?:\s|$))"
+)
 
 
 def closing_brackets(text: str) -> str | None:
@@ -46,11 +49,16 @@ def closing_brackets(text: str) -> str | None:
     >>> closing_brackets("Answer: ([{}])") is None
     True
     """
-    return read_final(_EMPHASISED.sub(r"\2", cleaned(text)), _closers_in, _closers_at_end)
+    return read_final(_EMPHASISED.sub(r"\2", cleaned(text)), _closers_in, _closers_at_end, _closer_runs)
 
 
 def _closers_in(passage: Passage) -> str | None:
     return _boxed_closers(passage.text) if passage.boxed else _closers_from(passage)
+
+
+def _closer_runs(text: str) -> list[Mention]:
+    """Every sequence of closing brackets that stands alone."""
+    return [Mention(run.start(1), run.end(1), _bare(run[1])) for run in _ALONE.finditer(text)]
 
 
 def _closers_at_end(text: str) -> str | None:

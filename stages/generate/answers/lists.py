@@ -6,7 +6,8 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evalcube.stages.generate.answers.final import REFUSED, read_final
+from evalcube.stages.generate.answers.final import read_final
+from evalcube.stages.generate.answers.later import REFUSED, Mention
 from evalcube.stages.generate.answers.numbers import WORDS
 from evalcube.stages.generate.answers.passages import (
     TAIL,
@@ -57,7 +58,8 @@ _ITEM = re.compile(_WORD)
 _OR = re.compile(r"\b(?:or)\b|[^\W_] ?/ ?[^\W_]", re.IGNORECASE)
 _PROSE = frozenset(
     "a an the i it we you is are was be do does not no can cannot to of in on for this that know sorted as which so "
-    "with thus hence therefore finally alphabetically respectively certainly indeed here there then".split()
+    "with thus hence therefore finally alphabetically respectively certainly indeed here there then since because "
+    "but not rather".split()
 )
 _HOLDER = re.compile(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
 """What the prompts have in the list's place."""
@@ -81,12 +83,23 @@ def word_list(text: str) -> str | None:
     >>> word_list("Answer: I am not sure") is None
     True
     """
-    return read_final(normalised(text), _words_in, _last_words)
+    return read_final(normalised(text), _words_in, _last_words, _word_runs)
 
 
 def _words_in(passage: Passage) -> str | None:
     words = _words_from(_lines(in_box(passage.text) if passage.boxed else passage.text))
     return REFUSED if words is None else _joined(words)
+
+
+def _word_runs(text: str) -> list[Mention]:
+    """Every list of words in a text."""
+    found = []
+    for run in _RUN.finditer(text):
+        words = _words_of(run, text) if _BETWEEN.search(run[0]) else []
+        if len(words) > 1:
+            last = text.rindex(words[-1], run.start(), run.end())
+            found.append(Mention(text.index(words[0], run.start()), last + len(words[-1]), ", ".join(words)))
+    return found
 
 
 def _last_words(text: str) -> str | None:
@@ -269,18 +282,25 @@ def integer_list(text: str) -> str | None:
     >>> integer_list("Answer: 5 or 6") is None
     True
     """
-    return read_final(normalised(text), _integers_in, _last_integers)
+    return read_final(plain_digits(normalised(text)), _integers_in, _last_integers, _integer_runs)
 
 
 def _integers_in(passage: Passage) -> str | None:
-    found = _integers_from(
-        plain_digits(in_box(passage.text) if passage.boxed else passage.text), passage.rank
-    )
+    found = _integers_from(in_box(passage.text) if passage.boxed else passage.text, passage.rank)
     return REFUSED if found is None else _joined(found, 1)
 
 
+def _integer_runs(text: str) -> list[Mention]:
+    """Every list of integers in a text."""
+    found, at = [], 0
+    for line in text.split("\n"):
+        found += [Mention(at + run.start, at + run.end, ", ".join(run.values)) for run in _runs(line)]
+        at += len(line) + 1
+    return found
+
+
 def _last_integers(text: str) -> str | None:
-    text = plain_digits(text[-TAIL:])
+    text = text[-TAIL:]
     block = fenced_block(text)
     if block is not None and (found := _integers_from(block, Rank.MARKED)):
         return _joined(found, 1)
@@ -382,7 +402,7 @@ def _refuses(line: str, run: _Run) -> bool:
         or _OTHER.search(before)
         or not affirmed(line, run.start, run.end)
         or goes_on_to_another(line, run.end)
-        or _OR_RUN.search(line, run.start)
+        or _OR_RUN.search(line, run.start, line.find(". ", run.start) % (len(line) + 1))
     )
 
 

@@ -61,7 +61,7 @@ _PLAIN = (
         "\u2028": "\n",
         "\u2029": "\n",
         "\u2047": "??",
-        "。": ".",
+        "。": ". ",
         "、": ",",
         "।": ".",
     }
@@ -289,6 +289,8 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
             return None
     else:
         end = at + 3
+    if text[at - 2 : at] in ("</", "[/"):
+        return None
     whole, before = _before(text, at)
     begins = whole and _BEFORE.fullmatch(before) is not None
     if end - at == 3:
@@ -313,7 +315,7 @@ def _tagged(text: str, before: str, end: int) -> tuple[Rank, int, str] | None:
     if before[-1:] in ("<", "[", "_", "-", " ") and _TAG_BEFORE.search(before[-16:]):
         after = _TAG_AFTER.match(text, end)
         # "Answer: <your answer>" is a prompt's placeholder and no tag
-        if after is not None and not before.endswith(("</", "[/")):
+        if after is not None:
             return Rank.MARKED, after.end(), "tag"
     if before[-1:] in ('"', "'", "_", "-", " ") and _FIELD_BEFORE.search(before[-24:]):
         field = _FIELD_AFTER.match(text, end)
@@ -347,7 +349,7 @@ def _said(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
 
 def _clause(lead: str) -> str:
     """The end of a text from its last sentence on."""
-    return re.split(r"[.!?;\n]", lead)[-1]
+    return re.split(r"[.!?;\n]|, (?:but|so|yet) ", lead)[-1]
 
 
 def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:

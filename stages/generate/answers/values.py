@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import NamedTuple
 
-from evalcube.stages.generate.answers.final import REFUSED, read_final
+from evalcube.stages.generate.answers.final import read_final
+from evalcube.stages.generate.answers.later import REFUSED, Mention
 from evalcube.stages.generate.answers.passages import (
     BULLET,
     SEGMENT,
@@ -29,6 +29,7 @@ from evalcube.stages.generate.answers.passages import (
 from evalcube.stages.generate.answers.wording import (
     LEAD,
     REASON,
+    REFERENCE,
     affirmed,
     declines,
     denied_before,
@@ -38,17 +39,6 @@ from evalcube.stages.generate.answers.wording import (
 
 SHORT = 400
 """Characters of a reply that is short enough to be an answer as a whole."""
-
-
-class Mention(NamedTuple):
-    """One value in a line."""
-
-    start: int
-    end: int
-    value: str | None
-    """In its usual form; None for what is of the kind, but cannot be an answer (as 3.5 where an integer is due)."""
-    weak: bool = False
-    """Whether it is an ordinary word too, and counts only where it is stated."""
 
 
 class Form(ABC):
@@ -97,22 +87,19 @@ def read_value(text: str, form: Form) -> str | None:
     form
         How values are written.
     """
-    return read_final(normalised(text), partial(_in_passage, form=form), partial(_unmarked, form=form))
+    text = plain_digits(normalised(text))
+    return read_final(text, partial(_in_passage, form=form), partial(_unmarked, form=form), form.mentions)
 
 
 def _unmarked(text: str, form: Form) -> str | None:
     block = fenced_block(text)
-    if (
-        block is not None
-        and len(block) <= form.longest
-        and (found := _whole(plain_digits(" ".join(block.split())), form))
-    ):
+    if block is not None and len(block) <= form.longest and (found := _whole(" ".join(block.split()), form)):
         return found
     return _at_end(text, form)
 
 
 def _in_passage(passage: Passage, form: Form) -> str | None:
-    line = plain_digits(form.first_line(in_box(passage.text) if passage.boxed else passage.text))
+    line = form.first_line(in_box(passage.text) if passage.boxed else passage.text)
     return read_line(line, form, loose=passage.rank is not Rank.SAID)
 
 
@@ -152,7 +139,7 @@ def _window(line: str) -> str:
 
 def _at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one states; in a short reply, the last one mentioned."""
-    lines = list(map(plain_digits, last_lines(text)))
+    lines = list(last_lines(text))
     for line in lines:
         if (found := _whole(line, form)) is not None:
             return found
@@ -296,15 +283,9 @@ def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: b
     return found[-1] if found else None
 
 
-_REFERENCE = re.compile(
-    r"\b(?:steps?|lines?|questions?|problems?|parts?|equations?|figures?|notes?|examples?|lists?|section|see|rule|page)\s{0,2}(?:no\.?\s?|#)?$",
-    re.IGNORECASE,
-)
-
-
 def _mentioned(line: str, kept: Sequence[Mention]) -> Mention | None:
     """The value that a sentence mentions last, before any bracket; weak ones and references to steps do not count."""
-    strong = [m for m in kept if not m.weak and not _REFERENCE.search(line[max(0, m.start - 24) : m.start])]
+    strong = [m for m in kept if not m.weak and not REFERENCE.search(line[max(0, m.start - 24) : m.start])]
     if not strong:
         return None
     bracket = line.find("(", strong[0].end)

@@ -56,7 +56,7 @@ _DENIED = re.compile(
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect|does not)\b"
     r"|\((?:wrong|incorrect|no\b|not (?:right|correct|it|the|an?|sure|certain|final|valid)\b)|was (?:my|the|"
     r"an?) (?:first|initial|previous|earlier|old)\b"
-    rf"|[^.\n]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{{0,12}}\b{_WRONG}\b)",
+    rf"|(?<![.!])(?<![.!]\s)[^.\n(]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{{0,12}}\b{_WRONG}\b)",
     re.IGNORECASE,
 )
 _UNSURE = re.compile(
@@ -117,6 +117,12 @@ REASON = re.compile(
     re.IGNORECASE,
 )
 """Where a sentence turns to the reasons for what it said."""
+REFERENCE = re.compile(
+    r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page|row|column|term|item"
+    r"|case|clue|condition)s?|(?<!i )see|base|day|week|level|vitamin)\s{0,2}(?:no\.?\s?|#)?\Z",
+    re.IGNORECASE,
+)
+"""What has a number that is no value."""
 _DECLINES = re.compile(
     r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
     + any_of(
@@ -145,6 +151,11 @@ def affirmed(line: str, start: int, end: int) -> bool:
 def denied_before(line: str, start: int) -> bool:
     """Whether what stands before a part of a line denies it."""
     return _NEGATION.search(line[max(0, start - 80) : start]) is not None
+
+
+def denied_after(line: str, end: int) -> bool:
+    """Whether what follows a part of a line denies it."""
+    return _DENIED.match(line, end) is not None
 
 
 def stated(line: str, start: int) -> bool:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from functools import cached_property
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.answers.final import REFUSED, read_final
+from evalcube.stages.generate.answers.final import read_final
+from evalcube.stages.generate.answers.later import REFUSED, Mention
 from evalcube.stages.generate.answers.passages import Passage, fenced_block, normalised
 from evalcube.stages.generate.answers.wording import LEAD, affirmed, declines
 from evalcube.stages.generate.dataset.kinds import INTRODUCED, line_of, lines_after_marks
@@ -25,6 +27,7 @@ _NAMED = re.compile(
     r"\b(?:option|choice|alternative)(?:\s{1,3}is|\s?:)?\s{1,3}[(\[\"'`*]{0,4}([A-Za-z]|[0-9]{1,3})(?![\w'’])",
     re.IGNORECASE,
 )
+_LETTER = re.compile(r"(?<![\w'’.-])(\()?([A-Z]|[0-9]{1,3})(?(1)\)|(?![\w'’]|[.,][0-9]))")
 _IN_BRACKETS = re.compile(r"\(([A-Za-z]|[0-9]{1,3})\)")
 _BOLD = re.compile(r"\*\*([^*\n]{1,300})\*\*")
 _TAIL = 4000
@@ -55,7 +58,7 @@ def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str
     """
     text = normalised(text)
     reader = _Reader(labels, options)
-    return read_final(text, reader.place, reader.end)
+    return read_final(text, reader.place, reader.end, reader.mentions)
 
 
 class _Reader:
@@ -78,6 +81,21 @@ class _Reader:
             return REFUSED if certain or declines(line) else None
         at = line.find(found)
         return found if affirmed(line, max(at, 0), max(at, 0) + len(found)) else REFUSED
+
+    def mentions(self, text: str) -> list[Mention]:
+        """Every label and every option's text in a text."""
+        found = [
+            Mention(match.start(), match.end(), self._known[match[2]], weak=match[0] in ("A", "I"))
+            for match in _LETTER.finditer(text)
+            if match[2] in self._known
+        ]
+        if (texts := self._texts) is not None:
+            found += [
+                mention._replace(value=self._folded[mention.value])
+                for mention in texts.mentions(text)
+                if mention.value
+            ]
+        return sorted(found)
 
     def end(self, text: str) -> str | None:
         """The option that a text without a mark that gives one ends up with."""
@@ -147,11 +165,15 @@ class _Reader:
 
     def mention(self, text: str) -> str | None:
         """The option whose text running text ends up with."""
-        usable = [key for key, label in self._folded.items() if label is not None and key]
-        if len(usable) < len(self._options) or sum(map(len, usable)) > _LONGEST:
-            return None
-        found = ChoiceReader(usable).read(text.casefold())
+        found = None if self._texts is None else self._texts.read(text.casefold())
         return None if found is None else self._folded[found]
+
+    @cached_property
+    def _texts(self) -> ChoiceReader | None:
+        """The reader of the options' texts; None where they are alike, or long."""
+        usable = [key for key, label in self._folded.items() if label is not None and key]
+        long = len(usable) < len(self._options) or sum(map(len, usable)) > _LONGEST
+        return None if long else ChoiceReader(usable)
 
 
 def _folded(option: str) -> str:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 
-from evalcube.stages.generate.answers.final import REFUSED, SAYS_NOTHING, read_final
+from evalcube.stages.generate.answers.final import SAYS_NOTHING, read_final
+from evalcube.stages.generate.answers.later import REFUSED, Mention
 from evalcube.stages.generate.answers.numbers import WORDS
 from evalcube.stages.generate.answers.passages import (
     Passage,
@@ -20,7 +21,7 @@ from evalcube.stages.generate.answers.passages import (
     normalised,
     passages,
 )
-from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.answers.wording import affirmed
 from evalcube.stages.generate.dataset.params import DatasetParams
 
@@ -215,6 +216,7 @@ INTRODUCED = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
+_NAME = re.compile(r"(?<![\w'’-])[A-Z][\w'’-]*(?:\s(?:of\s|the\s|de\s)?[A-Z0-9][\w'’-]*){0,5}")
 _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
 
@@ -252,7 +254,12 @@ def read_text(
             return None
         return comparable(said, exact) or None
 
-    return read_final(text, partial(_text_in, exact=exact), end, typed=False)
+    return read_final(text, partial(_text_in, exact=exact), end, partial(_names, exact=exact), free=True)
+
+
+def _names(text: str, exact: frozenset[str]) -> list[Mention]:
+    """Every name in a text."""
+    return [Mention(name.start(), name.end(), comparable(name[0], exact)) for name in _NAME.finditer(text)]
 
 
 def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:

@@ -9,7 +9,8 @@ from typing import ClassVar, Literal, NamedTuple
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.answers.later import Mention
+from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.material.words import ITEMS
 from evalcube.stages.generate.stream import Stream
@@ -270,7 +271,7 @@ class _Values(Form):
     def mentions(self, line: str) -> Sequence[Mention]:
         """Arrays and scalars; words that are no value of a document are left out."""
         found = []
-        line = _QUOTED_ARRAY.sub(" ", line)
+        line = _QUOTED_ARRAY.sub(lambda match: " " * len(match[0]), line)
         for match in _VALUE.finditer(line):
             value = _canonical(match[0])
             if value is not None or match[0][0] in "[\"'":

@@ -12,8 +12,9 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from evalcube.stages.generate.answers.later import Mention
 from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
-from evalcube.stages.generate.answers.values import Form, Mention, read_value
+from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.material.table_text import NUMBERS, TEXTS, WRITERS, Column, rows_for, tokens_for
 from evalcube.stages.generate.stream import Stream
