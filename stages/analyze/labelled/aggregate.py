@@ -252,17 +252,17 @@ def _masked(ds: xr.Dataset, chosen: Selection) -> xr.Variable:
 def _compared(
     ds: xr.Dataset, values: xr.Variable, chosen: Selection, cells: Groups
 ) -> tuple[xr.Variable, dict[str, Any]]:
-    """Which points estimates of groups rest on, shape (model, task, params), and what to say of the others.
+    """Which points means rest on, 1, and estimates, 2, shape (model, task, params), and what to say of the others.
 
     Of a lazy dataset there is nothing to say yet.
     """
     inside = members(ds).any(axis=0) & chosen.cells & chosen.models[:, np.newaxis, np.newaxis]
     trials = values[..., names(ds, "counter").index("trials")]
 
-    def common(planned: NDArray[Any], there: NDArray[Any]) -> tuple[NDArray[np.bool_], dict[str, Any]]:
+    def common(planned: NDArray[Any], there: NDArray[Any]) -> tuple[NDArray[np.int8], dict[str, Any]]:
         asked = inside & ((planned > 0) | (there > 0))
         kept, words = common_in_groups(asked, (one for _, one in cells.members()), names(ds, "task"))
-        return kept & inside, words
+        return kept.astype(np.int8) + (kept & inside), words
 
     planned = ds.variables.get("planned_trials", _dims(np.ones(inside.shape), (*MODEL, *CELL)))
     planned = planned.transpose(*MODEL, *CELL)
@@ -307,7 +307,7 @@ def _columns(
     values: Floats,
     share: Floats,
     effect: Floats | float,
-    kept: NDArray[np.bool_],
+    kept: NDArray[np.int8],
     *,
     labels: list[str],
     mode: str,
@@ -320,7 +320,7 @@ def _columns(
     share
         Base design of the cell, or its weight among all.
     kept
-        Whether estimates rest on it, too.
+        1 if means of counters rest on it, 2 if estimates do, too.
     """
     estimators.counts(values, labels=labels)
     planned = [label for label in ("trials", "transport", "missing") if label in labels]
@@ -328,8 +328,8 @@ def _columns(
     there = trials > 0
     meant = sum(column(values, label, labels) for label in planned) > 0
     worth = np.asarray(effect, dtype=float)
-    among = design.ratios(share, there) if weigh == "tasks" else share
-    weight = trials if weigh == "trials" else among * there
+    among = design.ratios(share, there & (kept > 0)) if weigh == "tasks" else share
+    weight = (trials if weigh == "trials" else among * there) * (kept > 0)
     each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
     parts = [
         values,
@@ -338,11 +338,12 @@ def _columns(
         each,
         weight[..., np.newaxis],
     ]
-    counted = values * kept[..., np.newaxis]
+    inside = kept > 1
+    counted = values * inside[..., np.newaxis]
     if weigh == "trials":
-        parts += [counted, (trials * kept * worth)[..., np.newaxis]]
+        parts += [counted, (trials * inside * worth)[..., np.newaxis]]
     else:
-        share = design.ratios(share, there & kept) if weigh == "tasks" else share
+        share = design.ratios(share, there & inside) if weigh == "tasks" else share
         parts.append(stratified.moments(counted / worth[..., np.newaxis], share, labels=labels, mode=mode))
     return np.concatenate(parts, axis=-1)
 
@@ -389,7 +390,7 @@ def _cell_sums(
     values: Floats,
     share: Floats,
     effect: Floats,
-    kept: NDArray[np.bool_],
+    kept: NDArray[np.int8],
     *,
     groups: Groups,
     labels: list[str],

@@ -21,6 +21,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import combine
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
+from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
@@ -149,14 +150,16 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
         parts = (column(values, name, names) for name in ("cost_sum", "prompt_tokens_sum", "tokens_sum"))
         return counters.priced(ds, *parts)
 
-    effects = question_effects(ds)
-    every = np.ones((ds.sizes["task"], ds.sizes["params"]), dtype=bool)
-    moments = counters.task_moments(loaded, every, "E_P", None if effects is None else effects.values)
+    effects, ranked = question_effects(ds), np.asarray(counters.members(ds).any(axis=0))
+    part = common_part(loaded, by_task=by_task)[0]
+    moments = counters.task_moments(part, ranked, "E_P", None if effects is None else effects.values)
     right = combine(moments if by_task else moments.sum(axis=1), confidence=confidence, exact=True)
-    error = counters.tokens_error(loaded, counters.point_weights(loaded), token_effects(ds), by_task=by_task)
-    each = counters.per_trial(loaded, by_task=by_task)
+    error = counters.tokens_error(
+        part, counters.point_weights(part, ranked), token_effects(ds), by_task=by_task
+    )
+    each, every = (counters.per_trial(part, some, by_task=by_task) for some in (ranked, None))
     found = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
-    found = replace(found, total=usd(summed))
+    found = replace(found, total=usd(summed), per_trial=usd(every))
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
     return xr.Dataset(variables, _labels(ds, groups))
 

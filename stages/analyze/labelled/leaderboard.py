@@ -34,7 +34,12 @@ from evalcube.stages.analyze.labelled.counters import (
     weighing,
 )
 from evalcube.stages.analyze.labelled.duplicates import unmarked_tasks
-from evalcube.stages.analyze.labelled.other_points import Common, common_points, planned_points
+from evalcube.stages.analyze.labelled.other_points import (
+    Common,
+    common_part,
+    common_points,
+    planned_points,
+)
 from evalcube.stages.analyze.labelled.results import BEHIND, Estimate, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.labelled.scores import (
     VERSIONS,
@@ -121,7 +126,8 @@ def leaderboard(
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
     worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
     how = How(version, mode, basis, seed, draws, confidence, worth, token_effects(ds))
-    part, common, planned = common_part(loaded)
+    part, planned = common_part(loaded)
+    common = common_points(planned & members(ds).any(axis=0), names(ds, "task"))
     scored = _score(part, loaded, how, common, shortfall(ds.assign(counters=cells), planned))
     having = np.array([not text for text in common.lacks], dtype=bool)
     apart = contradicting(ds, planned & common.points & having[:, np.newaxis, np.newaxis])
@@ -149,32 +155,6 @@ def leaderboard(
         cautions=(*cautions(scored.rows, common.left_out, apart), *told),
     )
     return by_lead(board)
-
-
-def common_part(ds: xr.Dataset) -> tuple[xr.Dataset, Common, NDArray[np.bool_]]:
-    """What evaluations are ranked on: of those that have all common points only these, of others what they have.
-
-    Parameters
-    ----------
-    ds
-        With ``counters`` in memory.
-
-    Returns
-    -------
-    The dataset, which points these are, and what was planned for each evaluation, shape (model, task, params).
-    """
-    cells, labels = np.asarray(counter_cells(ds).values), names(ds, "counter")
-    planned, ranked = planned_points(ds, column(cells, "trials", labels) > 0), members(ds).any(axis=0)
-    common = common_points(planned & ranked, names(ds, "task"))
-    kept = common.kept | ~ranked
-    if (kept | ~planned).all():
-        return ds, common, planned
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    parts = {"counters": xr.Variable(CELL_DIMS, np.where(kept[..., np.newaxis], cells, 0.0), fastpath=True)}
-    if "planned_trials" in ds:
-        trials = ds.variables["planned_trials"].transpose(*CELL_DIMS[:-1]).values
-        parts["planned_trials"] = xr.Variable(CELL_DIMS[:-1], np.where(kept, trials, 0), fastpath=True)
-    return ds.assign(parts), common, planned
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ import numpy as np
 import xarray as xr
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.labelled.axes import names, plain
+from evalcube.stages.analyze.labelled.counters import CELL_DIMS, counter_cells, members
 
 Points = NDArray[np.bool_]
 
@@ -108,7 +110,7 @@ def common_in_groups(
         ``left_out``: points that those with all common ones were asked besides, in words; ``lacking``: evaluations that
         were not asked all common points, whose estimates rest on all that they have.
     """
-    flat = planned.reshape(len(planned), -1)
+    flat = planned.reshape(len(planned), int(np.prod(planned.shape[1:])))
     asked = flat[flat.any(axis=1)]
     uneven: Points = np.asarray(asked.any(axis=0) & ~asked.all(axis=0))
     kept, lacking = np.ones_like(flat), np.zeros(len(flat), dtype=bool)
@@ -124,6 +126,37 @@ def common_in_groups(
         "left_out": left_out,
         "lacking": np.flatnonzero(lacking).tolist(),
     }
+
+
+def common_part(ds: xr.Dataset, *, by_task: bool = False) -> tuple[xr.Dataset, Points]:
+    """What evaluations are compared on: of those that have all common points only these, of others what they have.
+
+    Parameters
+    ----------
+    ds
+        With ``counters`` in memory.
+    by_task
+        Whether each task is compared by itself.
+
+    Returns
+    -------
+    The dataset, and what was planned for each evaluation, shape (model, task, params).
+    """
+    cells, labels = np.asarray(counter_cells(ds).values), names(ds, "counter")
+    planned, ranked = (
+        planned_points(ds, column(cells, "trials", labels) > 0),
+        np.asarray(members(ds).any(axis=0)),
+    )
+    groups = np.arange(ranked.size).reshape(len(ranked) if by_task else 1, -1)
+    kept = common_in_groups(planned & ranked, groups, names(ds, "task"))[0] | ~ranked
+    if (kept | ~planned).all():
+        return ds, planned
+    # On the fast path, as xarray imports Dask's arrays to look at the values.
+    parts = {"counters": xr.Variable(CELL_DIMS, np.where(kept[..., np.newaxis], cells, 0.0), fastpath=True)}
+    if "planned_trials" in ds:
+        trials = ds.variables["planned_trials"].transpose(*CELL_DIMS[:-1]).values
+        parts["planned_trials"] = xr.Variable(CELL_DIMS[:-1], np.where(kept, trials, 0), fastpath=True)
+    return ds.assign(parts), planned
 
 
 def told_of_points(words: Mapping[str, Any], labels: Sequence[str]) -> list[str]:

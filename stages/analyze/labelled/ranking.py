@@ -16,7 +16,8 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import effective_trials
 from evalcube.stages.analyze.labelled import counters
 from evalcube.stages.analyze.labelled.clustering import question_effects
-from evalcube.stages.analyze.labelled.leaderboard import common_part, row_order
+from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
 
 SCHEMA = "evalcube.ranking"

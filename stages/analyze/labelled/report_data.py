@@ -17,6 +17,7 @@ from evalcube.stages.analyze.formulas.stratified import exact_estimate
 from evalcube.stages.analyze.labelled import axes, counters, duplicates
 from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.clustering import question_effects
+from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 
 MOST_POINTS = 12
@@ -131,7 +132,8 @@ def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float
     Empty for a model without any.
     """
     labels = axes.names(ds, "counter")
-    each = counters.per_trial(ds, np.asarray(counters.members(ds).any(axis=0)))[list(order)]
+    ranked = np.asarray(counters.members(ds).any(axis=0))
+    each = counters.per_trial(common_part(ds)[0], ranked)[list(order)]
     rows = []
     for values in each:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}

@@ -10,6 +10,7 @@ from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
+from evalcube.stages.analyze.labelled.report_data import outcome_shares
 from evalcube.stages.reply.status import COUNTERS, Status
 from tests.stages.analyze.synthetic import Profile, dataset
 
@@ -90,13 +91,20 @@ def test_estimand__rests_on_the_same_points_on_board_table_and_metrics(asked, ap
     ds = ds.assign_coords(model_name=names, eval_id=names, in_tier=pair["in_tier"], cell_id=ids)
     ds["planned_trials"] = (("model", "task", "params"), MOST * planned)
 
-    board = {row.model_name: row.accuracy.value for row in leaderboard(ds, draws=2).rows}
-    table = aggregate(ds, by="model_name", mode="E_P")["point"]
+    places = [COUNTERS.index(name) for name in ("tokens_sum", "trials")]
+    ds["counters"].values[..., places[0]] = ds["counters"].values[..., places[1]] * [1, 2, 3]
+    rows = {row.model_name: row for row in leaderboard(ds, draws=2).rows}
+    board = {name: row.accuracy.value for name, row in rows.items()}
+    found = aggregate(ds, by="model_name", mode="E_P")
+    table, tokens = found["point"], found["per_trial"].sel(counter="tokens_sum", model_name=list(rows))
+    ended = [share.get("correct", np.nan) for share in outcome_shares(ds, range(3))]
     pass_1 = cube_outcome_metrics(ds, ["pass_at_k"], 1, by="model")["pass_at_k"].values.ravel()
 
     shown = [board.get(name, np.nan) for name in "abc"]
     assert table.sel(model_name=list("abc")).values == pytest.approx(shown, nan_ok=True)
     assert pass_1 == pytest.approx(shown, nan_ok=True)
+    assert ended == pytest.approx(shown, nan_ok=True)
+    assert [row.tokens_per_trial for row in rows.values()] == pytest.approx(tokens.values, nan_ok=True)
 
 
 @given(sweeps(), st.permutations(range(3)), st.integers(1, 5))
