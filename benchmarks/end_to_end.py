@@ -102,8 +102,8 @@ def sweep_config(
         "models": [
             {
                 "name": "bench",
-                "endpoint": f"sim:{base_url}",
-                "simulate": asdict(profile),
+                "endpoint": base_url,
+                "model": profile.model_name("bench"),
                 "limits": {"connections": connections},
             }
         ],

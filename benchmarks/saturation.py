@@ -1,11 +1,12 @@
-"""How much of an endpoint a sweep uses: requests per second and connections at work, beside a raw aiohttp loop.
+"""How much of an endpoint a sweep uses, and what CPU a request costs meanwhile, beside a raw aiohttp loop.
 
 Both sides ask the same simulated endpoint in turn. It is looked at twenty times a second from outside; what counts is
-the time between the first fifth and the last fifth of the requests, so that neither start nor end is in it. Answers of
-``tails`` have a log-normal latency with a standard deviation of 1.5 of its logarithm: one in a thousand takes 30 times
-the mean.
+the time between the first fifth and the last fifth of the requests, so that neither start nor end is in it. The CPU is
+that of all processes of a side, and the bound is connections ÷ seconds to an answer. Answers of ``tails`` have a
+log-normal latency with a standard deviation of 1.5 of its logarithm: one in a thousand takes 30 times the mean. A case
+that ends in ``-data`` asks the questions of a file, others made-up ones.
 
-    python benchmarks/saturation.py [--seconds N] [--cases 64x0 64x50 64xtails ...] [--history FILE]
+    python benchmarks/saturation.py [--seconds N] [--cases 64x0 64x50 64x50-data 64xtails ...] [--history FILE]
 """
 
 from __future__ import annotations
@@ -17,18 +18,22 @@ import math
 import subprocess
 import sys
 import tempfile
-import threading
 import time
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import NamedTuple
 
 import end_to_end
+import psutil
 from end_to_end import ROOT, Simulator, control, run_command
 from history import add_option, append
 
 from evalcube.deploy.simulator.profile import Profile
 
-_CASES = ["64x0", "256x0", "64x50", "256x50", "64xtails", "256xtails"]
+_CASES = ["64x0", "64x0-data", "256x0", "64x50", "64x50-data", "256x50", "64xtails", "256xtails"]
+_DATA = "-data"
 _SPREAD = 1.5
 _TAILS_MEAN = {64: 0.05, 256: 0.2}
 """Seconds; so that a machine with few cores can keep up."""
@@ -46,8 +51,8 @@ class Case:
 
     @classmethod
     def parse(cls, name: str) -> Case:
-        """Read ``<connections>x<milliseconds>`` or ``<connections>xtails``."""
-        connections, _, kind = name.partition("x")
+        """Read ``<connections>x<milliseconds>`` or ``<connections>xtails``, with or without ``-data``."""
+        connections, _, kind = name.removesuffix(_DATA).partition("x")
         if kind != "tails":
             mean = float(kind) / 1000
             return cls(name, int(connections), Profile(ability=3.0, tokens=40, latency=mean), mean)
@@ -71,6 +76,20 @@ class Use:
     per_second: float
     in_flight: float
     """Share of the connections that had a request at the endpoint, on average."""
+    cpu_per_1000: float
+    """CPU seconds per 1 000 requests."""
+    of_bound: float
+    """Requests per second ÷ as many as so many connections can make; NaN where answers take no time."""
+
+
+class Look(NamedTuple):
+    """What was seen at one moment."""
+
+    at: float
+    requests: int
+    in_flight: int
+    cpu: float
+    """Seconds of all processes so far."""
 
 
 def main() -> None:
@@ -102,47 +121,65 @@ def _sweep(simulator: Simulator, case: Case, count: int, scratch: Path) -> list[
     folder.mkdir()
     config = folder / "sweep.json"
     document = end_to_end.sweep_config(simulator.base_url, case.profile, count, case.connections, folder)
+    if case.name.endswith(_DATA):
+        document |= {"tasks": _questions(folder / "questions.jsonl", count), "trials": count}
     config.write_text(json.dumps(document))
     return run_command(config)
 
 
+def _questions(file: Path, count: int) -> dict[str, object]:
+    """The task that asks so many questions of a file."""
+    rows = (
+        {"question": f"{index}: {'what is left of it? ' * 20}", "answer": index} for index in range(count)
+    )
+    file.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    grid = {"file": [str(file)], "prompt": ["question"], "kind": ["number"]}
+    return {"dataset": {"manifold": [{"grid": grid, "tiers": ["easy"]}]}}
+
+
 def _measure(simulator: Simulator, case: Case, side: str, command: list[str], count: int) -> Use:
     control(simulator, "reset", data=b"")
-    seen: list[tuple[float, int, int]] = []
-    over = threading.Event()
-    watch = threading.Thread(target=_watch, args=(simulator, seen, over))
-    watch.start()
-    try:
-        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, cwd=ROOT)
-    finally:
-        over.set()
-        watch.join()
+    seen: list[Look] = []
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL, cwd=ROOT)
+    watched = psutil.Process(process.pid)
+    while process.poll() is None:
+        with suppress(psutil.Error):  # one that has just ended
+            stats = json.loads(control(simulator, "stats"))
+            cpu = sum(sum(each.cpu_times()[:2]) for each in (watched, *watched.children(recursive=True)))
+            seen.append(Look(time.perf_counter(), stats["requests"], stats["in_flight"], cpu))
+        time.sleep(0.05)
+    if process.returncode:
+        raise SystemExit(f"benchmark: {' '.join(command[:5])} ... ended with {process.returncode}")
     return summarise(case, side, seen, count)
 
 
-def summarise(case: Case, side: str, seen: list[tuple[float, int, int]], count: int) -> Use:
-    """Rate and use of the connections from looks of (time, requests so far, requests in flight)."""
-    middle = [look for look in seen if 0.2 * count <= look[1] - look[2] <= 0.8 * count]
+def summarise(case: Case, side: str, seen: Sequence[Look], count: int) -> Use:
+    """Rate, use of the connections and CPU from what was seen."""
+    middle = [look for look in seen if 0.2 * count <= look.requests - look.in_flight <= 0.8 * count]
     if len(middle) < 3:
         raise SystemExit(f"benchmark: {case.name} was over before it could be looked at; give more --seconds")
-    (begin, before, _), (end, after, _) = middle[0], middle[-1]
-    busy = sum((b[0] - a[0]) * (a[2] + b[2]) / 2 for a, b in itertools.pairwise(middle))
-    return Use(case.name, side, (after - before) / (end - begin), busy / (end - begin) / case.connections)
-
-
-def _watch(simulator: Simulator, seen: list[tuple[float, int, int]], over: threading.Event) -> None:
-    while not over.wait(0.05):
-        stats = json.loads(control(simulator, "stats"))
-        seen.append((time.perf_counter(), stats["requests"], stats["in_flight"]))
+    first, last = middle[0], middle[-1]
+    seconds, requests = last.at - first.at, last.requests - first.requests
+    busy = sum((b.at - a.at) * (a.in_flight + b.in_flight) / 2 for a, b in itertools.pairwise(middle))
+    rate, bound = requests / seconds, case.connections / case.mean if case.mean else math.nan
+    cpu = (last.cpu - first.cpu) / requests * 1000
+    return Use(case.name, side, rate, busy / seconds / case.connections, cpu, rate / bound)
 
 
 def print_table(uses: list[Use]) -> None:
-    """Print the figures, and what of the raw loop's rate each sweep reaches."""
+    """Print the figures, and how each sweep compares with the raw loop."""
     raw = {use.case: use for use in uses if use.side.startswith("raw")}
-    print(f"{'connections x ms':18}{'':18}{'requests/s':>11}{'of raw':>9}{'connections at work':>21}")
+    print(
+        f"{'connections x ms':18}{'':18}{'requests/s':>11}{'of raw':>8}{'of bound':>10}{'at work':>9}"
+        f"{'CPU s / 1 000':>15}{'x raw':>7}"
+    )
     for use in uses:
-        ratio = use.per_second / raw[use.case].per_second
-        print(f"{use.case:18}{use.side:18}{use.per_second:11.0f}{ratio:9.1%}{use.in_flight:21.1%}")
+        beside = raw[use.case]
+        print(
+            f"{use.case:18}{use.side:18}{use.per_second:11.0f}{use.per_second / beside.per_second:8.1%}"
+            f"{use.of_bound:10.1%}{use.in_flight:9.1%}{use.cpu_per_1000:15.3f}"
+            f"{use.cpu_per_1000 / beside.cpu_per_1000:7.2f}"
+        )
 
 
 def _options() -> argparse.Namespace:
