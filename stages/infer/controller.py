@@ -291,8 +291,23 @@ class Controller:
             self._chance = 0.0
         if self.pace is not None or self._in_flight.bounds:
             self._in_flight.passed(mark.in_flight)
-        if mark.in_flight >= 0.8 * self._window:
+        if (
+            mine
+            and self._searching
+            and self._median > self._timeout / 3.0
+            and self._passed >= self._window / 2.0
+        ):
+            self._shorten()
+        elif mark.in_flight >= 0.8 * self._window:
             self._use(waited, tokens or 1.0, mine=mine)
+
+    def _shorten(self) -> None:
+        """Have fewer in flight, as half of them wait for longer than a third of what they may."""
+        part = max(self._timeout / 3.0 / self._median, 0.5)
+        self._growing, self._up, self._base = False, False, None
+        self._median *= part
+        self._set(0.9 * part * self._window)
+        self._passed = 0
 
     def _use(self, waited: float, tokens: float, *, mine: bool) -> None:
         """Adapt the window to an answer that began while it was full."""

@@ -9,6 +9,7 @@ import random
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from evalcube.stages.infer.controller import Mark
@@ -21,8 +22,15 @@ RESTING = 8
 """Requests for each connection that may wait for another attempt."""
 
 
+class Limit:
+    """What servers have in common: refusals that say nothing of when to come again."""
+
+    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
+        return 0.0
+
+
 @dataclass
-class Bucket:
+class Bucket(Limit):
     """Tokens that come at a rate, with room for some: nginx's `limit_req` with `burst` and `nodelay`, and many more."""
 
     rate: float
@@ -70,7 +78,7 @@ class FixedWindow:
 
 
 @dataclass
-class SlidingWindow:
+class SlidingWindow(Limit):
     """So many in any time span of a length."""
 
     count: int
@@ -89,12 +97,9 @@ class SlidingWindow:
         self._taken.append(now)
         return True
 
-    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
-        return 0.0
-
 
 @dataclass
-class Concurrency:
+class Concurrency(Limit):
     """So many in flight at once."""
 
     most: int
@@ -106,9 +111,6 @@ class Concurrency:
 
     def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
         return in_flight < self.most
-
-    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
-        return 0.0
 
 
 @dataclass
@@ -134,7 +136,7 @@ class Changing:
 
 
 @dataclass
-class Flaky:
+class Flaky(Limit):
     """No limit at all, but some requests fail with the same status as of one."""
 
     share: float
@@ -143,9 +145,6 @@ class Flaky:
 
     def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
         return self._random.random() >= self.share
-
-    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
-        return 0.0
 
 
 @dataclass(frozen=True)
@@ -161,6 +160,11 @@ class Outcome:
     """Requests in flight that were found."""
     failed: int = 0
     """Requests that were given up, in the whole simulation."""
+    in_flight: float = 0.0
+    waited: float = 0.0
+    """Medians: requests in flight, and seconds waited for an answer."""
+    overdue: int = 0
+    """Requests that no answer came to in ten minutes, in the whole simulation."""
 
     @property
     def refused_share(self) -> float:
@@ -215,7 +219,9 @@ class _Simulation:
         self.serving = 0
         self.accepted: list[float] = []
         self.refused: list[float] = []
-        self.failed = 0
+        self.failed = self.overdue = 0
+        self.waits: list[tuple[float, float, int]] = []
+        """When an answer came, how long it was waited for, and what was in flight."""
         self.last_first = 0.0
         """When the last request was let through that was never refused."""
         self.throttles = [Throttle() for _ in range(workers)]
@@ -293,17 +299,22 @@ class _Simulation:
         if self.server.asked(self.now, self.serving):
             self.accepted.append(self.now)
             self.serving += 1
-            self.at(self.now + self.latency(self.random), lambda: self.served(rank, request, sent))
+            seconds = self.latency(self.random)
+            # One that has slots or batches works on what it let in by itself.
+            serve = getattr(self.server, "serve", lambda seconds, done, _: self.at(self.now + seconds, done))
+            serve(seconds, lambda: self.served(rank, request, sent, seconds), self)
         else:
             self.refused.append(self.now)
             pause = self.server.pause(self.now)
             self.at(self.now + 0.001, lambda: self.turned_away(rank, request, sent, pause))
 
-    def served(self, rank: int, request: _Request, sent: Mark) -> None:
+    def served(self, rank: int, request: _Request, sent: Mark, seconds: float) -> None:
+        self.waits.append((self.now, self.now - sent.started, self.serving))
         self.serving -= 1
         throttle = self.throttles[rank]
         throttle.in_flight -= 1
-        throttle.passed(self.now, sent, 1.0)
+        throttle.passed(self.now, sent, max(50.0 * seconds, 1.0))
+        self.overdue += self.now - sent.started > 600.0
         if not request.refusals:
             self.last_first = self.now
         self.busy[rank] -= 1
@@ -394,26 +405,9 @@ def simulate(
 ) -> tuple[Outcome, Outcome]:
     """The outcome of the warm-up, and of the time after it, with more to ask than the server takes.
 
-    Parameters
-    ----------
-    server
-        One of the classes above.
-    latency
-        Seconds of an answer, or what draws them.
-    workers
-        Number of workers.
-    connections, start
-        Of all workers together, at most and at first.
-    seconds, warm_up
-        Of the whole, and of its first part.
-    jitter
-        Most seconds by which a request is late.
-    skew
-        Most seconds by which workers' clocks are wrong.
-    seed
-        Of latencies, jitter and waits.
-    status
-        Of refusals: 503 without a pause may as well be an outage, and is not tried again for ever.
+    Answers take `latency` seconds, or what it draws; `jitter` is the most by which one is late, `skew` the most by
+    which workers' clocks are wrong. Connections, at first `start`, are those of all workers together. Refusals have a
+    `status`: 503 without a pause may as well be an outage, and is not tried again for ever.
     """
     draw = latency if callable(latency) else lambda _: latency
     world = _Simulation(
@@ -434,6 +428,7 @@ def simulate(
     def outcome(begin: float, end: float) -> Outcome:
         accepted = sum(begin <= at < end for at in world.accepted)
         refused = sum(begin <= at < end for at in world.refused)
+        waits = [row for row in world.waits if begin <= row[0] < end] or [(0.0, 0.0, 0)]
         return Outcome(
             accepted,
             refused,
@@ -441,6 +436,9 @@ def simulate(
             rate and rate * workers,
             in_flight and in_flight * workers,
             world.failed,
+            median(row[2] for row in waits),
+            median(row[1] for row in waits),
+            world.overdue,
         )
 
     return outcome(0.0, warm_up), outcome(warm_up, seconds)
