@@ -9,6 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
 
 from evalcube.flows.cubes.selection import Part, open_part
 from evalcube.flows.cubes.statistics import compare, leaderboard, metrics
@@ -98,3 +100,57 @@ def test_commands__take_several_cubes_and_name_them(tmp_path: Path) -> None:
     code, out, _ = evalcube("compare", "a.zarr", "b.zarr", "gamma", "alpha", "--json", cwd=tmp_path)
     assert [(pair["first"], pair["second"]) for pair in json.loads(out)["pairs"]] == [("gamma", "alpha")]
     assert "cubes" not in json.loads(evalcube("leaderboard", "a.zarr", "--json", cwd=tmp_path)[1])
+
+
+def numbers(cubes: list[str], part: Part | None) -> dict[str, tuple[float, ...]]:
+    """What each page says of a model: interval of the table, accuracy of the board, pass@1."""
+    board = {row.model_name: row.accuracy.value for row in leaderboard(cubes, part, draws=2).rows}
+    table = {
+        row["model"]: (row["point"], row["lower"], row["upper"])
+        for row in estimate_groups(cubes, part, mode="E_P").records()
+    }
+    first = {
+        row["model"]: row["pass_at_k"] for row in metrics(cubes, part, names=["pass_at_k"], k=[1]).records()
+    }
+    return {name: (*table[name], board[name], first[name]) for name in board}
+
+
+@given(
+    repeats=st.integers(1, 2),
+    failed=st.sampled_from((0.0, 0.3)),
+    grown=st.integers(5, 9),
+    part=st.sampled_from((None, Part(trials=3), Part(unique_only=True))),
+)
+@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+def test_estimand__of_untouched_models_stays_whatever_lies_beside_them(
+    tmp_path_factory: pytest.TempPathFactory, repeats: int, failed: float, grown: int, part: Part | None
+) -> None:
+    """Merged, grown, split or side by side, in any order, whole or in a view: to the last bit."""
+    folder = tmp_path_factory.mktemp("estimand")
+    whole = Recipe(models=("alpha", "beta"), trials=(0, 6), repeats=repeats, failed=failed)
+    recipes = {
+        "whole": whole,
+        "other": replace(whole, models=("gamma",), trials=(0, grown), chunks=(3, 1)),
+        "alpha": replace(whole, models=("alpha",)),
+        "short": replace(whole, depths=()),
+        "deep": replace(whole, lengths=()),
+    }
+    # Which trials fail follows from the recipe: halves lose none.
+    if failed:
+        recipes = dict(list(recipes.items())[:2])
+    urls = {name: str(folder / f"{name}.zarr") for name in recipes}
+    for name, recipe in recipes.items():
+        make_cube(urls[name], recipe)
+    merge_cubes(str(folder / "merged.zarr"), [urls["other"], urls["whole"]])
+
+    alone = numbers([urls["whole"]], part)
+    sides = [[urls["whole"], urls["other"]], [urls["other"], urls["whole"]], [str(folder / "merged.zarr")]]
+    if not failed:
+        sides += [[urls["deep"], urls["short"]], [urls["other"], urls["deep"], urls["short"]]]
+    found = [numbers(cubes, part) for cubes in sides]
+
+    for one in found:
+        assert {name: one[name] for name in alone} == alone
+    for point, _, _, accuracy, first in alone.values():
+        # A question counts once there, however often it was answered.
+        assert (accuracy, point if failed and repeats > 1 else first) == pytest.approx((point, point))
