@@ -11,6 +11,7 @@ import asyncio
 import sys
 import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from dataclasses import replace
 
 from evalcube.stages.infer.batch.note import Batches
 from evalcube.stages.infer.batch.queue import BatchQueue
@@ -30,6 +31,8 @@ else:
     from uvloop import new_event_loop
 
 _CLOSING_SECONDS = 30.0
+_OTHER_FILES = 256
+"""Of a process, beside its connections to endpoints: cubes, caches, and Dask's own."""
 _FEW_IDLE = 0.05
 """Share of connections that wait for a request for a moment, as answers come in faster than tasks can ask."""
 
@@ -332,9 +335,14 @@ class Engine:
         return workers * number, rank * number + place
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
-        return strictest(
+        quota = strictest(
             self._endpoints[name].quota for name, other in self._accounts.items() if other == account
         )
+        if not quota.is_searched:
+            return quota
+        # What nobody asked for must not take the files that others need.
+        room = _open_files() // len(set(self._accounts.values()))
+        return replace(quota, connections=max(min(quota.connections, room), 1))
 
     def _slow_down(self, slowdown: Slowdown) -> None:
         account = self._accounts.get(slowdown.model)
@@ -359,6 +367,16 @@ class Engine:
         # Given up in flight, or not stored because the store hangs: somebody waits for each of them.
         for shared in tuple(self._in_flight.values()):
             shared.resolve(Result.skipped())
+
+
+def _open_files() -> int:
+    """How many connections a process may have beside its other files."""
+    try:
+        import resource
+    except ImportError:  # on Windows nothing bounds them
+        return sys.maxsize
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return sys.maxsize if soft == resource.RLIM_INFINITY else soft - min(soft // 2, _OTHER_FILES)
 
 
 __all__ = ["Engine", "InferenceError", "Store"]

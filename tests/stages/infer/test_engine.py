@@ -407,3 +407,28 @@ class Peak:
     @property
     def grown(self):
         return self._top - self._base
+
+
+def test_connections__that_are_looked_for_grow_with_the_answers(engine_for, remote, jobs):
+    engine = engine_for(connections=32, start=2)
+
+    results = engine.run("m", jobs(400, latency=0.05))
+
+    assert kinds(results) == ["stored"] * 400
+    assert 8 < remote.stats()["most_in_flight"] <= 32
+
+
+@pytest.mark.parametrize(("files", "connections"), [(1024, 256), (400, 100), (20, 5)])
+def test_connections__that_are_looked_for_leave_files_to_others(monkeypatch, files, connections):
+    monkeypatch.setattr("resource.getrlimit", lambda _: (files, files))
+    endpoints = [
+        Endpoint("m", "http://127.0.0.1:1/v1", connections=256, start=1),
+        Endpoint("n", "http://127.0.0.1:2/v1", connections=600),
+    ]
+    engine = Engine({one.name: one for one in endpoints}, None)
+    try:
+        quotas = [engine._quota(one.account).connections for one in endpoints]
+    finally:
+        engine.close()
+
+    assert quotas == [connections, 600]
