@@ -94,13 +94,13 @@ def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:
     stop = SENTENCE_END.search(text, first.end() - 1)
     end = stop.end() if stop else len(text)
     another = _CAPITAL.search(text, first.end(), end) or (stop if stop and stop[0] == ";" else None)
-    if another is None:
+    if another is None and place.rank is not Rank.MARKED:
         return end
     start = first.end() - len(first[0].lstrip())
     for mention in find(text[start : start + TAIL].partition("\n")[0]) if find else ():
         if mention.value == value:
             return start + mention.end
-    return another.start()
+    return another.start() if another else end
 
 
 def _unmarked(text: str, end: Callable[[str], str | None]) -> str | None:
@@ -173,7 +173,7 @@ SAYS_NOTHING = re.compile(
 
 
 def _worded(tail: str, value: str, read: Read, find: Find) -> str | None:
-    """As `_typed`, of an answer of any words."""
+    """As `instead`, of an answer of any words."""
     stops = {0, *(stop.end() for stop in SENTENCE_END.finditer(tail))}
     stops.update(start.end() for start in _CAPITAL.finditer(tail, 0, _REACH))
     for low in sorted(stops, reverse=True)[:SENTENCES]:

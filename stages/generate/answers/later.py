@@ -70,7 +70,8 @@ CUE = re.compile(
         "let_me_(?:correct|fix|redo) mis\\w+ forg[eo]t overlook\\w* skipp\\w+ dropp\\w+ left_out "
         "mix\\w+_up slip typo careless\\w* "
         "chang\\w+ switch\\w* revis\\w+ amend\\w* replac\\w+ after_all all_along turns_out too_(?:hasty|quick) "
-        "scra(?:tch|p) strike ignore disregard vertan falsch tromp\\w+ equivoqu\\w+ sbagliat\\w+ errad\\w+ ошиб\\w+ "
+        "scra(?:tch|p) strike retract withdr[ae]w\\w* ignore disregard vertan falsch tromp\\w+ "
+        "equivoqu\\w+ sbagliat\\w+ errad\\w+ ошиб\\w+ "
         "korrektur moment nein entschuldigung correcci[oó]n perd[oó]n non erreur correzione scusa "
         "correção desculpe? нет "
         "исправление"
@@ -86,8 +87,9 @@ DENIES = re.compile(
     r"(?: above| before)?)(?:['’]s| is| was)(?: \w{3,9})? (?:wrong|incorrect|mistaken|not (?:right"
     r"|correct|it)|an? (?:mistake"
     r"|error|typo|slip)|false start)\b|(?:scratch|scrap|strike|forget|ignore|disregard|discard|cancel) "
-    r"(?:that|this|it|the "
-    r"above|my|the previous|everything)\b|never ?mind\b|i (?:was|am) (?:wrong|mistaken)(?! about)\b|i "
+    r"(?:that|this|it|the above"
+    r"|the (?:line|answer|result)|my|the previous|everything)\b|never ?mind\b|i (?:was|am) (?:wrong"
+    r"|mistaken)(?! about)\b|i "
     r"take (?:that|it) back\b"
     r"|das (?:ist|war) falsch\b|c['’]est faux\b|es incorrecto\b|不对|不對|错了|錯了|間違い)",
     re.IGNORECASE,
@@ -104,7 +106,7 @@ _ENDS = re.compile(
     + any_of(
         "now instead then actually really after_all all_along rather as_(?:my|the) altogether overall "
         "in_(?:all|total|fact) "
-        "of_(?:course|them) it_is is_(?:it|right|correct|meant|what|(?:the|my)_\\w*\\s?(?:right|correct"
+        "of_course of_them(?!\\s\\w) it_is is_(?:it|right|correct|meant|what|(?:the|my)_\\w*\\s?(?:right|correct"
         "|true|answer|one|choice"
         "|option)) must_be fits works makes and_not not rather_than instead_of because since ist_richtig"
     )
@@ -118,7 +120,7 @@ _CUT = re.compile(
     re.IGNORECASE,
 )
 _ASSERTS = re.compile(
-    r"(?:\b(?:(?:so|thus|hence|therefore|but|meant?|nope|no|to|put|use|read|insert|get|got|find|have|take"
+    r"(?:\b(?:(?:so|thus|hence|therefore|but|meant?|nope|no|to|put|use|read|say|insert|get|got|find|have|take"
     r"|making|leaving"
     r"|giving|is|ist|es|est|è|é|answer|result|value)|(?:comes?|came) (?:to|out (?:as|at|to))"
     r"|(?:should|must|ought to|has to|let['’]s|i['’]d)(?: have)? (?:be|been|read|say))\s"
@@ -130,7 +132,8 @@ _EXPLAINS = re.compile(
     + any_of(
         "if had no_way cannot can['’]t would could might may because since unlike without suppose "
         "assum\\w+ than common\\w* "
-        "guess each first start\\w* initial\\w* original\\w* input given today yesterday previous\\w* "
+        "guess each first start\\w* initial\\w* original\\w* input given reference before today "
+        "yesterday previous\\w* "
         "earlier contrast "
         "average mean half twice unsorted so_far expect\\w* include\\w* both exclud\\w* eliminat\\w* "
         "reject\\w* rul\\w+_out "
@@ -148,13 +151,15 @@ _SUBJECT = re.compile(
         "it this that i we there the_(?:\\w+_)?one which what they make answer result total sum count "
         "value number outcome "
         "solution choice option date order list sequence terms expression figure letter item "
-        "\\w*correct\\w* proper please "
+        "\\w*correct\\w* proper richtig\\w* please "
         "antwort r[eé]ponse respuesta risposta resposta es das ce? should must let['’]s \\w+ing"
     )
     + r"\b|[是为為は]|\A\W*(?:\w+\W+)?\Z",
     re.IGNORECASE,
 )
 """What may be the answer."""
+_PAIRED = re.compile(r"\b(?:and|or)\W*\Z", re.IGNORECASE)
+_GOES_ON = re.compile(r"[\"'`*_)]{0,4},\s\w")
 _EQUALS = re.compile(r"=[^\w>]*\Z")
 _OPERATOR = re.compile(
     r"(?:(?:[0-9)\]}]|\b[a-z])\s?(?:[-+*/×·÷^<>]|\\times|\\cdot)|\b(?:plus|minus|times|and"
@@ -200,6 +205,8 @@ def _claims(tail: str, value: str, mentions: Sequence[Mention]) -> Iterator[tupl
             inside = [m for m in inside if not m.weak or (not asked and _said_outright(sentence, m))]
             for place, mention in reversed(list(enumerate(inside))):
                 role = _role(sentence, inside, place, value)
+                if role is Role.OPEN and any(map(str.isalnum, tail[high:])):
+                    role = Role.OTHER
                 if role is not None and not (in_row and role is not Role.ANSWER):
                     yield role, mention.value or "", low
         if DENIES.match(tail, low):
@@ -249,7 +256,9 @@ def _role(sentence: str, mentions: Sequence[Mention], place: int, value: str) ->
     if not _ENDS.match(after) or after.rstrip(" \n*_\"')").endswith("?") or REFERENCE.search(before):
         return None
     contrasted = place > 0 and mentions[place - 1].value == value
-    operand = _OPERATED.match(after) or (_OPERATOR.search(before) and not contrasted)
+    operand = (
+        _PAIRED.search(before) or _OPERATED.match(after) or (_OPERATOR.search(before) and not contrasted)
+    )
     if operand or (value and value in before and _EQUALS.search(before)):
         return None
     replaced = any(m.value == value and not affirmed(sentence, m.start, m.end) for m in mentions)
@@ -264,7 +273,9 @@ def _claim(
     asserted = _ASSERTS.search(before)
     *labels, clause = _CUT.split(before)
     said = any(map(str.isalnum, clause))
-    label = "" if said or not labels or len(labels[-1].split()) > 4 else labels[-1]
+    label = (
+        "" if said or not before.rstrip(" *_").endswith(":") or len(labels[-1].split()) > 4 else labels[-1]
+    )
     firm = affirmed(sentence, at.start, at.end)
     if replaced and firm:
         return Role.STATED
@@ -281,4 +292,5 @@ def _claim(
         return Role.STATED if labels else Role.ALONE
     if asserted or stated(sentence, at.start):
         return Role.STATED if _SUBJECT.search(clause) else Role.OTHER
-    return Role.OTHER if contrasted else Role.OPEN
+    goes_on = _GOES_ON.match(sentence, at.end)
+    return Role.OTHER if contrasted or goes_on else Role.OPEN
