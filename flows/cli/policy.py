@@ -148,7 +148,7 @@ def _table(found: PolicyVerdict) -> TableSpec:
     )
     words = (
         "drop: the control's share right less the treatment's, in points of 100, of the questions that both answered; "
-        "truncated answers count as wrong."
+        "truncated answers count as wrong; tasks weigh the same, and their points as in the first plan."
     )
     alone = "95 %: the interval of each line by itself."
     floor = [_place(row) for row in found.checks if row.control == 0]

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
+from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.pairing import Difference, Pair
@@ -292,6 +293,9 @@ def compression_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[s
     return TableSpec(tuple(columns), rows, notes)
 
 
+_COSTS = f"USD: all that was spent; per trial and per right answer: {WEIGHING['tasks']}."
+
+
 def cost_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...] = ()) -> TableSpec:
     """Costs, and for evaluations the front of score against tokens and cost."""
     columns = [
@@ -307,7 +311,7 @@ def cost_spec(rows: Sequence[PlainRow], by: Sequence[str], notes: tuple[str, ...
             Column("tokens", lambda row: number(row["tokens"]), 2),
             Column("front", _fronts),
         ]
-    return TableSpec(tuple(columns), rows, notes)
+    return TableSpec(tuple(columns), rows, (*notes, _COSTS))
 
 
 def clip_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpec:
