@@ -40,7 +40,7 @@ models:
   #   # in place of key_env: key_file: /run/secrets/example, or key_command: [pass, show, example];
   #   # either is read again when the key has expired
   #   ca_file: own-authority.pem    # where the endpoint's certificate is not of a public authority
-  #   limits: {connections: 16, timeout: 120, retries: 5}   # requests at once; seconds; further tries
+  #   limits: {connections: auto, timeout: 120, retries: 5}   # requests at once, found out; seconds; further tries
   #   # limits also: requests_per_minute, tokens_per_minute
   #   prices: {prompt: 0.15, completion: 0.60}              # USD per million tokens, for the report
   #   facets: {family: mine, size: 7}
