@@ -115,7 +115,7 @@ _ENDS = re.compile(
 )
 """What follows a value that ends its clause, or is said to be the one."""
 _CUT = re.compile(
-    r"[;:\u2014\u2013\u2026][*_]*\s|,\s(?:so|but|and|which|making|leaving)\s|\.\.\.|->|=>"
+    r"[;:\u2014\u2013\u2026][*_]*\s|,\s(?:so|but|and|which|\w+ing)\s|\.\.\.|->|=>"
     r"|[\u2192\u21d2\u2794-\u27bf]",
     re.IGNORECASE,
 )
@@ -124,7 +124,7 @@ _ASSERTS = re.compile(
     r"|making|leaving"
     r"|giving|is|ist|es|est|è|é|answer|result|value)|(?:comes?|came) (?:to|out (?:as|at|to))"
     r"|(?:should|must|ought to|has to|let['’]s|i['’]d)(?: have)? (?:be|been|read|say))\s"
-    r"(?:(?:exactly|actually|instead|simply|the|an?|option|it|have|be)\s){0,2}|[是为為は])\W*\Z",
+    r"(?:(?:exactly|actually|instead|simply|the|an?|option|it|have|be)\s){0,2}|(?<!不)[是为為は])\W*\Z",
     re.IGNORECASE,
 )
 _EXPLAINS = re.compile(
@@ -137,11 +137,12 @@ _EXPLAINS = re.compile(
         "earlier contrast "
         "average mean half twice unsorted so_far expect\\w* include\\w* both exclud\\w* eliminat\\w* "
         "reject\\w* rul\\w+_out "
-        "contradict\\w* beware avoid\\w* opposed compar\\w* even per puede podría kann könnte nicht peut pourrait pas"
+        "contradict\\w* beware avoid\\w* opposed compar\\w* even per puede podría kann könnte peut pourrait"
     )
-    + r"\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:of|from|in|than|after|before|over|about|until"
+    + r"\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:nicht|pas)\W*\Z|\b(?:of|from|in|than|after|before"
+    r"|over|about|until"
     r"|between|like)\W*(?:the\s)?\Z|\w \(\W*\Z"
-    r"|\bnot(?: to \w+)?\W*\Z|\b[a-z]\s?=\W*\Z",
+    r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z",
     re.IGNORECASE,
 )
 """What makes a value that ends a clause one of the reasons."""
@@ -150,7 +151,7 @@ _SUBJECT = re.compile(
     + any_of(
         "it this that i we there the_(?:\\w+_)?one which what they make answer result total sum count "
         "value number outcome "
-        "solution choice option date order list sequence terms expression figure letter item "
+        "solution choice option date order list sequence terms expression let_me figure letter item "
         "\\w*correct\\w* proper richtig\\w* please "
         "antwort r[eé]ponse respuesta risposta resposta es das ce? should must let['’]s \\w+ing"
     )
@@ -285,7 +286,7 @@ def _claim(
         return None
     if contrasted and asserted:
         return Role.STATED
-    others = {m.value for m in mentions if m.start >= at.start - len(clause)}
+    others = {m.value for m in mentions if at.start - len(clause) <= m.start <= at.end + 6}
     if len(others) - contrasted > 1:
         return Role.OTHER
     if not said:

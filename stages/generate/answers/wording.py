@@ -118,8 +118,9 @@ REASON = re.compile(
 )
 """Where a sentence turns to the reasons for what it said."""
 REFERENCE = re.compile(
-    r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page|row|column|term|item"
-    r"|case|clue|condition)s?|(?<!i )see|base|day|week|level|vitamin)\s{0,2}(?:no\.?\s?|#)?\Z",
+    r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page"
+    r"|row|column|term|item"
+    r"|case|clue|condition|statement|requirement)s?|(?<!i )see|base|day|week|level|vitamin)\s{0,2}(?:no\.?\s?|#)?\Z",
     re.IGNORECASE,
 )
 """What has a number that is no value."""
