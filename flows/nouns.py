@@ -1,4 +1,7 @@
-"""The one noun of all readers: a cube by its address, as a dataset, as what a function returned, or several of them."""
+"""The one noun of all readers: a cube by its address, as a dataset, as what a function returned, or several of them.
+
+`name` is everywhere the caller's parameter that has it, for messages.
+"""
 
 from __future__ import annotations
 
@@ -51,8 +54,6 @@ def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset
     ----------
     cube
         One, or several.
-    name
-        The caller's parameter that has it, for messages.
 
     Raises
     ------
@@ -78,56 +79,17 @@ def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset
 
 
 def need_addresses(cube: object, name: str = "cube") -> list[str | Path]:
-    """Addresses of one whole cube or several.
-
-    Parameters
-    ----------
-    cube
-        One, or several.
-    name
-        The caller's parameter that has it, for messages.
-
-    Raises
-    ------
-    SweepError
-        As `listed`; also if a dataset is no whole cube.
-    """
+    """Addresses of one whole cube or several; refuses what `listed` does, and a dataset that is no whole cube."""
     return [_whole(one, name) if is_dataset(one) else one for one in listed(cube, name)]
 
 
 def need_address(cube: object, name: str = "cube") -> str | Path:
-    """The address of one whole cube.
-
-    Parameters
-    ----------
-    cube
-        One; a list of one is one.
-    name
-        The caller's parameter that has it, for messages.
-
-    Raises
-    ------
-    SweepError
-        As `need_addresses`; also if there are several.
-    """
+    """The address of one whole cube; refuses what `need_addresses` does, and several."""
     return need_addresses(only(cube, name), name)[0]
 
 
 def only(cube: object, name: str = "cube") -> str | Path | xr.Dataset:
-    """The one cube that is meant.
-
-    Parameters
-    ----------
-    cube
-        One; a list of one is one.
-    name
-        The caller's parameter that has it, for messages.
-
-    Raises
-    ------
-    SweepError
-        As `listed`; also if there are several.
-    """
+    """The one cube that is meant; refuses what `listed` does, and several."""
     found = listed(cube, name)
     if len(found) > 1:
         raise SweepError(
@@ -144,8 +106,6 @@ def source_of(dataset: xr.Dataset, name: str = "cube") -> str:
     ----------
     dataset
         Of `open_cube`, or of `xarray.open_zarr`.
-    name
-        The caller's parameter that has it, for messages.
 
     Raises
     ------
@@ -181,8 +141,6 @@ def need_arrays(dataset: xr.Dataset, name: str = "cube") -> xr.Dataset:
     ----------
     dataset
         The dataset.
-    name
-        The caller's parameter that has it, for messages.
 
     Raises
     ------
@@ -270,8 +228,6 @@ def address_and_part(cube: object, name: str = "cube") -> tuple[str | Path, Sele
     ----------
     cube
         One; a list of one is one.
-    name
-        The caller's parameter that has it, for messages.
 
     Raises
     ------
