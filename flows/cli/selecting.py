@@ -20,8 +20,9 @@ def part_of(
 ) -> Part:
     """The part of a cube that the options mean; what is asked of it will be computed in this process."""
     from evalcube.flows.cubes.selection import Part
+    from evalcube.storage.cube.cube import Cube
 
-    _compute_here()
+    Cube.before_lazy = staticmethod(_compute_here)  # not now: many commands read counters only, without Dask
     return Part(tuple(where or ()), view, trials, unique_only, clip_tokens)
 
 

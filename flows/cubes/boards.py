@@ -52,16 +52,16 @@ def boards(
     opened = open_part(cube, part, trials=False)
     if by is None:
         return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode, sort=sort)}
-    table = keys(opened.dataset)
+    table = keys(opened.arrays)
     name = checked_names([by], table, "by")[0]
     name = "model_name" if name == "model" and "model_name" in table else name
-    values = axes.names(opened.dataset, "tier") if name == "tier" else table[name].values
+    values = axes.names(opened.arrays, "tier") if name == "tier" else table[name].values
     found = {}
     for value in dict.fromkeys(value for value in values if value is not None):
         with refused():
-            dataset = restrict(opened.dataset, {name: value})
+            dataset = restrict(opened.arrays, {name: value})
         words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
         found[str(value)] = leaderboard_of(
-            replace(opened, dataset=dataset, selection=words), version=version, mode=mode, sort=sort
+            replace(opened, arrays=dataset, selection=words), version=version, mode=mode, sort=sort
         )
     return opened.warnings, found

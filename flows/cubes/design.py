@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
+from evalcube._arrays import variable
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.base_design import base_coordinate, filled_base
 from evalcube.flows.plan.spec import Spec, parse_spec
 from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.counters import counter_cells
 from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.reply.status import BASE
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 FILE_VERSION = "file_version"
 OLDER = "older_file"
@@ -77,8 +82,7 @@ def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
 def _with(
     dataset: xr.Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, object]
 ) -> xr.Dataset:
-    """The dataset with a coordinate; on the fast path, as xarray imports Dask's arrays to look at the values."""
-    return dataset.assign_coords({name: xr.Variable(dims, values, attrs, fastpath=True)})
+    return dataset.assign_coords({name: variable(dims, values, attrs)})
 
 
 def without_older(dataset: xr.Dataset) -> tuple[xr.Dataset, tuple[str, ...]]:
@@ -98,7 +102,7 @@ def without_older(dataset: xr.Dataset) -> tuple[xr.Dataset, tuple[str, ...]]:
         return dataset, ()
     older = dataset[OLDER].transpose(*_CELL).values
     place = names(dataset, "counter").index("trials")
-    trials = np.asarray(dataset["counters"].isel(counter=place).sum("model").transpose(*_CELL))
+    trials = counter_cells(dataset).values[..., place].sum(axis=0)
     left_out = older & ((trials > 0) & ~older).any(axis=1, keepdims=True)
     if not left_out.any():
         return dataset, ()

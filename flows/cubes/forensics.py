@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from evalcube.flows.cubes.outputs import check_picture, write_picture
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
@@ -30,6 +29,7 @@ from evalcube.stages.analyze.render.table import TableSpec
 from evalcube.stages.score.recount import recount
 
 if TYPE_CHECKING:
+    import xarray as xr
     from matplotlib.figure import Figure
 
 Found = tuple[OpenPart, TableSpec, list[PlainRow]]
@@ -77,7 +77,7 @@ def compression(
     check_picture(plot)
     opened = open_part(cube, part)
     if traces is not None:
-        opened = replace(opened, dataset=traces(opened.dataset))
+        opened = replace(opened, arrays=traces(opened.dataset))
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
         table = compression_table(opened.dataset, by_task=by_task)
@@ -186,7 +186,7 @@ def clip(
         with refused():
             dataset = dataset if limit is None else recount(dataset, clip_tokens=limit)
         boards[limit] = leaderboard_of(
-            replace(opened, dataset=dataset),
+            replace(opened, arrays=dataset),
             version=version,  # type: ignore[arg-type]  # refused there if it is none
             mode="C_P",
         )

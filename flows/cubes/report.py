@@ -8,11 +8,10 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, get_args
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from evalcube import __version__
 from evalcube.flows.config.near_names import checked_option
@@ -37,6 +36,9 @@ from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, StorageError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _MOST_ANSWERED = 20
 _MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from evalcube import known_as
+from evalcube._arrays import as_xarray
 from evalcube.flows.cubes.selection import OpenPart
 from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.labelled import axes
@@ -170,13 +172,30 @@ class ComparisonResult(Shown, _Compared):
         return plot_differences(self.pairs, ax)
 
 
-class _Grouped(NamedTuple):
+class _Found(NamedTuple):
     part: OpenPart
-    estimates: xr.Dataset
+    arrays: xr.Dataset
+
+
+class _Grouped(Shown, _Found):
+    """Groups of what was read; it unpacks into `part` and `estimates`."""
+
+    __slots__ = ()
+
+    @property
+    def estimates(self) -> xr.Dataset:
+        """Of the groups, which are its dimensions; what was asked for stands in its ``attrs``."""
+        return as_xarray(self.arrays)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.part, self.estimates))
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as of a tuple
+        return tuple(self)[place]
 
 
 @known_as("evalcube.results")
-class TableResult(Shown, _Grouped):
+class TableResult(_Grouped):
     """Success rates of groups: `part` that was read, and `estimates` (a dataset whose dimensions are the groups)."""
 
     __slots__ = ()
@@ -184,16 +203,16 @@ class TableResult(Shown, _Grouped):
     @property
     def by(self) -> list[str]:
         """What was grouped by."""
-        return [str(name) for name in self.estimates["point"].dims]
+        return [str(name) for name in self.arrays["point"].dims]
 
     def _table(self) -> TableSpec:
         from evalcube.stages.analyze.render.table_specs import group_spec
 
-        found = self.estimates.attrs
+        found = self.arrays.attrs
         notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
         notes.append(f"By {found['weigh']}: {WEIGHING[found['weigh']]}.")
         notes += found["points_told"]
-        if axes.most_repeats(self.part.dataset) > 1 and found["joint"] == "none":
+        if axes.most_repeats(self.part.arrays) > 1 and found["joint"] == "none":
             notes.append("Questions were asked several times: intervals go by question.")
         return group_spec(self.records(), self.by, found["mode"], tuple(notes))
 
@@ -201,16 +220,16 @@ class TableResult(Shown, _Grouped):
         """A row for each group that has planned points."""
         from evalcube.stages.analyze.render.rows import group_rows
 
-        return group_rows(self.estimates, axes.evaluation_labels(self.part.dataset))
+        return group_rows(self.arrays, axes.evaluation_labels(self.part.arrays))
 
     def to_dict(self) -> dict[str, object]:
         """Plain JSON values, as ``evalcube table --json`` prints them."""
-        head = {"schema": "evalcube.table", "schema_version": 2, **self.estimates.attrs, "by": self.by}
+        head = {"schema": "evalcube.table", "schema_version": 2, **self.arrays.attrs, "by": self.by}
         return {**head, "selection": self.part.selection, "rows": self.records()}
 
 
 @known_as("evalcube.results")
-class MetricsResult(Shown, _Grouped):
+class MetricsResult(_Grouped):
     """Metrics of repeated answers: `part` that was read, and `estimates`, with what was asked for in its ``attrs``."""
 
     __slots__ = ()
@@ -218,20 +237,20 @@ class MetricsResult(Shown, _Grouped):
     @property
     def by(self) -> list[str]:
         """What was grouped by."""
-        return [str(name) for name in self.estimates["points_planned"].dims]
+        return [str(name) for name in self.arrays["points_planned"].dims]
 
     def _table(self) -> TableSpec:
         from evalcube.stages.analyze.render.table_specs import metric_spec
         from evalcube.stages.reply.status import BASE
 
-        found = self.estimates.attrs
+        found = self.arrays.attrs
         return metric_spec(
             self.records(),
             self.by,
             found["metrics"],
             self.part.selection,
             float(found["settings"].get("confidence", 0.95)),
-            weighed=BASE in self.part.dataset.coords,
+            weighed=BASE in self.part.arrays.coords,
             more=found["points_told"],
         )
 
@@ -240,7 +259,7 @@ class MetricsResult(Shown, _Grouped):
         from evalcube.stages.analyze.render.rows import metric_rows
 
         return metric_rows(
-            self.estimates, self.estimates.attrs["metrics"], axes.evaluation_labels(self.part.dataset)
+            self.arrays, self.arrays.attrs["metrics"], axes.evaluation_labels(self.part.arrays)
         )
 
     def to_dict(self) -> dict[str, object]:
@@ -248,7 +267,7 @@ class MetricsResult(Shown, _Grouped):
         return {
             "schema": "evalcube.metrics",
             "schema_version": 1,
-            **self.estimates.attrs,
+            **self.arrays.attrs,
             "by": self.by,
             "selection": self.part.selection,
             "rows": self.records(),

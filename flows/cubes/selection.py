@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from evalcube import known_as
+from evalcube._arrays import as_xarray, variable
 from evalcube.flows.cubes.design import tells_version, with_design, without_older
 from evalcube.flows.cubes.settings import composite_settings
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
@@ -39,6 +40,8 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from evalcube.flows.config.views import View
 
 
@@ -74,7 +77,8 @@ class Part:
 class OpenPart:
     """A part of a cube, ready for any analysis."""
 
-    dataset: xr.Dataset
+    arrays: xr.Dataset
+    """The dataset, in a form that analyses take."""
     selection: str
     """What it is a part of, in words; empty for the whole cube."""
     warnings: tuple[str, ...] = ()
@@ -83,6 +87,11 @@ class OpenPart:
     """The dataset with what edited data files had in them before, which is left out unless somebody asks for it."""
     weights: Mapping[str, float] | None = None
     """Of the layers of outputs, as the config of the cube has them; None where all are the same."""
+
+    @cached_property
+    def dataset(self) -> xr.Dataset:
+        """The dataset as one of xarray's."""
+        return as_xarray(self.arrays)
 
 
 def open_part(
@@ -208,9 +217,9 @@ def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
         If a coordinate or value is unknown, or nothing is left.
     """
     words = _in_words(Part(where))
-    dataset = opened.whole if opened.whole is not None and tells_version(where) else opened.dataset
+    dataset = opened.whole if opened.whole is not None and tells_version(where) else opened.arrays
     dataset = _restricted(dataset, where, f"`where`: nothing fulfils all of {words}")
-    return replace(opened, dataset=dataset, selection=words)
+    return replace(opened, arrays=dataset, selection=words)
 
 
 def _several(
@@ -248,7 +257,7 @@ def _opened(cube: str | Path) -> Cube:
 
 
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
-    if isinstance(opened, xr.Dataset):
+    if not isinstance(opened, Cube):
         return with_design(with_question_moments(opened))
     # Composites are means over single trials, and clusters lie anywhere among them.
     if trials or {"fact", "cluster"} & set(opened.trial_arrays):
@@ -303,8 +312,7 @@ def _priced(dataset: xr.Dataset, notes: Mapping[str, object]) -> xr.Dataset:
     if declared is None:
         return dataset
     values = np.array([name in declared for name in axes.names(dataset, "model_name")], dtype=bool)
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    return dataset.assign_coords(price_declared=xr.Variable(("model",), values, fastpath=True))
+    return dataset.assign_coords(price_declared=variable(("model",), values))
 
 
 def _receipts(opened: Cube | None) -> list[Receipt]:

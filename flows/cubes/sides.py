@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
 from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.errors import SweepError, no_bare_text
@@ -20,6 +20,9 @@ from evalcube.stages.analyze.labelled.counters import base_design, members
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.reply.status import BASE, Status
 from evalcube.storage.urls import redacted
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 CELL = ("task", "params")
 
@@ -111,6 +114,8 @@ class SideBySide:
         dataset = self.dataset
         mask = self.both(truncated)
         if cells is not None:
+            import xarray as xr
+
             kept = xr.DataArray(cells, dims=CELL)
             dataset = dataset.assign(status=dataset["status"].where(kept, np.uint8(Status.MISSING)))
             mask &= cells[..., np.newaxis, np.newaxis]
@@ -277,6 +282,8 @@ def _aligned(
         side = first if key in first.points else second
         params = side.dataset["params_json"].transpose(*CELL).values[side.points[key]]
         points[row].append(Point(*key, str(params)))
+    import xarray as xr
+
     dataset = xr.Dataset(
         {"status": (("model", *CELL, "trial", "repeat"), status)},
         {"model_name": ("model", [first.label, second.label]), "task": tasks, **_tiers(sides, places, shape)},

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 
+from evalcube._arrays import variable
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.cubes.results import (
     ComparisonResult,
@@ -134,7 +135,7 @@ def leaderboard_of(
     need_number("confidence", confidence)
     with refused():
         board = rank_evaluations(
-            opened.dataset,
+            opened.arrays,
             version=version,
             mode=mode,
             seed=seed,
@@ -142,7 +143,7 @@ def leaderboard_of(
             confidence=confidence,
             selection=opened.selection,
         )
-        board = with_composites(board, opened.dataset, opened.weights)
+        board = with_composites(board, opened.arrays, opened.weights)
         return LeaderboardResult.of(sorted_by(board, need_text("sort", sort)) if sort else board)
 
 
@@ -199,10 +200,10 @@ def table(
     no_bare_text(by=by)
     # Models answer the same questions: how much alike, trials tell.
     opened = open_part(cube, part, trials="model" not in by)
-    names = checked_names(by, keys(opened.dataset), "by")
+    names = checked_names(by, keys(opened.arrays), "by")
     with refused():
         found = estimate_groups(
-            opened.dataset, by=names, mode=mode, weigh=weigh, joint=joint, confidence=confidence
+            opened.arrays, by=names, mode=mode, weigh=weigh, joint=joint, confidence=confidence
         ).compute()
     return TableResult(opened, _named(found, opened))
 
@@ -250,10 +251,10 @@ def rank(
     if not (math.isfinite(prior) and prior >= 0):
         raise SweepError(f"`prior`: {prior} is no number of games", "Give a number from 0, such as 1")
     opened = open_part(cube, part, trials=False)
-    _need_two(opened, opened.dataset.sizes["model"])
+    _need_two(opened, opened.arrays.sizes["model"])
     board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
     with refused():
-        return RankingResult(opened, ranking.rank_rows(opened.dataset, board, prior=prior), board)
+        return RankingResult(opened, ranking.rank_rows(opened.arrays, board, prior=prior), board)
 
 
 def compare(
@@ -398,16 +399,13 @@ def metrics(
 
 def _named(found: xr.Dataset, opened: OpenPart) -> xr.Dataset:
     """Estimates whose evaluations go by their labels and not by their numbers, and what to say of their points."""
-    every = axes.evaluation_labels(opened.dataset)
+    every = axes.evaluation_labels(opened.arrays)
     told = told_of_points({name: found.attrs.pop(name) for name in ("left_out", "lacking")}, every)
     found = found.assign_attrs(points_told=told)
     if "model" not in found.dims:
         return found
-    import xarray as xr
-
     labels = np.array(every)[found["model"].values]
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    return found.assign_coords(model=xr.Variable("model", labels, fastpath=True))
+    return found.assign_coords(model=variable(("model",), labels))
 
 
 def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
@@ -446,7 +444,7 @@ def _asking_more(cube: CubeLike, repeats: int) -> str:
 def _need_two(opened: OpenPart, count: int) -> None:
     """Refuse a comparison of fewer evaluations than two."""
     if count < 2:
-        names = ", ".join(axes.evaluation_labels(opened.dataset))
+        names = ", ".join(axes.evaluation_labels(opened.arrays))
         raise SweepError(
             f"a comparison needs at least two evaluations, got {count}; here are: {names}",
             "Name two, widen `where`, or measure another model",

@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
-import xarray as xr
 
+from evalcube._arrays import Dataset, variable
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, select, shown
 
 if TYPE_CHECKING:
+    import xarray as xr
+
     from evalcube.flows.plan.plan import Plan
 
 Where = Mapping[str, Condition] | Sequence[str]
@@ -156,8 +158,8 @@ def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
     """
     from evalcube.flows.plan.coordinates import labels
 
-    known = {each.name: (each.dims, each.values) for each in labels(plan)}
-    ds = xr.Dataset(coords={name: found for name, found in known.items() if name != "counter"})
+    known = {one.name: variable(tuple(one.dims), np.asarray(one.values)) for one in labels(plan)}
+    ds = cast("xr.Dataset", Dataset(coords={name: one for name, one in known.items() if name != "counter"}))
     table = keys(ds)
     conditions = checked_where(where, table, ds)
     with refused():

@@ -7,7 +7,7 @@ written by the one task that owns it at the time. Readers need no coordination.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,9 @@ PUBLISHED = "published"
 
 class Cube(GrowingCube):
     """A cube at an address. Make one with `Cube.create` or `Cube.open`; threads may share it."""
+
+    before_lazy: ClassVar[Callable[[], None]] = staticmethod(lambda: None)
+    """Called before Dask is used: a command chooses who computes."""
 
     def __init__(self, space: Space, url: str, *, writable: bool) -> None:
         super().__init__(space, writable=writable)
@@ -345,11 +348,8 @@ class Cube(GrowingCube):
         """
         from evalcube.storage.cube.summary import in_memory
 
-        trials = [variable.name for variable in self.trial_arrays.values()]
-        opened = self._open(chunks=None).drop_vars(trials, errors="ignore")
-        # Labels of single trials can be many, and say nothing of cells.
-        long = [name for name, array in opened.coords.items() if "trial" in array.dims and array.ndim > 1]
-        return self._with_labels(in_memory(opened.drop_vars(long), self._space))
+        self.refresh()
+        return self._with_labels(in_memory(self._group))
 
     def dataset(self) -> xr.Dataset:
         """The cube as a lazy dataset, one Dask chunk per stored chunk.
@@ -360,6 +360,7 @@ class Cube(GrowingCube):
         """
         from evalcube.storage.cube.lazy import checked
 
+        Cube.before_lazy()
         dataset = self._open(chunks={})
         names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
         return self._with_labels(checked(dataset, self._space, names))

@@ -19,7 +19,14 @@ from numpy.typing import NDArray
 from zarr.codecs import BloscCodec, Crc32cCodec
 
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
-from evalcube.storage.cube.layout import ARRAY_CONFIG, RESERVED_ATTRS, SHAPES, consolidate, expected_warnings
+from evalcube.storage.cube.layout import (
+    ARRAY_CONFIG,
+    LABELS,
+    RESERVED_ATTRS,
+    SHAPES,
+    consolidate,
+    expected_warnings,
+)
 from evalcube.storage.cube.metadata import (
     LONGEST,
     METADATA,
@@ -100,7 +107,12 @@ class CubeGroup:
     @property
     def attrs(self) -> dict[str, Any]:
         """Attributes given at creation, a copy."""
-        return {key: value for key, value in self._group.attrs.asdict().items() if key not in RESERVED_ATTRS}
+        return {key: value for key, value in self.all_attrs.items() if key not in RESERVED_ATTRS}
+
+    @property
+    def all_attrs(self) -> dict[str, Any]:
+        """Attributes of the cube as any program reads them: what names labels is none of them."""
+        return {key: value for key, value in self._group.attrs.asdict().items() if key != LABELS}
 
     @property
     def trial_arrays(self) -> dict[str, Variable]:
@@ -129,6 +141,20 @@ class CubeGroup:
     def chunks(self, name: str) -> tuple[int, ...]:
         """Chunk shape of an array."""
         return tuple(self._array(name).chunks)
+
+    @property
+    def labels(self) -> frozenset[str]:
+        """Names of the arrays that label others."""
+        named = str(self._group.attrs.get(LABELS, "")).split()
+        return frozenset(name for name in self.names() if name in named or self.dims(name) == (name,))
+
+    def dims(self, name: str) -> tuple[str, ...]:
+        """Dims of an array."""
+        return _dims(self._array(name))
+
+    def array_attrs(self, name: str) -> dict[str, Any]:
+        """Attributes of an array."""
+        return self._array(name).attrs.asdict()
 
     def read(self, name: str, selection: tuple[Any, ...]) -> NDArray[Any]:
         """Values of a selection; cells never written hold the fill.

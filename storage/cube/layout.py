@@ -44,7 +44,9 @@ SIDE = "_evalcube"
 SHAPES = "region_shapes"
 """Attribute of a cube that has grown along other dims than trial and repeat: see `Cube.shapes`."""
 
-RESERVED_ATTRS = ("coordinates", "evalcube_format", SHAPES)
+LABELS = "coordinates"
+"""Attribute with the names of labels, as netCDF has it."""
+RESERVED_ATTRS = (LABELS, "evalcube_format", SHAPES)
 MODELS_PER_COUNTER_CHUNK = 25
 _INDEX_CHUNK = 4096
 ARRAY_CONFIG: ArrayConfigParams = {"write_empty_chunks": True}

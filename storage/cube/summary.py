@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
-from evalcube.storage.cube.group import UNREADABLE, undecodable
+from evalcube._arrays import Dataset, variable
+from evalcube.storage.cube.group import UNREADABLE, CubeGroup, undecodable
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import guarded
 
@@ -13,23 +14,33 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-def in_memory(dataset: xr.Dataset, space: Space) -> xr.Dataset:
-    """The dataset with all of its variables in memory.
+def in_memory(group: CubeGroup) -> xr.Dataset:
+    """What a cube holds beside its trial arrays, in memory, without xarray.
 
     Parameters
     ----------
-    dataset
-        As xarray opens the cube.
-    space
-        Where the cube is.
+    group
+        The cube's arrays.
+
+    Returns
+    -------
+    Dataset
+        One of `evalcube._arrays`, which has what analyses use of xarray's.
 
     Raises
     ------
     CubeDamagedError
         One cannot be decoded.
     """
-    data = loaded(dataset.data_vars, space)
-    return dataset.assign_coords(loaded(dataset.coords, space)).assign(data)
+    labels, found = group.labels, {}
+    for name in group.names():
+        dims = group.dims(name)
+        # Labels of single trials can be many, and say nothing of cells.
+        if name not in group.trial_arrays and not (name in labels and "trial" in dims and len(dims) > 1):
+            found[name] = variable(dims, group.read(name, (...,)), group.array_attrs(name))
+    coords = {name: one for name, one in found.items() if name in labels}
+    data = {name: one for name, one in found.items() if name not in labels}
+    return cast("xr.Dataset", Dataset(data, coords, group.all_attrs))
 
 
 def loaded(variables: Mapping[Any, xr.DataArray], space: Space) -> dict[Hashable, xr.Variable]:

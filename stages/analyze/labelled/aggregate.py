@@ -9,12 +9,12 @@ dataset on Dask stays lazy: sums run block by block along models.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design, estimators, stratified
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.design import Weigh
@@ -29,6 +29,9 @@ from evalcube.stages.analyze.labelled.other_points import common_in_groups
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Interval = Literal["exact", "wilson"]
 
@@ -112,8 +115,8 @@ def aggregate(
     options = _options(mode, confidence)
     values = _masked(ds, chosen)
     exact = interval == "exact" and joint == "none"
-    effect = _effects(ds, models) if exact else _dims(np.ones(ds.sizes["task"]), ("task",))
-    share = _dims(base_design(ds), (*MODEL, *CELL)) if weigh == "tasks" else _weights(ds, weights, table)
+    effect = _effects(ds, models) if exact else variable(("task",), np.ones(ds.sizes["task"]))
+    share = variable((*MODEL, *CELL), base_design(ds)) if weigh == "tasks" else _weights(ds, weights, table)
     labels = names(ds, "counter")
     kept, words = _compared(ds, values, chosen, cells)
     columns = [
@@ -128,13 +131,14 @@ def aggregate(
     parts = (values, share, effect, kept)
     summed = _sums(parts, (models, cells), len(columns), each).transpose(*wanted, "column")
     kwargs = {**options, "labels": labels, "joint": joint, "weigh": weigh, "exact": exact}
-    result = _estimated(_finish, summed, "column", kwargs)
-    result["counters"] = _dims(summed[..., : len(labels)].data, (*wanted, "counter"))
-    weighed = summed[..., columns.index(f"{labels[0]} weighed") :][..., : len(labels)]
-    weight = summed[..., columns.index(_WEIGHT)].data[..., np.newaxis]
-    result["per_trial"] = _dims(weighed.data / np.where(weight > 0, weight, np.nan), (*wanted, "counter"))
+    result = _estimated(_finish, summed, "column", kwargs, type(ds))
+    data, first = summed.data, columns.index(f"{labels[0]} weighed")
+    result["counters"] = variable((*wanted, "counter"), data[..., : len(labels)])
+    weight = data[..., columns.index(_WEIGHT)][..., np.newaxis]
+    each_trial = data[..., first : first + len(labels)] / np.where(weight > 0, weight, np.nan)
+    result["per_trial"] = variable((*wanted, "counter"), each_trial)
     for name in (_PRESENT, _PLANNED):
-        result[name] = _dims(summed[..., columns.index(name)].data.astype(np.int64), wanted)
+        result[name] = variable(wanted, data[..., columns.index(name)].astype(np.int64))
     result = _labelled(result, ds, (models, cells))
     found = _attributes(mode, weigh, confidence, joint, exact=exact)
     return result.assign_attrs(found | {"base_design": "known" if BASE in ds.variables else ""} | words)
@@ -185,9 +189,9 @@ def points(
     values = _masked(ds, chosen)
     effects = question_effects(ds, by_point=True) if exact else None
     result = (
-        _estimated(_exact, values, "counter", kwargs, *(() if effects is None else (effects.variable,)))
+        _estimated(_exact, values, "counter", kwargs, type(ds), *(() if effects is None else (effects,)))
         if exact
-        else _estimated(estimators.estimate, values, "counter", {**kwargs, "joint": joint})
+        else _estimated(estimators.estimate, values, "counter", {**kwargs, "joint": joint}, type(ds))
     )
     result["counters"] = values
     result = result.assign_coords(ds.coords)
@@ -244,7 +248,9 @@ def _masked(ds: xr.Dataset, chosen: Selection) -> xr.Variable:
     inside = chosen.models[:, np.newaxis, np.newaxis] & chosen.cells
     if values.chunks is None:
         cells = values.values.astype(np.float64, copy=False)
-        return _dims(cells if inside.all() else np.where(inside[..., np.newaxis], cells, 0.0), CELL_DIMS)
+        return variable(CELL_DIMS, cells if inside.all() else np.where(inside[..., np.newaxis], cells, 0.0))
+    import xarray as xr
+
     masked = xr.DataArray(values.astype(np.float64)).where(xr.DataArray(inside, dims=(*MODEL, *CELL)), 0.0)
     return masked.chunk(dict.fromkeys((*CELL, "counter"), -1)).variable
 
@@ -257,18 +263,18 @@ def _compared(
     Of a lazy dataset there is nothing to say yet.
     """
     inside = members(ds).any(axis=0) & chosen.cells & chosen.models[:, np.newaxis, np.newaxis]
-    trials = values[..., names(ds, "counter").index("trials")]
+    trials = values.isel(counter=names(ds, "counter").index("trials"))
 
     def common(planned: NDArray[Any], there: NDArray[Any]) -> tuple[NDArray[np.int8], dict[str, Any]]:
         asked = inside & ((planned > 0) | (there > 0))
         kept, words = common_in_groups(asked, (one for _, one in cells.members()), names(ds, "task"))
         return kept.astype(np.int8) + (kept & inside), words
 
-    planned = ds.variables.get("planned_trials", _dims(np.ones(inside.shape), (*MODEL, *CELL)))
+    planned = ds.variables.get("planned_trials", variable((*MODEL, *CELL), np.ones(inside.shape)))
     planned = planned.transpose(*MODEL, *CELL)
     if values.chunks is None and planned.chunks is None:
         kept, words = common(planned.values, trials.values)
-        return _dims(kept, (*MODEL, *CELL)), words
+        return variable((*MODEL, *CELL), kept), words
     (lazy,) = applied(
         lambda *parts: common(*parts)[0],
         [(planned, (*MODEL, *CELL)), (trials, (*MODEL, *CELL))],
@@ -278,16 +284,11 @@ def _compared(
     return lazy, {"left_out": "", "lacking": []}
 
 
-def _dims(values: Any, dims: Sequence[str]) -> xr.Variable:  # noqa: ANN401 - an array, lazy or not
-    """An array with names of its dims; on the fast path, as xarray imports Dask's arrays to look at the values."""
-    return xr.Variable(dims, values, fastpath=True)
-
-
 def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str, Key]) -> xr.Variable:
     """Weight of each cell, shape (task, params)."""
     sizes = {dim: ds.sizes[dim] for dim in CELL}
     if weights is None:
-        return _dims(np.ones(tuple(sizes.values())), CELL)
+        return variable(CELL, np.ones(tuple(sizes.values())))
     if isinstance(weights, str):
         if weights not in table or table[weights].dims != CELL:
             raise ArgumentError(f"`weights` must name a coordinate along {CELL}, got {weights!r}")
@@ -300,7 +301,7 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
     share = array.astype(np.float64).fillna(0.0).expand_dims(missing).transpose(*CELL)
     if bool((share < 0).any()):
         raise ArgumentError("`weights` must not be negative; leave a point out with weight 0 or `where`")
-    return _dims(share.values, CELL)
+    return variable(CELL, share.values)
 
 
 def _columns(
@@ -378,7 +379,7 @@ def _sums(
         {**kwargs, "groups": cells},
     )
     (summed,) = applied(_model_sums, [(by_model, MODEL)], [_inner(models)], {"groups": models})
-    return _dims(summed.data, [str(dim).removeprefix(_GROUP) for dim in summed.dims])
+    return variable([str(dim).removeprefix(_GROUP) for dim in summed.dims], summed.data)
 
 
 def _inner(groups: Groups) -> dict[str, int]:
@@ -426,11 +427,12 @@ def _estimated(
     values: xr.Variable,
     core: str,
     kwargs: dict[str, Any],
+    kind: type[xr.Dataset],
     *more: xr.Variable,
 ) -> xr.Dataset:
-    """Bounds that a function makes of values along a dim, and of more for each of the others."""
+    """Bounds that a function makes of values along a dim, and of more for each of the others, as a kind of dataset."""
     bounds = applied(function, [(values, (core,)), *((one, ()) for one in more)], [{}] * 3, kwargs)
-    return xr.Dataset(dict(zip(_BOUNDS, bounds, strict=True)))
+    return kind(dict(zip(_BOUNDS, bounds, strict=True)))
 
 
 def _exact(values: Floats, effect: Floats | float = 1.0, **kwargs: Any) -> Bounds:  # noqa: ANN401
@@ -442,9 +444,11 @@ def _effects(ds: xr.Dataset, models: Groups) -> xr.Variable:
     effects = question_effects(ds)
     several = [members for _, members in models.members() if len(members) > 1]
     if effects is not None and not several:
-        return effects.variable  # arithmetic would import Dask's arrays to look at the values
+        return effects
     alike = family_effects(ds, several)
-    return alike if effects is None else alike * effects.variable
+    return (
+        alike if effects is None else variable(alike.dims, alike.data * effects.transpose(*alike.dims).data)
+    )
 
 
 def _finish(
@@ -469,11 +473,11 @@ def _finish(
 
 def _labelled(result: xr.Dataset, ds: xr.Dataset, groups: Sequence[Groups]) -> xr.Dataset:
     """The groups' values as coordinates; groups by model keep all that is known of a model."""
-    found: dict[str, Any] = {"counter": _dims(np.array(names(ds, "counter")), ("counter",))}
+    found: dict[str, Any] = {"counter": variable(("counter",), np.array(names(ds, "counter")))}
     pairs = (pair for item in groups for pair in zip(item.names, item.levels, strict=True))
     for name, values in pairs:
         same = len({type(value) for value in values}) <= 1
-        found[name] = _dims(np.array(values, dtype=None if same else object), (name,))
+        found[name] = variable((name,), np.array(values, dtype=None if same else object))
         if name == "model":
             mine = ds[[key for key in ds.coords if ds.variables[key].dims == MODEL]]
             rows = mine.isel(model=values) if "model" not in ds.coords else mine.sel(model=values)

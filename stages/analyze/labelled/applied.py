@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
-import xarray as xr
+
+from evalcube._arrays import Variable, variable
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 
 def applied(
@@ -29,14 +33,16 @@ def applied(
         Further arguments of the function.
     """
     if all(values.chunks is None for values, _ in parts):
-        # Without xarray's generalised functions, which import Dask's arrays to look at the values.
         first, core = parts[0]
         loop = [str(dim) for dim in first.dims if dim not in core]
         results = function(*(values.transpose(..., *core).values for values, core in parts), **kwargs)
         several = results if isinstance(results, tuple) else (results,)
-        return tuple(
-            xr.Variable((*loop, *dims), one, fastpath=True) for one, dims in zip(several, found, strict=True)
-        )
+        return tuple(variable((*loop, *dims), one) for one, dims in zip(several, found, strict=True))
+    import xarray as xr
+
+    parts = [
+        (xr.Variable(*one) if isinstance(cast("object", one), Variable) else one, core) for one, core in parts
+    ]
     result = xr.apply_ufunc(
         function,
         *(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.clustering import (
     MOMENTS,
@@ -21,6 +21,9 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import most_repeats, names
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 CLUSTER = "cluster"
 """Variable of a dataset with what questions have in common, which few cubes have."""
@@ -49,15 +52,14 @@ def with_question_moments(ds: xr.Dataset) -> xr.Dataset:
     dims = ["moment" if dim == "counter" else dim for dim in chosen.dims]
     parts = {
         "counters": counters.isel(counter=[labels.index(label) for label in trials]),
-        QUESTION_MOMENTS: xr.Variable(dims, chosen.data, fastpath=True),
+        QUESTION_MOMENTS: variable(dims, chosen.data),
     }
     attrs = ds["counter"].attrs
     kept = ds.drop_vars(["counters", "counter"]).assign(parts)
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    return kept.assign_coords(counter=xr.Variable("counter", np.array(trials), attrs, fastpath=True))
+    return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
 
 
-def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.DataArray | None:
+def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.Variable | None:
     """Design effect of each model and task, dims (model, task), at least 1; None where trials tell nothing of it.
 
     With `by_point` of each point, dims (model, task, params): its own, and at least that of its task, since that of a
@@ -75,7 +77,7 @@ def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.DataArray 
     found = _by_question(ds, by_point=by_point)
     if found is None or not {CLUSTER, "status"} <= set(ds.variables):
         return found
-    return found.copy(data=_cluster_effects(ds, "status", np.array(found.values)))
+    return variable(found.dims, _cluster_effects(ds, "status", np.array(found.values)))
 
 
 def token_effects(ds: xr.Dataset) -> Floats | None:
@@ -148,7 +150,7 @@ def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
     return found
 
 
-def _by_question(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray | None:
+def _by_question(ds: xr.Dataset, *, by_point: bool) -> xr.Variable | None:
     """`question_effects` without clusters."""
     inner = {"params": ds.sizes["params"]} if by_point else {}
     core: tuple[str, ...] = _QUESTION
@@ -158,11 +160,11 @@ def _by_question(ds: xr.Dataset, *, by_point: bool) -> xr.DataArray | None:
         return None
     elif "status" not in ds or ds.sizes["repeat"] < 2:
         sizes = {dim: ds.sizes[dim] for dim in ("model", "task")} | inner
-        return xr.DataArray(xr.Variable(tuple(sizes), np.ones(tuple(sizes.values())), fastpath=True))
+        return variable(tuple(sizes), np.ones(tuple(sizes.values())))
     else:
         moments = ds["status"].variable
     (found,) = applied(_effects, [(moments, core)], [inner], {"by_point": by_point})
-    return xr.DataArray(found.transpose("model", "task", *inner))
+    return found.transpose("model", "task", *inner)
 
 
 def _effects(values: NDArray[Any], *, by_point: bool) -> Floats:
@@ -195,7 +197,7 @@ def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> xr.Var
     most = np.ones((ds.sizes["task"], ds.sizes["model"]))
     for members in groups:
         most[:, members] = len(members)
-    return xr.Variable(("task", "model"), most, fastpath=True)
+    return variable(("task", "model"), most)
 
 
 def _alike(status: NDArray[np.uint8], *, groups: Sequence[NDArray[np.intp]]) -> Floats:

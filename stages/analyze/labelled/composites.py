@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.design import task_weights
@@ -30,6 +30,9 @@ from evalcube.stages.analyze.verdict.gates import THRESHOLD, layer_gate, layer_m
 from evalcube.stages.analyze.verdict.paired import paired_intervals
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import FINISHED
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _TRIAL = ("task", "params", "trial", "repeat")
 _LEAST_DRAWS = 100

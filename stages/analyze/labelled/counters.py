@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -17,6 +17,9 @@ from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 CELL_DIMS = ("model", "task", "params", "counter")
 
@@ -84,8 +87,7 @@ def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
         return dataset
     values = values.copy()
     values[..., place] = np.maximum(values[..., place], unasked)
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    return dataset.assign(counters=xr.Variable(cells.dims, values, cells.attrs, fastpath=True))
+    return dataset.assign(counters=variable(cells.dims, values, cells.attrs))
 
 
 def base_design(ds: xr.Dataset) -> Floats:
@@ -204,7 +206,7 @@ def members(ds: xr.Dataset) -> NDArray[np.bool_]:
     return np.asarray(ds.variables["in_tier"].transpose("tier", "task", "params").values, dtype=bool)
 
 
-def tier_counters(ds: xr.Dataset) -> xr.DataArray:
+def tier_counters(ds: xr.Dataset) -> xr.Variable:
     """Counters summed over each task's points in each tier: dims (model, tier, task, counter).
 
     At their effective numbers where points weigh differently, see `evalcube.stages.analyze.formulas.design`. Lazy if
@@ -213,10 +215,10 @@ def tier_counters(ds: xr.Dataset) -> xr.DataArray:
     return _effective(ds, members(ds), ("model", "tier", "task", "counter"))
 
 
-def raw_task_counters(ds: xr.Dataset) -> xr.DataArray:
+def raw_task_counters(ds: xr.Dataset) -> xr.Variable:
     """Counters of each task as they were counted, whatever points weigh: (model, task, counter); lazy if `ds` is."""
     cells = counter_cells(ds)
-    return xr.DataArray(xr.Variable(("model", "task", "counter"), cells.data.sum(axis=2), fastpath=True))
+    return variable(("model", "task", "counter"), cells.data.sum(axis=2))
 
 
 def priced(ds: xr.Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
@@ -246,10 +248,10 @@ def priced(ds: xr.Dataset, counted: Floats, prompt: Floats, completion: Floats) 
     return np.where(declared & (prompt + completion > 0), total, known)
 
 
-def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.DataArray:
+def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.Variable:
     """Counters of groups of points of each task, member ([tier,] task, params), at their effective numbers."""
     values = counter_cells(ds)
-    base = xr.Variable(CELL_DIMS[:-1], base_design(ds), fastpath=True)
+    base = variable(CELL_DIMS[:-1], base_design(ds))
     options: dict[str, Any] = {
         "ranked": members(ds).any(axis=0),
         "member": member.astype(np.float64),
@@ -258,7 +260,7 @@ def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...])
     sizes = {"tier": len(member), **values.sizes}
     parts = [(values, CELL_DIMS[1:]), (base, CELL_DIMS[1:-1])]
     (summed,) = applied(_weighed, parts, [{dim: sizes[dim] for dim in dims[1:]}], options)
-    return xr.DataArray(summed)
+    return summed
 
 
 def _weighed(

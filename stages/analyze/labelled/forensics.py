@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.columns import column
@@ -24,6 +23,9 @@ from evalcube.stages.analyze.labelled.clustering import question_effects, token_
 from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 BOUNDS = ("value", "lower", "upper")
 """Labels along the dim ``bound``."""
@@ -79,6 +81,8 @@ def hazard_table(
     }
     edges = (np.arange(bins) + 1) * width
     axes = {"end": list(hazard.ENDS), "cause": list(hazard.CAUSES), "bound": list(BOUNDS)}
+    import xarray as xr
+
     return xr.Dataset(variables, {**axes, "tokens": ("bin", edges), **_labels(ds, groups)})
 
 
@@ -113,6 +117,8 @@ def compression_table(
     for name in ("ratio", "bytes_per_token", "compressed_per_token"):
         variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(found, name)))
     axes = {"outcome": list(traces.OUTCOMES), "bound": list(BOUNDS)}
+    import xarray as xr
+
     return xr.Dataset(variables, {**axes, **_labels(ds, groups)})
 
 
@@ -161,6 +167,8 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
     found = costs(each, usd(each), labels=names, confidence=confidence, right=right, error=error)
     found = replace(found, total=usd(summed), per_trial=usd(every))
     variables = {field.name: (groups, getattr(found, field.name)) for field in fields(found)}
+    import xarray as xr
+
     return xr.Dataset(variables, _labels(ds, groups))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
@@ -60,6 +60,9 @@ from evalcube.stages.analyze.labelled.shortfall import (
 )
 from evalcube.stages.analyze.labelled.sorting import by_lead
 from evalcube.stages.errors import ArgumentError
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _NAMES = ("model_name", "template", "sampler", "eval_id", "revision")
 """Coordinates that rows are labelled by."""
@@ -120,7 +123,7 @@ def leaderboard(
         raise ArgumentError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
     values = np.asarray(counter_cells(ds).values, dtype=np.float64)
-    cells = xr.Variable(CELL_DIMS, values, fastpath=True)
+    cells = variable(CELL_DIMS, values)
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)

@@ -8,15 +8,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.labelled.axes import names, plain
 from evalcube.stages.analyze.labelled.counters import CELL_DIMS, counter_cells, members
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 Points = NDArray[np.bool_]
 
@@ -151,11 +154,10 @@ def common_part(ds: xr.Dataset, *, by_task: bool = False) -> tuple[xr.Dataset, P
     kept = common_in_groups(planned & ranked, groups, names(ds, "task"))[0] | ~ranked
     if (kept | ~planned).all():
         return ds, planned
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    parts = {"counters": xr.Variable(CELL_DIMS, np.where(kept[..., np.newaxis], cells, 0.0), fastpath=True)}
+    parts = {"counters": variable(CELL_DIMS, np.where(kept[..., np.newaxis], cells, 0.0))}
     if "planned_trials" in ds:
         trials = ds.variables["planned_trials"].transpose(*CELL_DIMS[:-1]).values
-        parts["planned_trials"] = xr.Variable(CELL_DIMS[:-1], np.where(kept, trials, 0), fastpath=True)
+        parts["planned_trials"] = variable(CELL_DIMS[:-1], np.where(kept, trials, 0))
     return ds.assign(parts), planned
 
 

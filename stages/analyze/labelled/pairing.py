@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import design
@@ -22,6 +22,9 @@ from evalcube.stages.analyze.labelled.clustering import pair_units
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COMPLETED, Status
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 TRUNCATED = ("wrong", "drop")
 

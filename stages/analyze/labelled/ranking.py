@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from string import ascii_uppercase
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
@@ -19,6 +19,9 @@ from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 SCHEMA = "evalcube.ranking"
 SCHEMA_VERSION = 4

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.columns import column
@@ -19,6 +19,9 @@ from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 MOST_POINTS = 12
 """A curve with more difficulties than this is drawn with neighbours pooled."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.labelled.selection import CELL, Where, keys, select
 from evalcube.stages.reply.status import QUESTION_MOMENTS, Status
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 _NOTHING = {
     "counters": 0.0,
@@ -48,7 +51,7 @@ def restrict(ds: xr.Dataset, where: Where | None) -> xr.Dataset:
     chosen = select(ds, where, keys(ds))
     used = {"task": _places(chosen.cells.any(axis=1)), "params": _places(chosen.cells.any(axis=0))}
     part = ds.isel({"model": _places(chosen.models), **used, "tier": list(chosen.tiers)})
-    inside = xr.Variable(CELL, chosen.cells, fastpath=True).isel(used)
+    inside = variable(CELL, chosen.cells).isel(used)
     # Variables, and no arrays with all of the dataset's coordinates: pages ask for parts again and again.
     cells = {"in_tier": within(part.variables["in_tier"], inside, False)}
     if "cell_id" in part.coords:
@@ -69,9 +72,10 @@ def _places(kept: NDArray[Any] | np.bool_) -> slice | NDArray[np.intp]:
 def within(values: xr.Variable, inside: xr.Variable, nothing: Any) -> xr.Variable:  # noqa: ANN401 - a value
     """Values of the cells that are meant; lazy if they are."""
     if values.chunks is not None:
-        return xr.DataArray(values).where(xr.DataArray(inside), nothing).variable
+        import xarray as xr
+
+        return xr.DataArray(values).where(xr.DataArray(inside.values, dims=inside.dims), nothing).variable
     order = [dim for dim in values.dims if dim in CELL]
     shape = [size if dim in CELL else 1 for dim, size in zip(values.dims, values.shape, strict=True)]
     kept = np.where(inside.transpose(*order).values.reshape(shape), values.values, nothing)
-    # On the fast path, as xarray imports Dask's arrays to look at the values.
-    return xr.Variable(values.dims, kept.astype(values.dtype, copy=False), values.attrs, fastpath=True)
+    return variable(values.dims, kept.astype(values.dtype, copy=False), values.attrs)

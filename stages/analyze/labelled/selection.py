@@ -7,13 +7,14 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.labelled.axes import facets, names
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 if TYPE_CHECKING:
+    import xarray as xr
     from scipy.sparse import csr_array
 
 Condition = object
@@ -100,7 +101,7 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
     These are the dims model, task and params, all coordinates along them, and ``facet_<key>`` for each key of
     the models' facets.
     """
-    if not isinstance(ds, xr.Dataset):
+    if not hasattr(ds, "data_vars"):
         raise ArgumentTypeError(
             f"a cube's dataset is needed, got {type(ds).__name__} {ds!r:.60}; open a cube by its address with "
             "`evalcube.open_cube`"
@@ -123,8 +124,8 @@ def keys(ds: xr.Dataset) -> dict[str, Key]:
 
 
 def _numbers(dim: str, size: int) -> xr.Variable:
-    """The index along a dim; on the fast path, as xarray imports Dask's arrays to look at the values."""
-    return xr.Variable((dim,), np.arange(size), fastpath=True)
+    """The index along a dim."""
+    return variable((dim,), np.arange(size))
 
 
 def _plain(values: NDArray[Any]) -> list[Any]:

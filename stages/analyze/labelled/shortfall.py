@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import design
@@ -15,6 +15,9 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import names, plain
 from evalcube.stages.analyze.labelled.counters import base_design, counter_cells, members
 from evalcube.stages.analyze.labelled.results import Row, distinct_labels
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LOST = 0.05
 """Share of a point's trials without a reply above which the accuracy is bounded by the worst that they may hide."""
