@@ -21,9 +21,6 @@ from evalcube.stages.analyze.labelled.counters import CELL_DIMS, counter_cells, 
 if TYPE_CHECKING:
     import xarray as xr
 
-if TYPE_CHECKING:
-    import xarray as xr
-
 Points = NDArray[np.bool_]
 
 
