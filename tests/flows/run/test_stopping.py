@@ -10,7 +10,7 @@ import pytest
 from evalcube.flows.cubes.stopping import stop_run
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.stopping import STOP, ask_to_stop, who_stops
-from evalcube.flows.run import session
+from evalcube.flows.run import driver
 from evalcube.flows.run.driver import Driver
 from evalcube.flows.run.events import BlockDone, Noted, Traffic
 from evalcube.flows.run.stopping import StopWish
@@ -161,7 +161,7 @@ class StoppedAtTheEnd(Driver):
 
 
 def test_run__that_is_stopped_when_nothing_is_left_is_complete(tmp_path, simulator, monkeypatch):
-    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    monkeypatch.setattr(driver, "Driver", StoppedAtTheEnd)
     config = sweep_config(tmp_path, simulator.base_url, trials=2)
 
     summary = run(config, cluster=SHARED)
@@ -170,7 +170,7 @@ def test_run__that_is_stopped_when_nothing_is_left_is_complete(tmp_path, simulat
 
 
 def test_run__that_is_stopped_between_two_rounds_is_not_complete(tmp_path, simulator, monkeypatch):
-    monkeypatch.setattr(session, "Driver", StoppedAtTheEnd)
+    monkeypatch.setattr(driver, "Driver", StoppedAtTheEnd)
     config = sweep_config(tmp_path, simulator.base_url, precision={"base": 16, "target": 0.05, "max": 32})
     del config["trials"]
 
