@@ -6,8 +6,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from evalcube.stages.infer.pacing import Pace
-
 KILLED = "worker killed"
 """Cause of the transport error that a trial is with which workers end."""
 
@@ -111,9 +109,8 @@ class Slowed:
     """Seconds in which it wants no request at all."""
     reason: str = ""
     """Why, for people."""
-    refused: bool = False
-    pace: Pace | None = None
-    """See `evalcube.stages.infer.jobs.Slowdown`; for workers only."""
+    report: Sequence[Any] | None = None
+    """What the worker counted; see `evalcube.stages.infer.sharing.Report`."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +234,4 @@ def as_message(event: Reported) -> dict[str, Any]:
 
 def from_message(message: Mapping[str, Any]) -> Event | LookedUp | InDoubt:
     """Read what `as_message` wrote; Dask adds entries of its own around it."""
-    fields = dict(message["fields"])
-    if fields.get("pace"):  # on its way it lost its name
-        fields["pace"] = Pace(*fields["pace"])
-    return _REPORTED[message["event"]](**fields)
+    return _REPORTED[message["event"]](**message["fields"])

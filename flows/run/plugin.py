@@ -180,8 +180,7 @@ class SweepPlugin(WorkerPlugin):
                     learned.overload,
                     learned.pause,
                     learned.reason,
-                    learned.refused,
-                    learned.pace,
+                    learned.report,
                 )
                 worker.log_event(topic(self.context.run), as_message(slowed))
 

@@ -22,6 +22,7 @@ from evalcube.flows.run.plugin import plugin_name, plugin_on
 from evalcube.flows.run.preflight import Admission
 from evalcube.flows.run.queueing import Queueing
 from evalcube.stages.infer.jobs import Slowdown
+from evalcube.stages.infer.sharing import Shared
 
 _POLL_SECONDS = 1.0
 _ADMIT_SECONDS, _SECONDS_PER_WORKER = 0.1, 0.001
@@ -115,6 +116,7 @@ class Workers:
         """On its way to workers that have been silent for a while."""
         self._queueing = Queueing(self._note)
         self._doubts = Doubts(self._client, run, self._admission)
+        self._sharing = Shared()
         self._losses = 0
         self._worked = False
 
@@ -233,13 +235,21 @@ class Workers:
         for item in self._shared:
             if item.model in starved:
                 item.grow()
-        slowed = [one for one in slowed if one.pause or one.refused or one.pace]
-        # The one that learned it has slowed down already; alone it has nobody to notify.
-        if slowed and len(self._there) > 1:
-            told = ask_each(
-                self._client, _slow_down, plugin_name(self._run), slowed, workers=tuple(self._there)
-            )
-            Question(self._client, told)
+        now = time.time()
+        for one in slowed:
+            if one.report is not None:
+                self._sharing.hear(one.worker, one.model, one.report, now)
+        # The one that learned of a pause has paused already; alone it has nobody to notify.
+        told = [
+            (one.worker, Slowdown(one.model, one.overload, one.pause, one.reason))
+            for one in slowed
+            if one.pause
+        ]
+        decided = self._sharing.decide(len(self._there), now)
+        told += [("", Slowdown(model, False, 0.0, setting=setting)) for model, setting in decided.items()]
+        if told and len(self._there) > 1:
+            name, workers = plugin_name(self._run), tuple(self._there)
+            Question(self._client, ask_each(self._client, _slow_down, name, told, workers=workers))
 
     def _share_out(self) -> None:
         """Tell workers of their shares, those that have others or none."""
@@ -343,11 +353,9 @@ def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) ->
     return True
 
 
-def _slow_down(name: str, slowed: list[Slowed], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
-    """Runs on every worker: take over what the others learned of overloaded endpoints."""
+def _slow_down(name: str, told: list[tuple[str, Slowdown]], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own
+    """Runs on every worker: take over what was decided for all, and what the others learned of overloaded endpoints."""
     plugin = plugin_on(dask_worker, name)
-    for one in slowed:
-        if plugin is not None and plugin.workspace is not None and one.worker != dask_worker.address:
-            plugin.workspace.slow_down(
-                Slowdown(one.model, one.overload, one.pause, one.reason, one.refused, one.pace)
-            )
+    for worker, slowdown in told:
+        if plugin is not None and plugin.workspace is not None and worker != dask_worker.address:
+            plugin.workspace.slow_down(slowdown)

@@ -13,9 +13,8 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from evalcube.stages.infer.controller import Controller, Mark
-from evalcube.stages.infer.pacing import Pace
 from evalcube.stages.infer.rates import Share, Throttle
+from evalcube.stages.infer.sharing import Gate, Mark, Setting
 
 _SHORTEST_SLEEP = 0.001
 
@@ -59,20 +58,19 @@ class Admission:
         return self._throttle.in_flight
 
     @property
-    def controller(self) -> Controller:
-        """What finds out how much may be in flight, and how fast."""
-        return self._throttle.controller
+    def gate(self) -> Gate:
+        """What is found out about how much may be in flight, and how fast."""
+        return self._throttle.gate
 
     @property
     def mark(self) -> Mark:
         """What a request that starts now is to be judged by when its answer comes."""
         throttle = self._throttle
-        now = self._loop.time()
-        return Mark(now, throttle.in_flight, throttle.controller.epoch_at(now))
+        return Mark(self._loop.time(), throttle.in_flight, throttle.gate.epoch)
 
-    def retune(self, share: Share, timeout: float) -> None:
-        """Take another share of the endpoint, whose requests may take `timeout` seconds."""
-        self._throttle.retune(share, self._loop.time(), timeout)
+    def retune(self, share: Share, timeout: float, runs: int) -> None:
+        """Take another share of the endpoint, whose requests may take `timeout` seconds, and which `runs` share."""
+        self._throttle.retune(share, self._loop.time(), timeout, runs)
         # A larger share may admit those who wait, and nothing else would wake them while no request is in flight.
         self._admit()
 
@@ -140,22 +138,16 @@ class Admission:
 
     def overloaded(self, mark: Mark) -> bool:
         """Note a time-out or another word of overload; returns whether requests became fewer by it."""
-        return self._throttle.overloaded(mark)
+        return self._throttle.overloaded(self._loop.time(), mark)
 
-    def decide(self) -> Pace | None:
-        """The pace that all workers are to be told, if this one leads and there is something to tell."""
-        pace = self._throttle.decide(self._loop.time())
-        self._admit()
-        return pace
-
-    def hear(self, pace: Pace | None, *, refused: bool) -> None:
-        """Take over a pace that another worker decided on, and whether it is refused more than is borne."""
+    def obey(self, setting: Setting) -> None:
+        """Do this worker's part of what was decided for all."""
         self._compare_clocks()
-        self._throttle.hear(pace, self._loop.time(), refused=refused)
+        self._throttle.obey(setting, self._loop.time())
         self._admit()
 
     def _compare_clocks(self) -> None:
-        self._throttle.controller.offset = time.time() - self._loop.time()
+        self._throttle.gate.offset = time.time() - self._loop.time()
 
     def pause(self, seconds: float) -> None:
         """Let nothing start for `seconds`; those who wait are admitted afterwards."""

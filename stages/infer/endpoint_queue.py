@@ -18,6 +18,7 @@ from evalcube.stages.infer.jobs import Found, Learned, Result, Slowdown, Stats
 from evalcube.stages.infer.key_source import KeyHolder
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import Breaker
+from evalcube.stages.infer.sharing import Report
 from evalcube.stages.infer.wire import Connector, Sender, connector
 from evalcube.stages.infer.writer import Writer
 
@@ -76,8 +77,10 @@ class EndpointQueue(ABC):
         """What this worker learned of pauses, overloads and limits; another thread reads it without a lock."""
         return Learned()
 
-    def decide(self) -> None:  # noqa: B027 - nothing is decided of batches
-        """Bring what `learned` says of the pace of all workers up to date; to be called now and then."""
+    @property
+    def report(self) -> Report | None:
+        """What was counted of requests, for the driver; None where there is nothing to decide."""
+        return None
 
     @property
     def engines(self) -> dict[tuple[str, int], EngineInfo]:
@@ -94,8 +97,8 @@ class EndpointQueue(ABC):
         """Queue a job of the model `name`, or resolve it at once where nothing is sent any more."""
 
     @abstractmethod
-    def resize(self, workers: int, rank: int) -> None:
-        """Go on as number `rank` of `workers` that share the endpoint; with 0 workers, send nothing for now."""
+    def resize(self, workers: int, rank: int, runs: int = 1) -> None:
+        """Go on as number `rank` of `workers`, of `runs` runs, that share the endpoint; with 0 send nothing for now."""
 
     def given_up(self, name: str) -> bool:  # noqa: ARG002 - other queues need it
         """Whether a model is asked nothing more, as its endpoint or itself cannot be asked."""

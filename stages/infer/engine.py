@@ -23,6 +23,7 @@ from evalcube.stages.infer.jobs import Found, Job, Learned, Result, Slowdown, St
 from evalcube.stages.infer.lateness import Lateness
 from evalcube.stages.infer.queue import HttpQueue
 from evalcube.stages.infer.rates import Quota, strictest
+from evalcube.stages.infer.sharing import Report
 from evalcube.stages.infer.writer import Store, Writer
 
 if sys.platform == "win32":  # uvloop is not made for it
@@ -73,6 +74,7 @@ class Engine:
         self._accounts = accounts
         self._queues: dict[tuple[str, str | None], EndpointQueue] = {}
         self._reported: dict[tuple[str, str | None], Learned] = {}
+        self._counted: dict[tuple[str, str | None], Report | None] = {}
         """What `slowdowns` returned last, by address and key."""
         self._in_flight: dict[str, SharedJob] = {}
         """Jobs that are queued or in flight, by digest."""
@@ -192,8 +194,9 @@ class Engine:
         # A copy, made in one step: the loop's thread may add a queue meanwhile.
         for account, queue in tuple(self._queues.items()):
             learned, reported = queue.learned, self._reported.get(account, Learned())
-            self._reported[account] = learned
-            if learned != reported:
+            report, told = queue.report, self._counted.get(account)
+            self._reported[account], self._counted[account] = learned, report
+            if learned != reported or report != told:
                 # Seconds from now, as the clocks of two machines have nothing in common.
                 later = learned.paused_until > reported.paused_until
                 pause = max(learned.paused_until - self._loop.time(), 0.0) if later else 0.0
@@ -203,16 +206,10 @@ class Engine:
                         learned.overloads > reported.overloads,
                         pause,
                         learned.reason if pause else "",
-                        learned.complaints > reported.complaints,
-                        learned.pace[1] if learned.pace and learned.pace != reported.pace else None,
+                        report,
                     )
                 )
-        self._tell(self._decide)
         return found
-
-    def _decide(self) -> None:
-        for queue in self._queues.values():
-            queue.decide()
 
     def found(self) -> dict[str, Found]:
         """By label of any model, limits of its endpoint that nobody declared and that were found out."""
@@ -326,13 +323,13 @@ class Engine:
         for account, queue in self._queues.items():
             queue.resize(*self._share(account))
 
-    def _share(self, account: tuple[str, str | None]) -> tuple[int, int]:
-        """Number of engines that share an endpoint, of all runs, and this one's place among them."""
+    def _share(self, account: tuple[str, str | None]) -> tuple[int, int, int]:
+        """Number of engines that share an endpoint, of all runs, this one's place among them, and number of runs."""
         workers, rank, runs = self._place
         shared = [runs[name] for name, other in self._accounts.items() if other == account and name in runs]
         number, place = max(shared, default=(1, 0))
         # The ranks of one run stand apart, so that what does not divide evenly goes to all runs in turn.
-        return workers * number, rank * number + place
+        return workers * number, rank * number + place, number
 
     def _quota(self, account: tuple[str, str | None]) -> Quota:
         quota = strictest(

@@ -6,10 +6,10 @@ import math
 from collections.abc import Callable
 
 from evalcube.stages.infer.admission import Admission
-from evalcube.stages.infer.controller import Mark
 from evalcube.stages.infer.jobs import Learned, Slowdown
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import is_let_through, is_overload, is_refusal, longest_pause, pause_reason
+from evalcube.stages.infer.sharing import Mark
 
 
 class Feedback:
@@ -67,16 +67,10 @@ class Feedback:
             if until > self.learned.paused_until:
                 self.learned = self.learned._replace(paused_until=until, reason=pause_reason(reply))
 
-    def decide(self) -> None:
-        """Note what the others are to be told of refusals and of the pace."""
-        self.learned = self.learned._replace(complaints=self._admission.controller.complaints)
-        pace = self._admission.decide()
-        if pace is not None:
-            self.learned = self.learned._replace(pace=(self._now(), pace))
-
     def slow_down(self, slowdown: Slowdown) -> None:
-        """Take over what another worker learned."""
-        self._admission.hear(slowdown.pace, refused=slowdown.refused)
+        """Take over what was decided for all workers, or what another one learned."""
+        if slowdown.setting is not None:
+            self._admission.obey(slowdown.setting)
         if slowdown.pause > 0.0:
             self._pause_all(slowdown.pause, slowdown.reason)
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from evalcube.stages.infer.lateness import Lateness
-from evalcube.stages.infer.pacing import Pace
 from evalcube.stages.infer.reply import Reply
+from evalcube.stages.infer.sharing import Report, Setting
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,10 +73,10 @@ class Slowdown:
     """Seconds in which nothing should start."""
     reason: str = ""
     """Why, for people; see `evalcube.stages.infer.retry.pause_reason`."""
-    refused: bool = False
-    """Whether more is refused than is borne, at a pace that another engine decides on."""
-    pace: Pace | None = None
-    """What this engine decided for all."""
+    report: Report | None = None
+    """What this engine counted, for the driver."""
+    setting: Setting | None = None
+    """What the driver decided for all."""
 
 
 class Learned(NamedTuple):
@@ -88,10 +88,6 @@ class Learned(NamedTuple):
     """The end of the last pause that was asked for, seconds on the loop's clock."""
     reason: str = ""
     """Why it was."""
-    complaints: int = 0
-    """See `evalcube.stages.infer.controller.Controller.complaints`."""
-    pace: tuple[float, Pace] | None = None
-    """What was decided for all workers, and when it was said last."""
 
 
 @dataclass(frozen=True, slots=True)

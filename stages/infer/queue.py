@@ -31,6 +31,7 @@ from evalcube.stages.infer.retry import (
     retry,
     turn_of,
 )
+from evalcube.stages.infer.sharing import Report
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
 
@@ -119,7 +120,7 @@ class HttpQueue(EndpointQueue):
         model.waiting.append(shared)
         self._wake(1)
 
-    def resize(self, workers: int, rank: int) -> None:
+    def resize(self, workers: int, rank: int, runs: int = 1) -> None:
         """Use this worker's share of the connections and rates from now on."""
         share = self._quota.share(workers, rank)
         if share.connections and not self._size:
@@ -131,7 +132,7 @@ class HttpQueue(EndpointQueue):
         # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
         # their request; idle ones have none, so they are woken up to leave.
         self._wake(len(self._tasks) - self._most_tasks)
-        self._admission.retune(share, self._timeout)
+        self._admission.retune(share, self._timeout, runs)
 
     def given_up(self, name: str) -> bool:
         """See the base class."""
@@ -153,9 +154,10 @@ class HttpQueue(EndpointQueue):
         """See `evalcube.stages.infer.feedback.Feedback.slow_down`."""
         self._feedback.slow_down(slowdown)
 
-    def decide(self) -> None:
-        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.decide`."""
-        self._feedback.decide()
+    @property
+    def report(self) -> Report | None:
+        """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.report`."""
+        return self._admission.gate.report
 
     @property
     def learned(self) -> Learned:
@@ -170,10 +172,8 @@ class HttpQueue(EndpointQueue):
     @property
     def found(self) -> Found:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found`."""
-        found = Found(*self._admission.controller.found)
-        searched = (
-            self._quota.is_searched and self._admission.controller.pace is None and not found.connections
-        )
+        found = Found(*self._admission.gate.found)
+        searched = self._quota.is_searched and not self._admission.gate.is_paced
         return replace(found, window=self._admission.window) if searched else found
 
     def halt(self) -> None:
@@ -334,7 +334,7 @@ class HttpQueue(EndpointQueue):
             base=endpoint.backoff_base,
             jitter=jitter,
             patient=lambda reply: is_beyond_limit(reply) and self._now() < deadline,
-            turn=turn_of(self._admission.controller, endpoint.backoff_base),
+            turn=turn_of(self._admission.gate, endpoint.backoff_base),
         )
         last, attempts = first[0], 1
 

@@ -9,8 +9,7 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evalcube.stages.infer.controller import Controller, Mark
-from evalcube.stages.infer.pacing import Pace
+from evalcube.stages.infer.sharing import Gate, Mark, Setting
 
 _BURST_SECONDS = 0.1
 """Unused time that may be caught up with; so short that no minute has noticeably more than its share."""
@@ -161,7 +160,7 @@ class Throttle:
     """
 
     def __init__(self) -> None:
-        self.controller = Controller()
+        self.gate = Gate()
         self.window = 0
         """Most requests in flight, now."""
         self.in_flight = 0
@@ -172,7 +171,7 @@ class Throttle:
         self.timed = False
         """Whether `wait` depends on the time; if not, only on the requests in flight."""
 
-    def retune(self, share: Share, now: float, timeout: float = math.inf) -> None:
+    def retune(self, share: Share, now: float, timeout: float = math.inf, runs: int = 1) -> None:
         """Take another share; with one of no connections the rates stay as they are, since nothing is sent.
 
         Parameters
@@ -183,11 +182,15 @@ class Throttle:
             Seconds on the clock.
         timeout
             Seconds that a request may take.
+        runs
+            Number of runs that share the endpoint, each of which looks for its limits on its own.
         """
         self._given = share.connections > 0
         if share.connections:
             first = share.connections if share.start is None else share.start
-            self.controller.resize(first, share.connections, timeout, now, share.workers, share.rank)
+            self.gate.resize(
+                first, share.connections, timeout, now, share.workers // runs, share.rank // runs
+            )
             self._requests = _retuned(self._requests, share.requests, 1.0, share.phase, now)
             self._tokens = _retuned(self._tokens, share.tokens, 0.0, share.phase, now)
         self._update()
@@ -203,34 +206,25 @@ class Throttle:
         self._update()
 
     def passed(self, now: float, mark: Mark, tokens: float) -> None:
-        """See `Controller.passed`."""
-        self.controller.passed(now, mark, tokens)
+        """See `Gate.passed`."""
+        self.gate.passed(now, mark, tokens)
         self._update()
 
     def refused(self, now: float, mark: Mark, pause: float) -> bool:
-        """See `Controller.refused`."""
-        slowed = self.controller.refused(now, mark, pause)
+        """See `Gate.refused`."""
+        slowed = self.gate.refused(now, mark, pause)
         self._update()
         return slowed
 
-    def overloaded(self, mark: Mark) -> bool:
-        """See `Controller.overloaded`."""
-        slowed = self.controller.overloaded(mark)
+    def overloaded(self, now: float, mark: Mark) -> bool:
+        """See `Gate.overloaded`."""
+        slowed = self.gate.overloaded(now, mark)
         self._update()
         return slowed
 
-    def decide(self, now: float) -> Pace | None:
-        """See `Controller.news`."""
-        pace = self.controller.news(now)
-        self._update()
-        return pace
-
-    def hear(self, pace: Pace | None, now: float, *, refused: bool) -> None:
-        """See `Controller.hear` and `Controller.told`."""
-        if pace is not None:
-            self.controller.hear(pace, now)
-        if refused:
-            self.controller.told(now)
+    def obey(self, setting: Setting, now: float) -> None:
+        """See `Gate.obey`."""
+        self.gate.obey(setting, now)
         self._update()
 
     def wait(self, tokens: float, now: float) -> float:
@@ -241,7 +235,7 @@ class Throttle:
         if wait <= 0.0:
             wait, self._paused_until = 0.0, -math.inf
             self._update()
-        wait = max(wait, self.controller.wait(now))
+        wait = max(wait, self.gate.wait(now))
         if self._requests is not None:
             wait = max(wait, self._requests.wait(1.0, now))
         if self._tokens is not None:
@@ -251,7 +245,7 @@ class Throttle:
     def start(self, tokens: float, now: float) -> None:
         """Note that a request of `tokens` tokens starts."""
         self.in_flight += 1
-        self.controller.start(now)
+        self.gate.start(now)
         if self._requests is not None:
             self._requests.take(1.0, now)
         if self._tokens is not None:
@@ -263,8 +257,8 @@ class Throttle:
             self._tokens.take(tokens, now)
 
     def _update(self) -> None:
-        self.window = self.controller.window if self._given else 0
-        self.timed = self.controller.pace is not None or not (
+        self.window = self.gate.window if self._given else 0
+        self.timed = self.gate.is_paced or not (
             self._requests is self._tokens is None and self._paused_until == -math.inf
         )
 

@@ -10,8 +10,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Generator
 from typing import TypeVar
 
-from evalcube.stages.infer.controller import Controller
 from evalcube.stages.infer.reply import Reply, RetryClass
+from evalcube.stages.infer.sharing import Gate
 
 T = TypeVar("T")
 Policy = Generator[float, Reply, Reply]
@@ -48,23 +48,23 @@ def is_beyond_limit(reply: Reply) -> bool:
     return is_refusal(reply) and (reply.cause == _TOO_MANY or reply.retry_after is not None)
 
 
-def turn_of(controller: Controller, base: float) -> Callable[[Reply], float | None]:
-    """Lets requests that were refused come back by the pace of `controller`, see `backoff`.
+def turn_of(gate: Gate, base: float) -> Callable[[Reply], float | None]:
+    """Lets requests that were refused come back by the pace of `gate`, see `backoff`.
 
     At a pace they wait for nothing else. Where there is none, each waits as long as before its first retry: refusals
     that go on bring about a pace. Those that may be an outage have waits that double while most requests get them.
 
     Parameters
     ----------
-    controller
+    gate
         Of the endpoint.
     base
         Seconds before a first retry.
     """
 
     def turn(reply: Reply) -> float | None:
-        if is_beyond_limit(reply) or (is_refusal(reply) and controller.lets_most_through):
-            return base if controller.pace is None else 0.0
+        if is_beyond_limit(reply) or (is_refusal(reply) and gate.lets_most_through):
+            return 0.0 if gate.is_paced else base
         return None
 
     return turn

@@ -19,7 +19,6 @@ from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job
-from evalcube.stages.infer.pacing import Pace
 from evalcube.storage.cube.regions import Region
 from tests.waiting import PATIENCE
 
@@ -82,12 +81,6 @@ def test_workers__give_more_blocks_to_the_models_that_are_starved():
 
     assert starved.address.spare > 0
     assert sated.address.spare == 0
-
-
-def test_message__of_a_pace_comes_as_it_was():
-    slowed = Slowed("a", "m", False, 0.0, "", True, Pace(20.0, 5.0, 0.0))
-
-    assert from_message(as_message(slowed)) == slowed
 
 
 def test_engine__is_starved_when_connections_wait_for_requests():

@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
-from evalcube.stages.infer.controller import Mark
 from evalcube.stages.infer.rates import Quota, Throttle
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Policy, backoff, is_beyond_limit, turn_of
+from evalcube.stages.infer.sharing import Mark, Setting, Shared
 
 RETRY_BASE = 0.5
 RESTING = 8
@@ -231,9 +231,9 @@ class _Simulation:
         self.busy, self.resting = [0] * workers, [0] * workers
         self.size = -(-connections // workers)
         self.timers = [math.inf] * workers
-        self.told = 0
+        self.shared = Shared()
         for rank, throttle in enumerate(self.throttles):
-            throttle.controller.offset = 1000.0 + self.random.uniform(-skew, skew)
+            throttle.gate.offset = self.random.uniform(-skew, skew)
             throttle.retune(Quota(connections, start=start).share(workers, rank), 0.0, 600.0)
             self.at(0.001 * rank, lambda rank=rank: self.ask(rank))
         if workers > 1:
@@ -267,7 +267,7 @@ class _Simulation:
                 base=RETRY_BASE,
                 jitter=self.random.random(),
                 patient=is_beyond_limit,
-                turn=turn_of(throttle.controller, RETRY_BASE),
+                turn=turn_of(throttle.gate, RETRY_BASE),
             )
             next(policy)
             self.lines[rank].append(_Request(policy))
@@ -291,7 +291,7 @@ class _Simulation:
 
     def send(self, rank: int, request: _Request) -> None:
         throttle = self.throttles[rank]
-        sent = Mark(self.now, throttle.in_flight, throttle.controller.epoch_at(self.now))
+        sent = Mark(self.now, throttle.in_flight, throttle.gate.epoch)
         way = self.random.uniform(0.0, self.jitter) if self.jitter else 0.0
         self.at(self.now + 0.001 + way, lambda: self.arrive(rank, request, sent))
 
@@ -348,23 +348,25 @@ class _Simulation:
         self.admit(rank)
 
     def report(self) -> None:
-        """What the leader decided goes to the driver, and from there to all others."""
-        told = sum(throttle.controller.complaints for throttle in self.throttles[1:])
-        if told != self.told:
-            self.told = told
-            late = 0.25 * self.random.random() + 0.1
-            self.at(self.now + late, lambda: self.throttles[0].controller.told(self.now))
-        news = self.throttles[0].controller.news(self.now)
-        if news is not None:
-            late = 0.25 * self.random.random() + 0.1
-            self.at(self.now + late, lambda: self.spread(news))
+        """Workers tell the driver what they counted, and are told what it decided."""
+        for rank, throttle in enumerate(self.throttles):
+            self.at(
+                self.now + self.late(),
+                lambda rank=rank, counted=throttle.gate.report: self.shared.hear(
+                    str(rank), "m", counted, self.now
+                ),
+            )
+        for setting in self.shared.decide(len(self.throttles), self.now).values():
+            for rank in self.ranks:
+                self.at(self.now + self.late(), lambda rank=rank, setting=setting: self.obey(rank, setting))
         self.at(self.now + 0.5, self.report)
 
-    def spread(self, news: Any) -> None:
-        for rank, throttle in enumerate(self.throttles[1:], 1):
-            throttle.controller.hear(news, self.now)
-            throttle._update()
-            self.admit(rank)
+    def late(self) -> float:
+        return 0.1 + 0.25 * self.random.random()
+
+    def obey(self, rank: int, setting: Setting) -> None:
+        self.throttles[rank].obey(setting, self.now)
+        self.admit(rank)
 
 
 def simulate_sweep(
@@ -423,7 +425,7 @@ def simulate(
         seed=seed,
     )
     world.run(seconds)
-    rate, in_flight = world.throttles[0].controller.found
+    rate, in_flight = world.throttles[0].gate.found
 
     def outcome(begin: float, end: float) -> Outcome:
         accepted = sum(begin <= at < end for at in world.accepted)
@@ -433,7 +435,7 @@ def simulate(
             accepted,
             refused,
             end - begin,
-            rate and rate * workers,
+            rate,
             in_flight and in_flight * workers,
             world.failed,
             median(row[2] for row in waits),

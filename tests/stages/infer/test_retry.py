@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.controller import Controller, Mark
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Breaker, backoff, retry, turn_of
+from evalcube.stages.infer.sharing import Gate, Mark
 
 OK = Reply(RetryClass.FINAL)
 AGAIN = Reply(RetryClass.RETRY, "http 500")
@@ -134,16 +134,16 @@ def test_backoff__waits_are_bounded_and_the_last_reply_comes_back(replies, jitte
 
 
 def test_turn_of__refusals_wait_for_the_pace_alone_where_there_is_one():
-    controller = Controller()
-    controller.resize(8, 8, 60.0, 0.0)
-    turn = turn_of(controller, 0.5)
+    gate = Gate()
+    gate.resize(8, 8, 60.0, 0.0)
+    turn = turn_of(gate, 0.5)
     outage = Reply(RetryClass.RETRY, "http 503")
 
     assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.5, 0.5, None, None]
     for number in range(20):
-        controller.start(0.1 * number)
-        controller.refused(0.1 * number, Mark(0.1 * number, 1, controller.epoch), 0.0)
-    assert controller.pace is not None
+        gate.start(0.11 * number)
+        gate.refused(0.11 * number, Mark(0.11 * number, 1, gate.epoch), 0.0)
+    assert gate.is_paced
     assert [turn(reply) for reply in (REFUSED, outage, AGAIN, UNREACHED)] == [0.0, None, None, None]
 
 

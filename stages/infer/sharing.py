@@ -1,0 +1,302 @@
+"""Shares one controller of an endpoint among the workers: each counts, and does its part of what was decided.
+
+A worker that is alone looks at its own counts. Of several the driver takes in the counts, and decides for all; turns of
+the pace lie on the clock that all workers share. Pure: the caller brings the time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import astuple, replace
+from typing import NamedTuple
+
+from evalcube.stages.infer.controller import Controller
+from evalcube.stages.infer.counts import Counts, together
+from evalcube.stages.infer.pacing import Pace, Turns
+
+_LOOK_SECONDS = 0.1
+"""Between two looks at the counts of a worker that is alone."""
+_DRIVER_SECONDS = 0.45
+"""Between two of the driver's, as workers report every half second."""
+_NOTICE = 0.8
+"""Seconds until all workers have heard of another pace."""
+_AGAIN = 5.0
+"""Seconds after which a worker that seems to have missed what was decided is told again."""
+_FULL = 0.8
+"""Of the window, from which on an answer says what is delivered at it."""
+_RECENT, _IN_A_ROW = 40, 8
+"""Requests of which the share of refused ones is taken, for retries; and refusals that are no chance any more."""
+
+
+class Mark(NamedTuple):
+    """What a request is judged by when its answer comes."""
+
+    started: float
+    """Seconds on the caller's clock."""
+    in_flight: int
+    """Requests in flight when it started, itself among them."""
+    epoch: int
+    """See `Controller.epoch`."""
+
+
+class Setting(NamedTuple):
+    """What was decided for all workers."""
+
+    epoch: int
+    window: int
+    pace: Pace | None
+    found: tuple[float | None, bool]
+    """Requests per second that are let through at most; and whether more in flight than the window is refused."""
+
+
+class Report(NamedTuple):
+    """What a worker tells the driver of an endpoint."""
+
+    start: int
+    most: int
+    timeout: float
+    """What the controller begins with, for all workers."""
+    workers: int
+    counts: tuple[float, ...]
+    """The fields of `Counts`."""
+
+
+def _decided(controller: Controller, pace: Pace | None) -> Setting:
+    bounded = controller.pace is not None and not controller.paced
+    return Setting(controller.epoch, int(controller.window), pace, (controller.found, bounded))
+
+
+class Gate:
+    """What one worker may start at an endpoint that it shares, and what became of it."""
+
+    def __init__(self) -> None:
+        self.counts = Counts()
+        self.window = 1
+        """Most requests in flight, now."""
+        self.offset = 0.0
+        """What makes this worker's clock the one that all of them have, seconds."""
+        self.controller: Controller | None = None
+        """Of a worker that is alone."""
+        self._workers, self._rank, self._start, self._most, self._timeout = 1, 0, 1, 1, math.inf
+        self._setting: Setting | None = None
+        self._turns = Turns()
+        self._later: tuple[int, float] | None = None
+        """The epoch to come, and when."""
+        self._looked = -math.inf
+        self._share, self._row = 0.0, 0
+
+    @property
+    def is_paced(self) -> bool:
+        """Whether requests have to wait for a turn."""
+        return self._turns.paced
+
+    @property
+    def found(self) -> tuple[float | None, int | None]:
+        """Requests per second of all workers, and requests in flight of this one, that are refused beyond."""
+        if self._setting is None:
+            return None, None
+        rate, bounded = self._setting.found
+        return rate, self.window if bounded else None
+
+    @property
+    def lets_most_through(self) -> bool:
+        """Whether those that are refused are the smaller part, and not all of the last ones."""
+        return self._share < 0.5 and self._row < _IN_A_ROW
+
+    @property
+    def report(self) -> Report | None:
+        """For the driver; None where this worker is alone."""
+        if self._workers == 1:
+            return None
+        start, most = self._start * self._workers, self._most * self._workers
+        return Report(start, most, self._timeout, self._workers, astuple(self.counts))
+
+    def resize(
+        self, start: int, most: int, timeout: float, now: float, workers: int = 1, rank: int = 0
+    ) -> None:
+        """Be number `rank` of `workers`, with another part; a window that is declared starts with the most."""
+        self._workers, self._rank = max(workers, 1), max(rank, 0)
+        self._start, self._most, self._timeout = start, max(most, 1), timeout
+        self._turns.share_out(workers, rank, now + self.offset)
+        if self._workers > 1:
+            self.controller = None
+        elif self.controller is None:
+            self.controller = Controller(start, self._most, timeout, now)
+            self._setting = None
+            self.counts = self.counts.at(self.controller.epoch)
+            self._turns.follow(None, now + self.offset)
+        else:
+            self.controller.resize(self._most, timeout, 1)
+        self.window = self._part(
+            start * self._workers
+            if self._setting is None
+            else self._setting.window
+            if self.controller is None
+            else int(self.controller.window)
+        )
+
+    def _part(self, window: int) -> int:
+        whole, rest = divmod(window, self._workers)
+        return min(max(whole + (self._rank < rest), 1), self._most)
+
+    def obey(self, setting: Setting, now: float) -> None:
+        """Do this worker's part of what was decided."""
+        before = self._setting.pace if self._setting else None
+        self._setting, self.window = setting, self._part(setting.window)
+        if setting.pace != before:
+            self._turns.follow(setting.pace, now + self.offset)
+        if setting.epoch != self.counts.epoch:
+            since = -math.inf if setting.pace is None else setting.pace.since - self.offset
+            self._later = (setting.epoch, since)
+            self._switch(now)
+
+    def _switch(self, now: float) -> None:
+        if self._later is not None and now >= self._later[1] - 1e-6:
+            self.counts = self.counts.at(self._later[0])
+            self._later = None
+
+    def wait(self, now: float) -> float:
+        """Seconds until a request may start by the pace."""
+        return self._turns.wait(now + self.offset) if self._turns.paced else 0.0
+
+    def start(self, now: float) -> None:
+        """Note that a request starts; `now` matters only where there is a pace."""
+        if self._turns.paced:
+            self._switch(now)
+            self._turns.take(now + self.offset)
+        self.counts.all_sent += 1
+        self.counts.sent += self._later is None
+
+    @property
+    def epoch(self) -> int:
+        """Of a request that starts now: none while the pace is another one than the one decided on."""
+        return self.counts.epoch if self._later is None else -1
+
+    def passed(self, now: float, mark: Mark, tokens: float) -> None:
+        """Note that a request was let through, and how many tokens came back."""
+        self._share *= 1.0 - 1.0 / _RECENT
+        self._row = 0
+        counts = self.counts
+        counts.all_passed += 1
+        if mark.epoch == counts.epoch:
+            waited = now - mark.started
+            counts.passed += 1
+            counts.spent += waited
+            if mark.in_flight >= _FULL * self.window:
+                counts.answer(waited, tokens or 1.0, slow=waited > self._timeout / 3.0)
+        self.look(now)
+
+    def refused(self, now: float, mark: Mark, pause: float) -> bool:
+        """Note that a request was refused, and asked to wait for `pause` seconds; returns whether anything changed."""
+        self._share += (1.0 - self._share) / _RECENT
+        self._row += 1
+        counts = self.counts
+        counts.all_refused += 1
+        if mark.epoch == counts.epoch:
+            counts.refused += 1
+            counts.pause = max(counts.pause, pause)
+        if not counts.all_passed and counts.refused == 2 * _IN_A_ROW:
+            # A tenth of a second is long where refusals come at once.
+            self._looked = -math.inf
+        return self.look(now)
+
+    def overloaded(self, now: float, mark: Mark) -> bool:
+        """Note a time-out or another word of overload; returns whether requests become fewer by it."""
+        if mark.epoch != self.counts.epoch:
+            return False
+        first = not self.counts.overloads
+        self.counts.overloads += 1
+        self._looked = -math.inf
+        self.look(now)
+        return first
+
+    def look(self, now: float) -> bool:
+        """Decide anew, if this worker is alone; returns whether anything changed."""
+        controller = self.controller
+        if controller is None or now - self._looked < _LOOK_SECONDS:
+            return False
+        self._looked = now
+        if not controller.look(now, self.counts):
+            return False
+        pace = None
+        if controller.pace is not None:
+            before = self._setting.pace if self._setting else None
+            pace = before
+            if before is None or before.rate != controller.pace:
+                pace = self._turns.next_pace(controller.pace, now + self.offset, 0.0)
+        self.obey(_decided(controller, pace), now)
+        return True
+
+
+class Shared:
+    """The controllers of all endpoints, at the driver, for several workers."""
+
+    def __init__(self) -> None:
+        self._of: dict[str, _Merged] = {}
+        self._looked = -math.inf
+
+    def hear(self, worker: str, model: str, report: Sequence[object], now: float) -> None:
+        """Take in what a worker counted."""
+        told = Report(*report)  # type: ignore[arg-type]
+        merged = self._of.get(model)
+        if merged is None:
+            merged = self._of[model] = _Merged(told, now)
+        merged.hear(worker, told)
+
+    def decide(self, workers: int, now: float) -> Mapping[str, Setting]:
+        """By model, what is decided anew; to be told all `workers`."""
+        if workers < 2:
+            self._of.clear()
+        if now - self._looked < _DRIVER_SECONDS:
+            return {}
+        self._looked = now
+        decided = {model: merged.decide(workers, now) for model, merged in self._of.items()}
+        return {model: setting for model, setting in decided.items() if setting is not None}
+
+
+class _Merged:
+    def __init__(self, told: Report, now: float) -> None:
+        self.controller = Controller(told.start, told.most, told.timeout, now, told.workers)
+        self._counts: dict[str, Counts] = {}
+        self._sent = self._passed = self._refused = 0
+        self._pace: Pace | None = None
+        self._workers = told.workers
+        self._told_at, self._missed = -math.inf, True
+
+    def hear(self, worker: str, told: Report) -> None:
+        counts = Counts(*told.counts)  # type: ignore[arg-type]
+        before = self._counts.get(worker, Counts())
+        # One that was started again begins at nothing.
+        if counts.all_sent < before.all_sent:
+            before = Counts()
+        self._sent += counts.all_sent - before.all_sent
+        self._passed += counts.all_passed - before.all_passed
+        self._refused += counts.all_refused - before.all_refused
+        self._counts[worker] = counts
+        if told.workers != self._workers:
+            self._workers = told.workers
+            self.controller.resize(told.most, told.timeout, told.workers)
+        self._missed |= counts.epoch != self.controller.epoch
+
+    def decide(self, workers: int, now: float) -> Setting | None:
+        """What is to be told, if anything is new."""
+        controller = self.controller
+        merged = replace(
+            together(list(self._counts.values()), controller.epoch),
+            all_sent=self._sent,
+            all_passed=self._passed,
+            all_refused=self._refused,
+        )
+        if not controller.look(now, merged) and not (self._missed and now - self._told_at > _AGAIN):
+            self._missed = False
+            return None
+        self._told_at, self._missed = now, False
+        if controller.pace is None:
+            self._pace = None
+        elif self._pace is None:
+            self._pace = Pace(controller.pace, now, 0.0)
+        elif self._pace.rate != controller.pace:
+            since = now + _NOTICE
+            self._pace = Pace(controller.pace, since, self._pace.turn_at(since) % (2 * max(workers, 1)))
+        return _decided(controller, self._pace)
