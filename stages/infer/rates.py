@@ -258,8 +258,10 @@ class Throttle:
 
     def _update(self) -> None:
         self.window = self.gate.window if self._given else 0
-        self.timed = self.gate.is_paced or not (
-            self._requests is self._tokens is None and self._paused_until == -math.inf
+        self.timed = (
+            self.gate.is_paced
+            or self.gate.is_braked
+            or not (self._requests is self._tokens is None and self._paused_until == -math.inf)
         )
 
 

@@ -21,6 +21,8 @@ _DRIVER_SECONDS = 0.45
 """Between two of the driver's, as workers report every half second."""
 _NOTICE = 0.8
 """Seconds until all workers have heard of another pace."""
+_BRAKE_SECONDS = 0.25
+"""Between two requests of a worker whose last ones were all refused."""
 _AGAIN = 5.0
 """Seconds after which a worker that seems to have missed what was decided is told again."""
 _FULL = 0.8
@@ -85,11 +87,17 @@ class Gate:
         """The epoch to come, and when."""
         self._looked = -math.inf
         self._share, self._row = 0.0, 0
+        self._started = -math.inf
 
     @property
     def is_paced(self) -> bool:
         """Whether requests have to wait for a turn."""
         return self._turns.paced
+
+    @property
+    def is_braked(self) -> bool:
+        """Whether all were refused before the driver decided anything: thousands would be meanwhile."""
+        return self._workers > 1 and self._setting is None and self._row >= _IN_A_ROW
 
     @property
     def found(self) -> tuple[float | None, int | None]:
@@ -158,10 +166,12 @@ class Gate:
 
     def wait(self, now: float) -> float:
         """Seconds until a request may start by the pace."""
-        return self._turns.wait(now + self.offset) if self._turns.paced else 0.0
+        wait = self._turns.wait(now + self.offset) if self._turns.paced else 0.0
+        return max(wait, self._started + _BRAKE_SECONDS - now) if self.is_braked else wait
 
     def start(self, now: float) -> None:
         """Note that a request starts; `now` matters only where there is a pace."""
+        self._started = now
         if self._turns.paced:
             self._switch(now)
             self._turns.take(now + self.offset)
@@ -196,7 +206,7 @@ class Gate:
         if mark.epoch == counts.epoch:
             counts.refused += 1
             counts.pause = max(counts.pause, pause)
-        if not counts.all_passed and counts.refused == 2 * _IN_A_ROW:
+        if counts.refused == 2 * _IN_A_ROW:
             # A tenth of a second is long where refusals come at once.
             self._looked = -math.inf
         return self.look(now)
