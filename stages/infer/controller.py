@@ -176,7 +176,8 @@ class Controller:
             self._climb(now, counts, sent, let)
         elif self._searching:
             self._search(counts)
-        if self._chance and counts.sent >= 3 * _ENOUGH:
+        # Refusals come at once, but a whole window may have gone out just now.
+        if self._chance and counts.passed >= 3 * _ENOUGH:
             # What is too fast is refused as well: the least that was seen is by chance.
             share = counts.refused_share
             self._chance = min(self._chance, share + math.sqrt(share * (1.0 - share) / counts.sent))

@@ -206,7 +206,7 @@ class Gate:
         if mark.epoch == counts.epoch:
             counts.refused += 1
             counts.pause = max(counts.pause, pause)
-        if counts.refused == 2 * _IN_A_ROW:
+        if counts.refused == 2 * _IN_A_ROW > counts.passed:
             # A tenth of a second is long where refusals come at once.
             self._looked = -math.inf
         return self.look(now)

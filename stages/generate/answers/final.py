@@ -74,7 +74,7 @@ def read_final(
     if place is None or value is None:
         tail = text[_end_of(text, found[0], REFUSED, None) :][-TAIL:] if found else ""
         again = CUE.search(tail) and not free and instead(tail, REFUSED, find)
-        return _unmarked(text, end) or again or None
+        return (not free and _heading(text, find)) or _unmarked(text, end) or again or None
     begin = _end_of(text, place, value, None if free else find)
     later = _contradiction(text, found, (place, value, begin), read)
     if later is None and begin < len(text):
@@ -101,6 +101,17 @@ def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:
         if mention.value == value:
             return start + mention.end
     return another.start() if another else end
+
+
+def _heading(text: str, find: Find) -> str | None:
+    """The value that a reply begins with, in a paragraph of its own, or what takes its place."""
+    first, gap, tail = text.strip().partition("\n\n")
+    for mention in find(first[:TAIL]) if gap else ():
+        rest = first[: mention.start] + first[mention.end :]
+        if mention.value and not any(map(str.isalnum, rest)):
+            later = instead(tail[-TAIL:], mention.value, find)
+            return mention.value if later is None else later or None
+    return None
 
 
 def _unmarked(text: str, end: Callable[[str], str | None]) -> str | None:

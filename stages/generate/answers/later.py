@@ -22,6 +22,8 @@ SENTENCES = 60
 
 VALUES = 8
 """Values of a sentence that are looked at, from the last one backwards."""
+_LISTED = 3
+"""Values of a sentence that are parts, if nothing says otherwise."""
 _NEAR = 200
 """Characters of a sentence before and after them that are read."""
 
@@ -159,14 +161,32 @@ _SUBJECT = re.compile(
     re.IGNORECASE,
 )
 """What may be the answer."""
+_PART = re.compile(
+    r"\bof which\b|\bthe (?!(?:answer|result|\w*correct\w*|right|final|actual|real|true|total|whole|overall|proper|new"
+    r"|revised|updated|only|same|required|asked|missing|next|resulting) )[a-z]{4,14} "
+    r"(?:value|number|result|sum|total|count|date|word|item|figure|term|expression|list|sequence|order|letter)s?\b",
+    re.IGNORECASE,
+)
+"""What is another value than the one asked for, as it has a name of its own."""
 _PAIRED = re.compile(r"\b(?:and|or)\W*\Z", re.IGNORECASE)
 _GOES_ON = re.compile(r"[\"'`*_)]{0,4},\s\w")
 _EQUALS = re.compile(r"=[^\w>]*\Z")
 _OPERATOR = re.compile(
     r"(?:(?:[0-9)\]}]|\b[a-z])\s?(?:[-+*/×·÷^<>]|\\times|\\cdot)|\b(?:plus|minus|times|and"
-    r"|or))\s?[\s*_`$(\[{]{0,3}\Z",
+    r"|or|(?:add|subtract|multiply|divide|remove|deduct)(?:s|ed|ing|ies|ied)?(?: \w{1,9})?(?: by)?))"
+    r"\s?[\s*_`$(\[{]{0,3}\Z",
     re.IGNORECASE,
 )
+_GLOSS = re.compile(r"[\"'`*_)]{0,4}\s?\([^()\n]{1,40}\)(?=\s\w)")
+"""What a value is called as well, before its sentence goes on."""
+_REASONS = re.compile(
+    r"[\W_]*(?:(?:the |my |detailed |short |brief |full )*(?:explanations?|reason(?:s|ing)?|solution|steps?(?: \d+)?"
+    r"|step[- ]by[- ]step(?: \w+)?|working|work(?:ed)?|calculations?|derivation|justification|rationale|break ?down"
+    r"|details?|method|approach|why|how|notes?|proof|verification|check"
+    r"|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))[*_]*\s?(?:[:\n])",
+    re.IGNORECASE,
+)
+"""A heading under which values are reasons unless a sentence says more."""
 _OPERATED = re.compile(
     r"[\s)\]}$`*_]{0,4}(?:(?:[+*/×·÷^<>=-]|\\times|\\cdot)(?=\s?[(0-9a-z])|\b(?:plus|minus|times)\b)",
     re.IGNORECASE,
@@ -178,13 +198,13 @@ def instead(tail: str, value: str, find: Find) -> str | None:
     mentions = [_trimmed(mention, value, tail) for mention in find(tail) if mention.value]
     mentions = [m for m in mentions if value == REFUSED or _alike(value, m.value or "")]
     restated = [m.start for m in mentions if m.value == value and tail[m.end : m.end + 1] != "?"]
+    cued, explains = CUE.search(tail) is not None, _REASONS.match(tail) is not None
     for role, other, low in _claims(tail, value, mentions):
         if role is Role.ANSWER:
             return None
-        cued = CUE.search(tail) is not None
         if role is Role.STATED or (role is Role.ALONE and cued):
             return other
-        unclear = role is Role.OPEN and not any(at < low for at in restated)
+        unclear = role is Role.OPEN and not explains and not any(at < low for at in restated)
         if cued or unclear or role in (Role.DENIED, Role.ALONE):
             return REFUSED
     return None
@@ -253,7 +273,8 @@ def _role(sentence: str, mentions: Sequence[Mention], place: int, value: str) ->
     if at.value == value:
         denied = Role.DENIED if denied_after(sentence, at.end) else None
         return denied or (Role.ANSWER if affirmed(sentence, at.start, at.end) else None)
-    before, after = sentence[: at.start], sentence[at.end :]
+    gloss = _GLOSS.match(sentence, at.end)
+    before, after = sentence[: at.start], sentence[gloss.end() if gloss else at.end :]
     if not _ENDS.match(after) or after.rstrip(" \n*_\"')").endswith("?") or REFERENCE.search(before):
         return None
     contrasted = place > 0 and mentions[place - 1].value == value
@@ -291,7 +312,10 @@ def _claim(
         return Role.OTHER
     if not said:
         return Role.STATED if labels else Role.ALONE
+    if _PART.search(clause):
+        return Role.OTHER
     if asserted or stated(sentence, at.start):
         return Role.STATED if _SUBJECT.search(clause) else Role.OTHER
     goes_on = _GOES_ON.match(sentence, at.end)
-    return Role.OTHER if contrasted or goes_on else Role.OPEN
+    listed = len({m.value for m in mentions}) >= _LISTED
+    return Role.OTHER if contrasted or goes_on or listed else Role.OPEN

@@ -48,6 +48,9 @@ STANDS = (
     "I hesitated between {a} and {b}, yet the third hint decides for the former.",
     "It differs from {b} in one place only.",
     "Sorry if that was too terse.",
+    "The intermediate value was {b}.",
+    "{b} (the other one) is a common misconception.",
+    "Explanation: without the last hint the drawing shows {b}.",
 )
 TAKEN_BACK = (
     "Rats, {b}.",
@@ -112,3 +115,9 @@ def test_read_final__takes_time_in_proportion_to_a_hostile_reply(kind: str, fill
     assert grows_in_proportion(
         lambda size: read(f"Answer: {answer}, 32\n\n" + filler * (size // len(filler))), 60_000
     )
+
+
+def test_read__a_value_in_the_first_paragraph_stands_before_its_explanation():
+    assert read_choice("C\n\nExplanation: it galvanises; iron (A) would rust.", "ABCD", list("wxyz")) == "C"
+    assert last_integer("**25**\n\nHere is how: 3 * 8 is 24 and 24 + 1 gives 25, as 24 - 6 is 18.") == "25"
+    assert last_integer("24\n\nThat is off by one, so 25.") == "25"
