@@ -48,7 +48,6 @@ from evalcube.stages.analyze.labelled.sorting import sorted_by
 if TYPE_CHECKING:
     import xarray as xr
 
-
 _EXAMPLES = {"tau": "0.5", "weights": "0.2,0.3,0.5"}
 """Of settings without which a metric means nothing."""
 
@@ -404,8 +403,7 @@ def _named(found: xr.Dataset, opened: OpenPart) -> xr.Dataset:
     found = found.assign_attrs(points_told=told)
     if "model" not in found.dims:
         return found
-    labels = np.array(every)[found["model"].values]
-    return found.assign_coords(model=variable(("model",), labels))
+    return found.assign_coords(model=variable(("model",), np.array(every)[found["model"].values]))
 
 
 def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:

@@ -42,7 +42,7 @@ def _cube(cube: Cube, address: str, status: Json) -> Json:
     }
 
 
-def limits(config: object) -> dict[str, dict[str, float]]:
+def limits(config: object) -> dict[str, dict[str, float | str]]:
     """How hard each model's endpoint may be worked, by the model's name, as the config beside the cube says.
 
     Parameters
@@ -53,15 +53,15 @@ def limits(config: object) -> dict[str, dict[str, float]]:
     Returns
     -------
     dict
-        Numbers by model and limit; empty where nothing is known.
+        Numbers by model and limit, and ``auto`` for connections that are found out; empty where nothing is known.
     """
     models = config.get("models") if isinstance(config, Mapping) else None
-    found: dict[str, dict[str, float]] = {}
+    found: dict[str, dict[str, float | str]] = {}
     for model in models if isinstance(models, list | tuple) else ():
         own = model.get("limits") if isinstance(model, Mapping) else None
         if isinstance(own, Mapping):
             numbers = {name: own[name] for name in _LIMITS if isinstance(own.get(name), int | float)}
-            found[str(model.get("name", ""))] = numbers
+            found[str(model.get("name", ""))] = {"connections": "auto", **numbers}
     return found
 
 

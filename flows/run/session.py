@@ -50,13 +50,12 @@ from evalcube.storage.cube.lease import Lease
 from evalcube.storage.urls import absolute
 
 if TYPE_CHECKING:
-    # A run with nothing to do needs no cluster and no client, which take half a second: imports stand where they work.
+    # A run with nothing to do needs no cluster and no client: imports stand where they work.
     from evalcube.deploy.clusters import Cluster, Connection
     from evalcube.flows.run.driver import Driver
     from evalcube.flows.run.preflight import Admission
     from evalcube.flows.run.servers import Served
     from evalcube.flows.run.worker import Route, RunContext
-
 
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
@@ -108,8 +107,7 @@ class Session:
     def run(self) -> RunSummary:
         """Do what is left to do; a sweep with nothing left starts neither server nor cluster."""
         self._store = self._wanted_now()
-        work = self._to_do()
-        reason = "complete"
+        work, reason = self._to_do(), "complete"
         self._emit(self._started(work))
         if not work.needed:
             self._store.grow()
@@ -120,8 +118,8 @@ class Session:
         if reason == "stopped" and self._is_done():
             reason = "complete"
         # A new one, since it reads the ledger: once, for all that is said of the run's end.
-        before = self._store
-        store = SweepStore(before.cube, before.plan, before.targets, before.found)
+        old = self._store
+        store = SweepStore(old.cube, old.plan, old.targets, old.found)
         summary = summarized(
             reason,
             store,
@@ -158,11 +156,9 @@ class Session:
 
     def _warn_of_engines(self, store: SweepStore) -> None:
         """Say of which evaluations replies come from several systems."""
-        named = [
-            (label, row.eval_id) for label, row in zip(store.plan.labels, store.plan.evaluations, strict=True)
-        ]
-        known = read_engines(store.cube.records)
-        for origin in origins_of(named, known, store.receipts):
+        ids = (row.eval_id for row in store.plan.evaluations)
+        named = list(zip(store.plan.labels, ids, strict=True))
+        for origin in origins_of(named, read_engines(store.cube.records), store.receipts):
             if origin.warning:
                 self._note(f"replies of {origin.label} come from different systems", str(origin))
 

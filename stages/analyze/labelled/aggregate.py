@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcube._arrays import variable
-from evalcube.stages.analyze.formulas import design, estimators, stratified
+from evalcube.stages.analyze.formulas import estimators, stratified
 from evalcube.stages.analyze.formulas.columns import column
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
@@ -25,6 +25,7 @@ from evalcube.stages.analyze.labelled.applied import applied
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
 from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells, members
+from evalcube.stages.analyze.labelled.group_sums import group_sums
 from evalcube.stages.analyze.labelled.other_points import common_in_groups
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 from evalcube.stages.errors import ArgumentError
@@ -40,7 +41,6 @@ _PRESENT, _PLANNED = "points", "points_planned"
 _WEIGHT = "weight"
 _EFFECTS = "effects"
 """Sum of trials by their design effects."""
-_GROUP = "group_"
 
 
 def aggregate(
@@ -129,7 +129,7 @@ def aggregate(
     ]
     each = {"labels": labels, "mode": mode, "weigh": weigh}
     parts = (values, share, effect, kept)
-    summed = _sums(parts, (models, cells), len(columns), each).transpose(*wanted, "column")
+    summed = group_sums(parts, (models, cells), len(columns), each).transpose(*wanted, "column")
     kwargs = {**options, "labels": labels, "joint": joint, "weigh": weigh, "exact": exact}
     result = _estimated(_finish, summed, "column", kwargs, type(ds))
     data, first = summed.data, columns.index(f"{labels[0]} weighed")
@@ -302,124 +302,6 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
     if bool((share < 0).any()):
         raise ArgumentError("`weights` must not be negative; leave a point out with weight 0 or `where`")
     return variable(CELL, share.values)
-
-
-def _columns(
-    values: Floats,
-    share: Floats,
-    effect: Floats | float,
-    kept: NDArray[np.int8],
-    *,
-    labels: list[str],
-    mode: str,
-    weigh: str,
-) -> Floats:
-    """What a cell adds to a group: its counters, whether it has trials and is planned, and what is weighed.
-
-    Parameters
-    ----------
-    share
-        Base design of the cell, or its weight among all.
-    kept
-        1 if means of counters rest on it, 2 if estimates do, too.
-    """
-    estimators.counts(values, labels=labels)
-    planned = [label for label in ("trials", "transport", "missing") if label in labels]
-    trials = column(values, "trials", labels)
-    there = trials > 0
-    meant = sum(column(values, label, labels) for label in planned) > 0
-    worth = np.asarray(effect, dtype=float)
-    among = design.ratios(share, there & (kept > 0)) if weigh == "tasks" else share
-    weight = (trials if weigh == "trials" else among * there) * (kept > 0)
-    each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
-    parts = [
-        values,
-        there[..., np.newaxis],
-        np.asarray(meant)[..., np.newaxis],
-        each,
-        weight[..., np.newaxis],
-    ]
-    inside = kept > 1
-    counted = values * inside[..., np.newaxis]
-    if weigh == "trials":
-        parts += [counted, (trials * inside * worth)[..., np.newaxis]]
-    else:
-        share = design.ratios(share, there & inside) if weigh == "tasks" else share
-        parts.append(stratified.moments(counted / worth[..., np.newaxis], share, labels=labels, mode=mode))
-    return np.concatenate(parts, axis=-1)
-
-
-def _standard(sums: Floats, labels: list[str]) -> Floats:
-    """Sums of `_columns` brought to a weight of 1, but for what is counted."""
-    counted, moments = len(labels) + 2, len(stratified.MOMENTS)
-    weighed = sums[..., counted:-moments]
-    weight = weighed[..., -1:]
-    return np.concatenate(
-        [
-            sums[..., :counted],
-            weighed / np.where(weight > 0, weight, 1.0),
-            stratified.standard(sums[..., -moments:]),
-        ],
-        axis=-1,
-    )
-
-
-def _sums(
-    parts: tuple[xr.Variable, ...],
-    groups: tuple[Groups, Groups],
-    columns: int,
-    kwargs: dict[str, Any],
-) -> xr.Variable:
-    """Sums of `_columns` over the members of each group of models and of cells: dims (names of both, column)."""
-    models, cells = groups
-    (by_model,) = applied(
-        _cell_sums,
-        list(zip(parts, ((*CELL, "counter"), CELL, ("task",), CELL), strict=True)),
-        [{**_inner(cells), "column": columns}],
-        {**kwargs, "groups": cells},
-    )
-    (summed,) = applied(_model_sums, [(by_model, MODEL)], [_inner(models)], {"groups": models})
-    return variable([str(dim).removeprefix(_GROUP) for dim in summed.dims], summed.data)
-
-
-def _inner(groups: Groups) -> dict[str, int]:
-    """Dims of groups with their sizes, under names that are none of the dims that they replace."""
-    return {f"{_GROUP}{name}": size for name, size in zip(groups.names, groups.shape, strict=True)}
-
-
-def _cell_sums(
-    values: Floats,
-    share: Floats,
-    effect: Floats,
-    kept: NDArray[np.int8],
-    *,
-    groups: Groups,
-    labels: list[str],
-    mode: str,
-    weigh: str,
-) -> Floats:
-    """Sums of `_columns` over cells: counters (..., task, params, counter) -> (..., names of groups, column).
-
-    Of weight 1 but for sums of trials, so that evaluations weigh alike; those of each task before they are summed, if
-    tasks are to weigh alike.
-    """
-    each = _columns(values, share, effect[..., np.newaxis], kept, labels=labels, mode=mode, weigh=weigh)
-    tasks, slots = each.shape[-3:-1]
-    flat = each.reshape(*each.shape[:-3], -1, each.shape[-1])
-    if weigh == "trials":
-        return groups.sums(flat)
-    if weigh == "points":
-        return _standard(groups.sums(flat), labels)
-    parts, groups = groups.split(np.repeat(np.arange(tasks), slots))
-    return _standard(groups.sums(_standard(parts.sums(flat), labels)), labels)
-
-
-def _model_sums(values: Floats, *, groups: Groups) -> Floats:
-    """Sums over models: (..., model) -> (..., names of groups)."""
-    first = np.moveaxis(values, -1, 0)
-    summed = groups.sums(first.reshape(len(first), -1)).reshape(*groups.shape, *first.shape[1:])
-    levels = len(groups.shape)
-    return np.moveaxis(summed, range(levels), range(-levels, 0))
 
 
 def _estimated(

@@ -208,7 +208,7 @@ def test_progress__says_what_is_planned_and_the_limits(explored):
     (found,) = ask(explored, "progress", Query())["cubes"]
 
     assert [model["model"] for model in found["models"]] == list(NAMES)
-    assert found["limits"]["weak"]["connections"] == 4
+    assert found["limits"]["weak"]["connections"] == "auto"
     assert found["recorded"]["trials"] == [240, 480, 720]
     assert len(found["recorded"]["at"]) == 3
 

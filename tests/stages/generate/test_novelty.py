@@ -7,7 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate import TASKS, Cell
-from evalcube.stages.generate.novelty import FEW, points_with_few, repeated
+from evalcube.stages.generate.novelty import points_with_few, repeated
+from evalcube.stages.reply.status import FEW_TRIALS
 from tests.stages.generate.family import FAMILY
 from tests.strategies import params_with, random_params
 
@@ -46,7 +47,11 @@ def test_problem__is_one_in_other_words() -> None:
     assert len(set(problems)) == int((1 - repeated(problems)).sum()) < 5
 
 
-@given(st.sampled_from(sorted(FAMILY)), st.sampled_from([FEW - 1, FEW, 40, 100]), st.integers(0, 99))
+@given(
+    st.sampled_from(sorted(FAMILY)),
+    st.sampled_from([FEW_TRIALS - 1, FEW_TRIALS, 40, 100]),
+    st.integers(0, 99),
+)
 def test_points_with_few__are_such_points(name, trials, seed):
     task = FAMILY[name]
     cells = [Cell(task, random_params(task, random.Random(seed + i)), 3) for i in range(3)]
@@ -54,7 +59,7 @@ def test_points_with_few__are_such_points(name, trials, seed):
     few = points_with_few(cells, trials)
 
     made = [repeated(task.problem(cell.trial(i)) for i in range(trials)).sum() > trials / 2 for cell in cells]
-    assert few <= sum(made) * (trials >= FEW)
+    assert few <= sum(made) * (trials >= FEW_TRIALS)
 
 
 def test_points_with_few__finds_them_among_many_and_makes_few_trials():
@@ -65,5 +70,5 @@ def test_points_with_few__finds_them_among_many_and_makes_few_trials():
         assert points_with_few(cells, 10**9) == 2
 
     assert made.call_count <= 8 * (16 + 100)
-    assert [points_with_few([one], trials) for trials in (FEW - 1, FEW, 10**9)] == [0, 1, 1]
+    assert [points_with_few([one], trials) for trials in (FEW_TRIALS - 1, FEW_TRIALS, 10**9)] == [0, 1, 1]
     assert points_with_few([none], 10**9) == 0

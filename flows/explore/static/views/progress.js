@@ -12,7 +12,7 @@
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
     return hours ? `${hours} h ${minutes} min` : minutes ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.round(seconds)} s`;
   };
-  const limit = limits => Object.entries(limits || {}).filter(([name]) => name !== "retries").map(([name, value]) => `${name.replaceAll("_", " ")} ${format.number(value)}`).join(", ") || format.absent;
+  const limit = limits => Object.entries(limits || {}).filter(([name]) => name !== "retries").map(([name, value]) => `${name.replaceAll("_", " ")} ${value === "auto" ? value : format.number(value)}`).join(", ") || format.absent;
   const causes = found => Object.entries(found).sort((a, b) => b[1] - a[1]).map(([cause, count]) => `${cause} ×${format.number(count)}`).join(", ");
 
   const facts = cube => {
