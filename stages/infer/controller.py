@@ -45,6 +45,8 @@ _TRIAL, _BELOW = 0.7, 0.9
 """Of what was let through, the first pace; and where a climb begins, of what was refused."""
 _FIRST, _SLOWEST = 10.0, 0.5
 """Requests per second of the first pace at least, as nothing may have been answered yet; and of any."""
+_AMPLE = 3.0
+"""Times what is let through takes in flight, from which on a window is narrowed: the first answers are the short ones."""
 _ENOUGH, _IN_A_ROW, _RECENT = 20, 8, 80
 """Requests from which on a share of refused ones says something, or so many in a row; and those that it is taken of."""
 _SHORT, _LONG = 2.0, 30.0
@@ -255,8 +257,8 @@ class Controller:
         if counts.passed < _IN_A_ROW:
             return
         taken = rate * (1.0 - self._chance) * counts.spent / counts.passed
-        if 1.3 * taken + 2.0 < self.window:
-            self._set_window(1.3 * taken + 2.0)
+        if _AMPLE * taken + 2.0 < self.window:
+            self._set_window(_AMPLE * taken + 2.0)
             self._widening.begin(self.window, _SHORT, 1.0)
 
     def _set_pace(self, high: float, seconds: float, past: float = 0.0) -> None:
