@@ -206,11 +206,16 @@ def as_xarray(dataset: Dataset | xr.Dataset) -> xr.Dataset:
     import xarray as xr
 
     # On the fast path, as xarray imports Dask's arrays to look at the values; an index is none of them.
+    # Texts as objects: older xarrays take numpy's `StringDType` for equal to nothing.
     found = {
-        name: xr.Variable(one.dims, one.values, dict(one.attrs), fastpath=True)
+        name: xr.Variable(one.dims, _as_objects(one.values), dict(one.attrs), fastpath=True)
         for name, one in dataset.variables.items()
     }
     labels = {name: found.pop(name) for name in dataset.coords}
     made = xr.Dataset(found, labels, dataset.attrs)
     made.encoding = dict(dataset.encoding)
     return made
+
+
+def _as_objects(values: NDArray[Any]) -> NDArray[Any]:
+    return values.astype(object) if isinstance(values.dtype, np.dtypes.StringDType) else values

@@ -46,7 +46,7 @@ _TRIAL, _BELOW = 0.7, 0.9
 _FIRST, _SLOWEST = 10.0, 0.5
 """Requests per second of the first pace at least, as nothing may have been answered yet; and of any."""
 _AMPLE = 3.0
-"""Times what is let through takes in flight, from which on a window is narrowed: the first answers are the short ones."""
+"""Times what is let through takes in flight, to which a window is narrowed: the first answers are the short ones."""
 _ENOUGH, _IN_A_ROW, _RECENT = 20, 8, 80
 """Requests from which on a share of refused ones says something, or so many in a row; and those that it is taken of."""
 _SHORT, _LONG = 2.0, 30.0
