@@ -221,7 +221,7 @@ class Workers:
             self._share_out()
 
     def _adapt(self) -> None:
-        """Give more blocks to models that are starved, and pass on what one worker learned of an overload."""
+        """Give more blocks to models that are starved, and tell workers what was decided and what others learned."""
         slowed: list[Slowed] = []
         starved: set[str] = set()
         while not self._reports.empty():

@@ -30,19 +30,21 @@ __all__ = [
 ]
 
 _BUNDLED = (
-    *(
-        "arithmetic",
-        "boolean",
-        "brackets",
-        "cars",
-        "dates",
-        "jsonpath",
-        "letters",
-        "movies",
-        "objects",
-        "sequence",
-    ),
-    *("shapes", "shuffle", "sort", "tables", "dataset"),
+    "arithmetic",
+    "boolean",
+    "brackets",
+    "cars",
+    "dates",
+    "jsonpath",
+    "letters",
+    "movies",
+    "objects",
+    "sequence",
+    "shapes",
+    "shuffle",
+    "sort",
+    "tables",
+    "dataset",
 )
 
 

@@ -32,6 +32,11 @@ class Pace(NamedTuple):
         """Number of the turn at a moment, seconds on the shared clock."""
         return self.turn + (now - self.since) * self.rate
 
+    def followed_by(self, rate: float, since: float, workers: int) -> Pace:
+        """Another rate from some time on, so that no two turns come close together."""
+        # Small numbers are exact; what is taken away is a whole number of rounds.
+        return Pace(rate, since, self.turn_at(since) % (2 * max(workers, 1)))
+
 
 class Turns:
     """One worker's turns; none are needed while there is no pace."""
@@ -40,7 +45,6 @@ class Turns:
         self._workers, self._rank = 1, 0
         self._pace: Pace | None = None
         self._later: Pace | None = None
-        self._held_until = -math.inf
         self._used = 0
 
     @property
@@ -58,27 +62,18 @@ class Turns:
         if pace is not None and self._pace is not None and pace.since > now:
             self._later = pace
             return
-        self._pace, self._later, self._held_until = pace, None, -math.inf
+        self._pace, self._later = pace, None
         self._forget_turns(now)
 
-    def hold(self, seconds: float, now: float) -> None:
-        """Use no turn until there is another pace, or for some time: others' turns are not disturbed."""
-        self._held_until = now + seconds
-
     def next_pace(self, rate: float, now: float, delay: float) -> Pace:
-        """A pace that goes on from this one `delay` seconds from now, so that no two turns come close together."""
-        since = now + delay
-        turn = 0.0 if self._pace is None else self._pace.turn_at(since)
-        # Small numbers are exact; what is taken away is a whole number of rounds.
-        return Pace(rate, since, turn % (2 * self._workers))
+        """A pace that goes on from this one `delay` seconds from now."""
+        return (self._pace or Pace(rate, now + delay, 0.0)).followed_by(rate, now + delay, self._workers)
 
     def wait(self, now: float) -> float:
         """Seconds until a request may start."""
         self._switch(now)
         if self._pace is None:
             return 0.0
-        if now < self._held_until:
-            return (self._held_until if self._later is None else self._later.since) - now
         own = self._own(self._pace, now)
         passed = math.floor(own + _TOLERANCE)
         if passed > self._used and (

@@ -136,13 +136,10 @@ class Gate:
             self._turns.follow(None, now + self.offset)
         else:
             self.controller.resize(self._most, timeout, 1)
-        self.window = self._part(
-            start * self._workers
-            if self._setting is None
-            else self._setting.window
-            if self.controller is None
-            else int(self.controller.window)
-        )
+        whole = start * self._workers if self._setting is None else self._setting.window
+        if self._setting is not None and self.controller is not None:
+            whole = int(self.controller.window)
+        self.window = self._part(whole)
 
     def _part(self, window: int) -> int:
         whole, rest = divmod(window, self._workers)
@@ -308,5 +305,5 @@ class _Merged:
             self._pace = Pace(controller.pace, now, 0.0)
         elif self._pace.rate != controller.pace:
             since = now + _NOTICE
-            self._pace = Pace(controller.pace, since, self._pace.turn_at(since) % (2 * max(workers, 1)))
+            self._pace = self._pace.followed_by(controller.pace, since, workers)
         return _decided(controller, self._pace)

@@ -82,18 +82,6 @@ def test_turns__that_passed_are_made_up_for_at_a_high_rate():
     assert 19 <= count <= 21
 
 
-def test_turns__that_are_held_end_with_another_pace_or_in_time():
-    turns = worker(2, 0, Pace(10.0, 0.0, 0.0))
-    turns.hold(4.0, 1.0)
-    assert turns.wait(2.0) == pytest.approx(3.0)
-    assert turns.wait(5.0) <= 0.2
-
-    turns.hold(4.0, 5.0)
-    turns.follow(Pace(5.0, 6.0, 0.0), 5.5)
-    assert turns.wait(5.5) == pytest.approx(0.5)
-    assert turns.wait(6.0) <= 0.4
-
-
 def test_turns__without_a_pace_are_always():
     turns = Turns()
 
