@@ -13,7 +13,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from evalcube.flows.plan.records import read_record
-from evalcube.stages.infer.engines import EngineInfo
+from evalcube.stages.infer.endpoint import EngineInfo
 from evalcube.stages.reply.body import short_text
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.space import Space

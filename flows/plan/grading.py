@@ -14,7 +14,7 @@ from evalcube.flows.plan.judges import score_in
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import Prepared
 from evalcube.stages.generate import Cell, Trial
-from evalcube.stages.infer.request import Request
+from evalcube.stages.infer.apis import Request
 from evalcube.stages.process.assertions import Context, ToolCall, evaluate, layered_scores
 from evalcube.stages.process.assertions.evaluate import Graded
 from evalcube.stages.process.grading import Outcome, grade_trial, imported_outcome

@@ -27,7 +27,7 @@ def refusal_lines(evaluations: Iterable[Evaluation], causes: Mapping[int, Iterab
     evaluations
         Of the plan, in its order.
     causes
-        By place of the evaluation, why trials failed; see `evalcube.stages.infer.refused_parameter`.
+        By place of the evaluation, why trials failed; see `evalcube.stages.reply.body`.
     """
     planned = list(evaluations)
     lines = []

@@ -10,7 +10,7 @@ from evalcube.flows.plan.blocks import Block
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.stages.generate import Cell, Trial
-from evalcube.stages.infer.request import Request, build_request
+from evalcube.stages.infer.apis import Request, build_request
 from evalcube.stages.process.grading import IMPORTED
 
 

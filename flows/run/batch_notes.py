@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from evalcube.flows.plan.plan import Plan
-from evalcube.stages.infer.batch.note import Note
+from evalcube.stages.infer.batch.lines import Note
 from evalcube.storage.cache.cache import Cache, look_up
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.space import Space

@@ -91,7 +91,7 @@ class Traffic:
     """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second, ``connections`` of
     this worker, and its ``window``, requests in flight that were of use and were not refused."""
     engines: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
-    """By label of the model, the fields of each `evalcube.stages.infer.engines.EngineInfo` that serves it."""
+    """By label of the model, the fields of each `evalcube.stages.infer.endpoint.EngineInfo` that serves it."""
     worker: str = ""
     """Address and process; one without a process says that nobody is at the address any more."""
 

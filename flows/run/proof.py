@@ -11,7 +11,7 @@ from evalcube.flows.config.models import Model
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.run.reach import cut_off
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
-from evalcube.stages.infer.key_source import check_source
+from evalcube.stages.infer.keys import check_source
 from evalcube.storage.reach import Token
 
 

@@ -44,8 +44,7 @@ from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.subscribers.live_file import LiveFile
 from evalcube.flows.run.summary import RunSummary, summarized
-from evalcube.stages.infer.endpoint import Endpoint
-from evalcube.stages.infer.engines import EngineInfo
+from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.urls import absolute
 

@@ -240,13 +240,9 @@ class Workers:
             if one.report is not None:
                 self._sharing.hear(one.worker, one.model, one.report, now)
         # The one that learned of a pause has paused already; alone it has nobody to notify.
-        told = [
-            (one.worker, Slowdown(one.model, one.overload, one.pause, one.reason))
-            for one in slowed
-            if one.pause
-        ]
+        told = [(one.worker, Slowdown(one.model, one.pause, one.reason)) for one in slowed if one.pause]
         decided = self._sharing.decide(len(self._there), now)
-        told += [("", Slowdown(model, False, 0.0, setting=setting)) for model, setting in decided.items()]
+        told += [("", Slowdown(model, setting=setting)) for model, setting in decided.items()]
         if told and len(self._there) > 1:
             name, workers = plugin_name(self._run), tuple(self._there)
             Question(self._client, ask_each(self._client, _slow_down, name, told, workers=workers))

@@ -8,14 +8,14 @@ read from others.
 from __future__ import annotations
 
 import asyncio
+import re
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Coroutine, Iterable
 
-from evalcube.stages.infer.coalescing import SharedJob
-from evalcube.stages.infer.endpoint import Endpoint
-from evalcube.stages.infer.engines import EngineInfo
-from evalcube.stages.infer.jobs import Found, Learned, Result, Slowdown, Stats
-from evalcube.stages.infer.key_source import KeyHolder
+from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
+from evalcube.stages.infer.jobs import Found, Learned, Result, SharedJob, Slowdown, Stats
+from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import Breaker
 from evalcube.stages.infer.sharing import Report
@@ -164,3 +164,133 @@ class EndpointQueue(ABC):
         if self._down is None:
             self._down = reply
             self._refuse_waiting(reply)
+
+
+_BYTES_PER_TOKEN = 4.0
+_UNBOUNDED_COMPLETION = 1024.0
+_WEIGHT = 0.05
+"""Weight of the newest reply in the running means."""
+_UNSENT = frozenset({"connect", "dns", "tls", "address"})
+_BOUND = re.compile(rb'"max_(?:completion_)?tokens":(\d{1,9})')
+
+
+class TokenEstimate:
+    """Estimates one model's tokens per request, better with every reply.
+
+    A prompt is guessed from the request's length. Before the first reply a completion is taken to be as long as the
+    request allows: that starts slowly, but never too fast.
+    """
+
+    def __init__(self) -> None:
+        self._per_byte = 1.0 / _BYTES_PER_TOKEN
+        self._completion: float | None = None
+
+    def guess(self, body: bytes) -> float:
+        """Tokens of prompt and completion together that a request with the canonical JSON `body` will take."""
+        return sum(self._parts(body))
+
+    def taken(self, body: bytes, reply: Reply) -> tuple[float, float]:
+        """Tokens of prompt and of completion that `reply` to `body` took: those that it reports, or else a guess."""
+        if reply.prompt_tokens or reply.completion_tokens or reply.cause:
+            return reply.prompt_tokens, reply.completion_tokens
+        return self._parts(body)
+
+    def _parts(self, body: bytes) -> tuple[float, float]:
+        completion = self._completion
+        if completion is None:
+            bound = _BOUND.search(body)
+            completion = float(bound[1]) if bound else _UNBOUNDED_COMPLETION
+        return len(body) * self._per_byte, completion
+
+    def excess(self, guessed: float, body: bytes, reply: Reply) -> float:
+        """Tokens that a request took beyond what was guessed, negative if it took less; learns from it.
+
+        A refused request took none. Where nothing is reported, as after a timeout, the guess stands.
+
+        Parameters
+        ----------
+        guessed
+            Tokens that `guess` returned before it was sent.
+        body
+            The request's body.
+        reply
+            Its reply.
+        """
+        self._learn(body, reply.prompt_tokens, reply.completion_tokens)
+        used = reply.prompt_tokens + reply.completion_tokens
+        if used:
+            return used - guessed
+        refused = (
+            reply.cause in _UNSENT or reply.cause.startswith("http ") or (reply.is_final and reply.cause)
+        )
+        return -guessed if refused else 0.0
+
+    def _learn(self, body: bytes, prompt_tokens: int, completion_tokens: int) -> None:
+        if prompt_tokens:
+            self._per_byte += _WEIGHT * (prompt_tokens / max(len(body), 1) - self._per_byte)
+        if completion_tokens:
+            known = self._completion
+            self._completion = (
+                float(completion_tokens) if known is None else known + _WEIGHT * (completion_tokens - known)
+            )
+
+
+class ModelQueue:
+    """Requests of one model, and what is known of it.
+
+    Parameters
+    ----------
+    endpoint
+        The model's own settings.
+    sender
+        Sends its requests.
+    patience
+        Failures in a row after which it is given up.
+    """
+
+    def __init__(self, endpoint: Endpoint, sender: Sender, patience: int) -> None:
+        self.endpoint = endpoint
+        self.sender = sender
+        self.waiting: deque[SharedJob] = deque()
+        self.held = 0
+        """Requests that coroutines have in hand, those that wait for another attempt too."""
+        self._patience = patience
+        self.breaker = Breaker(patience)
+        self.down: Reply | None = None
+        """Why the model was given up."""
+        self.proven = False
+        """Whether it can be asked at all: until then one request at a time is sent, which finds out."""
+        self._answered: set[str] = set()
+        """Samplers of requests that were answered."""
+        self._refused: dict[str, Reply] = {}
+        """By sampler, the reply that ended its requests."""
+        self.over = asyncio.Event()
+        """Set when nothing more is sent to it, for whichever reason."""
+        self.estimate = TokenEstimate()
+
+    def revive(self) -> None:
+        """Begin again with a model that was given up: one request finds out whether it can be asked now."""
+        self.down, self.proven, self.breaker = None, False, Breaker(self._patience)
+        self._refused.clear()
+        self.over.clear()
+
+    def succeeded(self, sampler: str) -> None:
+        """Note a reply that counts, to a request with that sampler's parameters."""
+        self.breaker.succeeded()
+        self._answered.add(sampler)
+
+    def refusal(self, sampler: str) -> Reply | None:
+        """Why no request with that sampler's parameters can succeed; None as long as nothing says so."""
+        return self._refused.get(sampler)
+
+    def refuse(self, sampler: str, reply: Reply) -> list[SharedJob]:
+        """End the requests with a sampler's parameters if `reply` refuses one of them; returns those that waited.
+
+        As long as none with these parameters was answered: later, it is about the one request.
+        """
+        if not reply.refused or sampler in self._answered or sampler in self._refused:
+            return []
+        self._refused[sampler] = reply._replace(cause=f"{reply.cause}: {reply.refused}")
+        ended = [shared for shared in self.waiting if shared.job.sampler == sampler]
+        self.waiting = deque(shared for shared in self.waiting if shared.job.sampler != sampler)
+        return ended

@@ -13,14 +13,22 @@ import threading
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
 
-from evalcube.stages.infer.batch.note import Batches
+from evalcube.stages.infer.batch.lines import Batches
 from evalcube.stages.infer.batch.queue import BatchQueue
-from evalcube.stages.infer.coalescing import Block, SharedJob
-from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.endpoint import Endpoint, EngineInfo, InferenceError
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
-from evalcube.stages.infer.engines import EngineInfo
-from evalcube.stages.infer.jobs import Found, Job, Learned, Result, Slowdown, Stats, Waiting
-from evalcube.stages.infer.lateness import Lateness
+from evalcube.stages.infer.jobs import (
+    Block,
+    Found,
+    Job,
+    Lateness,
+    Learned,
+    Result,
+    SharedJob,
+    Slowdown,
+    Stats,
+    Waiting,
+)
 from evalcube.stages.infer.queue import HttpQueue
 from evalcube.stages.infer.rates import Quota, strictest
 from evalcube.stages.infer.sharing import Report
@@ -203,9 +211,9 @@ class Engine:
                 found.append(
                     Slowdown(
                         self._label(account),
-                        learned.overloads > reported.overloads,
                         pause,
                         learned.reason if pause else "",
+                        learned.overloads > reported.overloads,
                         report,
                     )
                 )

@@ -1,17 +1,70 @@
-"""Values that an engine takes and returns: jobs, their results, what it learned, and its running totals."""
+"""What an engine takes and returns: jobs and who waits for them, results, what it learned, and its running totals.
+
+Equal jobs in flight are sent once (`SharedJob`). Blocks and shared jobs belong to the event loop's thread, but for
+`Block.future` and `Block.waiting`, which callers of other threads use.
+"""
 
 from __future__ import annotations
 
+import asyncio
 import math
+import sys
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from evalcube.stages.infer.lateness import Lateness
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.sharing import Report, Setting
+
+_PERIOD_SECONDS = 0.05
+_TICK_SECONDS = 0.001
+"""What a timer may be late of itself."""
+_TURNS = 1 if sys.version_info >= (3, 12) else 2
+"""Of the loop that a request waits for: who waits for a reply goes on in the turn after the one in which it is read,
+and before Python 3.12 a request is written in the turn after the one in which it is begun."""
+_EACH = 5
+"""Replies from one look at the rest of its turn to the next."""
+_WEIGHT = 0.2
+"""Of the newest look in the running means."""
+
+
+class Lateness:
+    """Looks again and again how late a timer is, and how long the rest of a turn takes in which a reply has come.
+
+    Parameters
+    ----------
+    loop
+        Whose lateness it is. All methods belong to its thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._late = self._turn = self._due = 0.0
+        self._replies = 0
+
+    def watch(self) -> None:
+        """Look from now on."""
+        self._due = time.monotonic() + _PERIOD_SECONDS
+        self._loop.call_later(_PERIOD_SECONDS, self._look)
+
+    def of_reply(self) -> float:
+        """Seconds that a request whose reply goes on now has waited for this process, as is usual lately."""
+        # Looked at from replies, as few turns, and long ones, hold most of them; of any place in the turn, by turns.
+        self._replies += 1
+        if self._replies % _EACH == 0:
+            self._loop.call_soon(self._turned, time.monotonic())
+        return self._late + _TURNS * self._turn
+
+    def _look(self) -> None:
+        late = max(time.monotonic() - self._due - _TICK_SECONDS, 0.0)
+        self._late += _WEIGHT * (late - self._late)
+        self.watch()
+
+    def _turned(self, begun: float) -> None:
+        self._turn += _WEIGHT * (time.monotonic() - begun - self._turn)
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,7 +72,7 @@ class Job:
     """One request to send."""
 
     digest: str
-    """See `evalcube.stages.infer.request.Request`."""
+    """See `evalcube.stages.infer.apis.Request`."""
     body: bytes
     """Sent as it stands, but for the ending that asks for a stream."""
     headers: Mapping[str, str] | None = None
@@ -67,12 +120,12 @@ class Slowdown:
 
     model: str
     """Label of any model at the endpoint."""
-    overload: bool
-    """Whether requests in flight became fewer."""
-    pause: float
+    pause: float = 0.0
     """Seconds in which nothing should start."""
     reason: str = ""
     """Why, for people; see `evalcube.stages.infer.retry.pause_reason`."""
+    overload: bool = False
+    """Whether requests in flight became fewer; for the log of events alone."""
     report: Report | None = None
     """What this engine counted, for the driver."""
     setting: Setting | None = None
@@ -183,3 +236,88 @@ class Stats:
             "retries": dict(self.retries),
             "failures": dict(self.failures),
         }
+
+
+class Block:
+    """The jobs of one caller; its future is done with the last of them, or with the first that cannot be stored.
+
+    Parameters
+    ----------
+    size
+        Number of jobs.
+    """
+
+    __slots__ = ("_left", "_results", "future", "waiting")
+
+    def __init__(self, size: int) -> None:
+        # Of `concurrent.futures`: the caller waits on a thread without an event loop.
+        self.future: Future[list[Result]] = Future()
+        self.waiting = True
+        """Whether somebody still wants the results. A plain flag: a caller that clears it late costs one request."""
+        self._results = [Result.skipped()] * size
+        self._left = size
+        if not size:
+            self._finish()
+
+    def settle(self, index: int, result: Result) -> None:
+        """Note `result` as that of job number `index`; to be called once for each."""
+        self._results[index] = result
+        self._left -= 1
+        if not self._left:
+            self._finish()
+
+    def fail(self, error: BaseException) -> None:
+        """End the block without results; its caller gets `error` raised."""
+        # Jobs of a block that ended already may fail one after another: only the first error counts.
+        if self.waiting:
+            self.waiting = False
+            self.future.set_exception(error)
+
+    def _finish(self) -> None:
+        if self.waiting:
+            self.waiting = False
+            self.future.set_result(self._results)
+
+
+class SharedJob:
+    """One job that is queued or in flight, and the blocks that wait for it.
+
+    Parameters
+    ----------
+    job
+        What is to be sent.
+    register
+        Where jobs are found by digest; this one takes itself out when it is over.
+    """
+
+    __slots__ = ("_register", "_waiters", "job")
+
+    def __init__(self, job: Job, register: MutableMapping[str, SharedJob]) -> None:
+        self.job = job
+        self._register = register
+        self._waiters: list[tuple[Block, int]] = []
+        register[job.digest] = self
+
+    def add(self, block: Block, index: int) -> None:
+        """Let `block` have the result too, as that of its job number `index`."""
+        self._waiters.append((block, index))
+
+    @property
+    def wanted(self) -> bool:
+        """Whether any block still waits for it."""
+        return any(block.waiting for block, _ in self._waiters)
+
+    def resolve(self, result: Result) -> None:
+        """Give `result` to all who wait; a second call does nothing."""
+        for block, index in self._end():
+            block.settle(index, result)
+
+    def fail(self, error: BaseException) -> None:
+        """End all blocks that wait with `error`."""
+        for block, _ in self._end():
+            block.fail(error)
+
+    def _end(self) -> list[tuple[Block, int]]:
+        self._register.pop(self.job.digest, None)
+        waiters, self._waiters = self._waiters, []
+        return waiters

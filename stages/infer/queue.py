@@ -9,16 +9,12 @@ from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 
-from evalcube.stages.infer.admission import Admission
-from evalcube.stages.infer.coalescing import SharedJob
-from evalcube.stages.infer.endpoint import Endpoint
-from evalcube.stages.infer.endpoint_queue import EndpointQueue
-from evalcube.stages.infer.engines import EngineInfo
-from evalcube.stages.infer.feedback import Feedback
-from evalcube.stages.infer.jobs import Found, Job, Learned, Result, Slowdown, Stats
-from evalcube.stages.infer.model_queue import ModelQueue
-from evalcube.stages.infer.model_servers import ModelServers
+from evalcube.stages.infer.admission import Admission, Feedback
+from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
+from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue
+from evalcube.stages.infer.jobs import Found, Job, Learned, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.rates import Quota
+from evalcube.stages.infer.replicas import ModelServers
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import (
     Breaker,
@@ -151,7 +147,7 @@ class HttpQueue(EndpointQueue):
                 model.revive()
 
     def slow_down(self, slowdown: Slowdown) -> None:
-        """See `evalcube.stages.infer.feedback.Feedback.slow_down`."""
+        """See `evalcube.stages.infer.admission.Feedback.slow_down`."""
         self._feedback.slow_down(slowdown)
 
     @property

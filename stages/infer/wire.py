@@ -14,13 +14,11 @@ from yarl import URL
 from evalcube.stages.infer.apis import APIS
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.jobs import Job
-from evalcube.stages.infer.key_mask import KeyMask
-from evalcube.stages.infer.key_source import KeyHolder
-from evalcube.stages.infer.refused_parameter import refused_parameter
+from evalcube.stages.infer.keys import KeyHolder, KeyMask
 from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import BadEventError, CutError, Stream
-from evalcube.stages.reply.body import parse_body
+from evalcube.stages.reply.body import parse_body, refused_parameter
 from evalcube.stages.reply.record import Record
 
 _HEADER_BYTES = 8190

@@ -11,8 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import NamedTuple, Protocol
 
-from evalcube.stages.infer.coalescing import SharedJob
-from evalcube.stages.infer.jobs import Result
+from evalcube.stages.infer.jobs import Result, SharedJob
 
 _PAUSE_SECONDS = 0.03
 """Between two commits. A reply counts that much later, which nobody waits for but its block."""

@@ -3,8 +3,7 @@
 ====== ========================================================================
 queue  gathers a model's requests and puts them into batches
 job    one batch, from its upload until its answers are in the store
-note   what is kept of a batch so that another process finds it again
-lines  the lines of its files and what the endpoint says of it, as values
+lines  the lines of its files, what the endpoint says of it, and the note by which another process finds it, as values
 wire   upload, create, poll, find, download over HTTP
 ====== ========================================================================
 """

@@ -11,12 +11,10 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from evalcube.stages.infer.batch.lines import Batch, Line, request_line
-from evalcube.stages.infer.batch.note import Batches, Note
+from evalcube.stages.infer.batch.lines import Batch, Batches, Line, Note, request_line
 from evalcube.stages.infer.batch.wire import BatchSender
-from evalcube.stages.infer.coalescing import Block, SharedJob
 from evalcube.stages.infer.endpoint import Batching, Endpoint
-from evalcube.stages.infer.jobs import Result, Stats
+from evalcube.stages.infer.jobs import Block, Result, SharedJob, Stats
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Policy, backoff, retry
 

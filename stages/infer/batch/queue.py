@@ -10,16 +10,13 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from evalcube.stages.infer.batch.job import BatchContext, BatchJob, PendingRequest
-from evalcube.stages.infer.batch.lines import Line
-from evalcube.stages.infer.batch.note import Batches, Note, find_notes
+from evalcube.stages.infer.batch.lines import Batches, Line, Note, find_notes
 from evalcube.stages.infer.batch.wire import BatchSender
-from evalcube.stages.infer.coalescing import Block, SharedJob
 from evalcube.stages.infer.endpoint import Batching, Endpoint
-from evalcube.stages.infer.endpoint_queue import EndpointQueue
-from evalcube.stages.infer.jobs import Job, Result, Stats
+from evalcube.stages.infer.endpoint_queue import EndpointQueue, TokenEstimate
+from evalcube.stages.infer.jobs import Block, Job, Result, SharedJob, Stats
 from evalcube.stages.infer.reply import Reply, classify
 from evalcube.stages.infer.retry import Breaker, backoff
-from evalcube.stages.infer.token_estimate import TokenEstimate
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
 from evalcube.stages.reply.record import Record

@@ -22,7 +22,7 @@ from evalcube.stages.infer.batch.lines import (
     read_line,
 )
 from evalcube.stages.infer.endpoint import Endpoint
-from evalcube.stages.infer.key_source import KeyHolder
+from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply, RetryClass, classify
 from evalcube.stages.infer.wire import Connector, Sender, read_body
 from evalcube.stages.reply.body import parse_body

@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from evalcube.deploy.simulator.profile import Profile
+from evalcube.stages.infer.apis import build_request
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job, Result
-from evalcube.stages.infer.request import build_request
 from tests.simulator.managed import Simulator
 from tests.waiting import PATIENCE, wait_until
 

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.apis import APIS, ApiError
+from evalcube.stages.infer.apis import APIS, ApiError, build_request
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.reply import RetryClass, classify
-from evalcube.stages.infer.request import build_request
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import FORMS
 from evalcube.stages.reply.record import Record

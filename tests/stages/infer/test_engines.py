@@ -1,6 +1,6 @@
 import pytest
 
-from evalcube.stages.infer.engines import EngineInfo, identification
+from evalcube.stages.infer.endpoint import EngineInfo, identification
 
 
 def drive(documents, model="m"):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.key_mask import MASK, KeyMask
+from evalcube.stages.infer.keys import MASK, KeyMask
 
 SECRET = "aB3dE5fG7hJ9kL2mN4pQ6rS8tU1vW3xY5zA7bC9dE2fG4hJ6kL8mN1pQ3rS5tU7vW9xY_Z0aBcD-eF"
 KEY = f"sk-proj-{SECRET}"

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.pacing import Pace, Turns
+from evalcube.stages.infer.sharing import Pace, Turns
 
 
 def starts(turns, until, now=0.0):

@@ -7,9 +7,8 @@ from contextlib import ExitStack
 
 import pytest
 
-from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.stages.infer.engine import Engine
-from evalcube.stages.infer.engines import EngineInfo
 from evalcube.stages.infer.replicas import Replicas, choose
 from evalcube.stages.infer.reply import Reply, RetryClass
 from tests.stages.infer.conftest import kinds, make_jobs, wait_until

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.request import build_request, repeat_seed
+from evalcube.stages.infer.apis import build_request, repeat_seed
 
 MESSAGES = [{"role": "user", "content": "2 + 2 = ? Grüße 😀"}]
 SAMPLER = {"temperature": 0.7, "max_tokens": 256, "seed": 42}

@@ -8,9 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.reply import Reply, RetryClass, classify
+from evalcube.stages.infer.reply import Reply, RetryClass, classify, exhausted, retry_after, seconds_until
 from evalcube.stages.infer.retry import concerns_model, is_overload, longest_pause
-from evalcube.stages.infer.retry_after import exhausted, retry_after, seconds_until
 
 NOW = 1_700_000_000.0
 

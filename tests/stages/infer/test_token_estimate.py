@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.infer.apis import build_request
+from evalcube.stages.infer.endpoint_queue import TokenEstimate
 from evalcube.stages.infer.reply import Reply, RetryClass
-from evalcube.stages.infer.request import build_request
-from evalcube.stages.infer.token_estimate import TokenEstimate
 
 
 def body(text="", **sampler):

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from evalcube.stages.infer.batch.lines import (
     Batch,
     LineSplitter,
+    Note,
     identifier,
     long_line,
     order,
@@ -19,13 +20,11 @@ from evalcube.stages.infer.batch.lines import (
     read_line,
     request_line,
 )
-from evalcube.stages.infer.batch.note import Note
 from evalcube.stages.infer.batch.queue import BatchQueue
 from evalcube.stages.infer.batch.wire import BatchSender
-from evalcube.stages.infer.coalescing import Block, SharedJob
 from evalcube.stages.infer.endpoint import Batching, Endpoint
-from evalcube.stages.infer.jobs import Job, Stats
-from evalcube.stages.infer.key_mask import KeyMask
+from evalcube.stages.infer.jobs import Block, Job, SharedJob, Stats
+from evalcube.stages.infer.keys import KeyMask
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.writer import Writer
 from evalcube.stages.reply.record import Record

@@ -7,10 +7,10 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evalcube.stages.infer import key_source
+from evalcube.stages.infer import keys
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.engine import Engine
-from evalcube.stages.infer.key_source import check_source, read_key
+from evalcube.stages.infer.keys import check_source, read_key
 from tests.stages.infer.echo import GOOD, Echo, http
 from tests.waiting import PATIENCE
 
@@ -93,7 +93,7 @@ BAD_COMMANDS = {
 @pytest.mark.parametrize("case", BAD_COMMANDS)
 def test_read_key__of_a_bad_command_is_bounded_and_shows_nothing_of_it(monkeypatch, capfd, case):
     code, message = BAD_COMMANDS[case]
-    monkeypatch.setattr(key_source, "_COMMAND_SECONDS", 1.0 if "slow" in case else PATIENCE)
+    monkeypatch.setattr(keys, "_COMMAND_SECONDS", 1.0 if "slow" in case else PATIENCE)
     start = time.monotonic()
 
     with pytest.raises(InferenceError, match=message) as caught:

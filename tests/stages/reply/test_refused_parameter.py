@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.refused_parameter import refused_parameter
+from evalcube.stages.reply.body import refused_parameter
 
 SENT = {
     "max_tokens": 8192,
