@@ -58,6 +58,7 @@ check: $(VENV)/.installed ## lint, format, types, layers: what "clean" means
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	$(BIN)/deno fmt --check
 	$(BIN)/python -m tests.weight
 
 weight: $(VENV)/.installed ## count code lines, files, commands, options, config keys, names, beside their ceilings

@@ -11,8 +11,8 @@
   const originals = new Map();
 
   /** A foreign text as a label of a chart. */
-  explorer.label = text => {
-    const shown = explorer.visible(String(text).slice(0, MOST)).replace(/[&<>]/g, character => ESCAPES[character]);
+  explorer.label = (text) => {
+    const shown = explorer.visible(String(text).slice(0, MOST)).replace(/[&<>]/g, (character) => ESCAPES[character]);
     // plotly.js looks labels up in plain objects, where names such as "constructor" are found without having been put in.
     const made = shown in {} ? `${shown}\u00a0` : shown;
     if (made === text) return made;
@@ -35,9 +35,9 @@
   };
 
   /** How many first letters all have in common. */
-  const common = names => {
+  const common = (names) => {
     let count = 0;
-    while (names.every(one => count < one.length && one[count] === names[0][count])) count += 1;
+    while (names.every((one) => count < one.length && one[count] === names[0][count])) count += 1;
     return count;
   };
 
@@ -52,32 +52,40 @@
 
   /** Names cut before and behind the part in which they differ; null if they have nothing around it in common. */
   const around = (names, most) => {
-    const backwards = names.map(one => [...one].reverse());
-    const shortest = Math.min(...names.map(one => one.length));
+    const backwards = names.map((one) => [...one].reverse());
+    const shortest = Math.min(...names.map((one) => one.length));
     let before = common(names);
     let after = Math.min(common(backwards), shortest - before);
     if (before + after === 0) return null;
     const words = [toWord(names[0], before), toWord(backwards[0], after)];
-    if (names.every(one => one.length - words[0] - words[1] <= most - 2)) [before, after] = words;
-    const parts = cut(names.map(one => one.slice(before, one.length - after)), most - 2);
+    if (names.every((one) => one.length - words[0] - words[1] <= most - 2)) [before, after] = words;
+    const parts = cut(names.map((one) => one.slice(before, one.length - after)), most - 2);
     return names.map((one, place) => {
       const room = most - 2 - parts[place].length;
       const head = Math.max(Math.min(before, Math.max(Math.ceil(room / 2), room - after)), 0);
       const tail = Math.max(Math.min(after, room - head), 0);
-      return [...one.slice(0, head), ...(head < before ? ["…"] : []), ...parts[place], ...(tail < after ? ["…"] : []), ...one.slice(one.length - tail)];
+      return [
+        ...one.slice(0, head),
+        ...(head < before ? ["…"] : []),
+        ...parts[place],
+        ...(tail < after ? ["…"] : []),
+        ...one.slice(one.length - tail),
+      ];
     });
   };
 
   /** Names as lists of letters, each of at most so many. */
   const cut = (names, most) => {
-    const short = names.map(one => middle(one, most));
+    const short = names.map((one) => middle(one, most));
     if (most < LEAST) return short;
-    const put = places => {
-      const found = places.length > 1 ? around(places.map(place => names[place]), most) : null;
-      found?.forEach((one, place) => { short[places[place]] = one; });
+    const put = (places) => {
+      const found = places.length > 1 ? around(places.map((place) => names[place]), most) : null;
+      found?.forEach((one, place) => {
+        short[places[place]] = one;
+      });
       return found !== null;
     };
-    const long = [...names.keys()].filter(place => names[place].length > most);
+    const long = [...names.keys()].filter((place) => names[place].length > most);
     if (put(long)) return short;
     const alike = new Map();
     for (const place of long) alike.set(short[place].join(""), [...(alike.get(short[place].join("")) || []), place]);
@@ -88,7 +96,7 @@
   /** Different names by themselves, each of at most so many characters and none like another; as they are where that cannot be. */
   explorer.shortened = (names, most) => {
     const each = [...new Set(names)];
-    const short = cut(each.map(name => [...name]), most).map(letters => letters.join(""));
+    const short = cut(each.map((name) => [...name]), most).map((letters) => letters.join(""));
     return new Map(each.map((name, place) => [name, new Set(short).size < each.length ? name : short[place]]));
   };
 
@@ -96,21 +104,37 @@
   const LEGEND = 36;
 
   /** Names of series as the legend has room for them. */
-  const legended = traces => {
-    const short = explorer.shortened(traces.map(one => one.name).filter(one => typeof one === "string"), explorer.narrow() ? LEGEND : MOST);
-    return traces.map(one => (short.has(one.name) ? { ...one, name: short.get(one.name), whole: one.name } : one));
+  const legended = (traces) => {
+    const short = explorer.shortened(
+      traces.map((one) => one.name).filter((one) => typeof one === "string"),
+      explorer.narrow() ? LEGEND : MOST,
+    );
+    return traces.map((one) => (short.has(one.name) ? { ...one, name: short.get(one.name), whole: one.name } : one));
   };
 
   /** What is shortened in a chart that is drawn, by what stands there: names in the legend and on axes. */
   const inFull = (place, traces, layout) => {
-    const shown = new Set([...place.querySelectorAll(".legend .legendtext")].map(text => explorer.unlabel(text.dataset.unformatted)));
-    const axes = Object.values(layout).flatMap(one => (one?.angularaxis ? [one.angularaxis] : one?.ticktext ? [one] : []));
-    const pairs = [...traces.filter(one => shown.has(one.name)).map(one => [one.name, one.whole]), ...axes.flatMap(axis => (axis.ticktext || []).map((text, at) => [text, axis.tickvals[at]]))];
+    const shown = new Set(
+      [...place.querySelectorAll(".legend .legendtext")].map((text) => explorer.unlabel(text.dataset.unformatted)),
+    );
+    const axes = Object.values(layout).flatMap(
+      (one) => (one?.angularaxis ? [one.angularaxis] : one?.ticktext ? [one] : []),
+    );
+    const pairs = [
+      ...traces.filter((one) => shown.has(one.name)).map((one) => [one.name, one.whole]),
+      ...axes.flatMap((axis) => (axis.ticktext || []).map((text, at) => [text, axis.tickvals[at]])),
+    ];
     return new Map(pairs.filter(([short, whole]) => whole !== undefined && short !== whole));
   };
 
   /** Names in full below a chart, for those who have no pointer to hold over it. */
-  const listed = names => h("details.names", {}, h("summary", {}, "Names in full"), h("dl", {}, [...names].map(([short, whole]) => h("div", {}, h("dt", {}, short), h("dd", {}, whole)))));
+  const listed = (names) =>
+    h(
+      "details.names",
+      {},
+      h("summary", {}, "Names in full"),
+      h("dl", {}, [...names].map(([short, whole]) => h("div", {}, h("dt", {}, short), h("dd", {}, whole)))),
+    );
 
   /** Let entries of the legend say their names in full. */
   const titled = (place, names) => {
@@ -125,10 +149,10 @@
   };
 
   /** The text that a label of a chart was made of. */
-  explorer.unlabel = label => originals.get(label) ?? label;
+  explorer.unlabel = (label) => originals.get(label) ?? label;
 
   /** The name of the series that a point of plotly.js belongs to. */
-  explorer.series = point => explorer.unlabel(point.data.whole ?? point.data.name);
+  explorer.series = (point) => explorer.unlabel(point.data.whole ?? point.data.name);
 
   // Templates are fixed texts of ours, with markup; everything else is shown as it is. Colours and names of types have none
   // of these characters.
@@ -136,54 +160,103 @@
 
   const escaped = (value, key) => {
     if (typeof value === "string") return OURS.has(key) ? value : explorer.label(value);
-    if (Array.isArray(value)) return value.map(item => escaped(item, key));
-    if (value && typeof value === "object" && !ArrayBuffer.isView(value)) return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escaped(item, name)]));
+    if (Array.isArray(value)) return value.map((item) => escaped(item, key));
+    if (value && typeof value === "object" && !ArrayBuffer.isView(value)) {
+      return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, escaped(item, name)]));
+    }
     return value;
   };
 
-  const variable = name => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const variable = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 
   /** Colours of series, readable on light and dark, and by those who see fewer colours. */
-  const COLOURS = ["#3b7dd8", "#e0812b", "#2f9e6e", "#c0507f", "#8f6ad2", "#b59a1c", "#1fa3b8", "#d2554a", "#7a8a3a", "#7d8590"];
+  const COLOURS = [
+    "#3b7dd8",
+    "#e0812b",
+    "#2f9e6e",
+    "#c0507f",
+    "#8f6ad2",
+    "#b59a1c",
+    "#1fa3b8",
+    "#d2554a",
+    "#7a8a3a",
+    "#7d8590",
+  ];
   explorer.colours = COLOURS;
   /** The colour of an evaluation, the same in every view. */
-  explorer.colour = (overview, label) => COLOURS[Math.max(0, overview.models.findIndex(one => one.label === label)) % COLOURS.length];
+  explorer.colour = (overview, label) =>
+    COLOURS[Math.max(0, overview.models.findIndex((one) => one.label === label)) % COLOURS.length];
 
   /** Colours of the page as it is now, for what a view draws itself. */
-  explorer.theme = () => ({ text: variable("--text"), faint: variable("--faint"), line: variable("--line"), paper: variable("--paper"), accent: variable("--accent"), good: variable("--good"), bad: variable("--bad") });
+  explorer.theme = () => ({
+    text: variable("--text"),
+    faint: variable("--faint"),
+    line: variable("--line"),
+    paper: variable("--paper"),
+    accent: variable("--accent"),
+    good: variable("--good"),
+    bad: variable("--bad"),
+  });
 
   const FONT = "system-ui, sans-serif";
   const SIZE = 12;
 
   /** Pixels that the widest of some texts takes in a chart: of hundreds of names plotly.js takes long to find it out. */
-  explorer.widest = texts => {
+  explorer.widest = (texts) => {
     const context = h("canvas").getContext("2d");
     context.font = `${SIZE}px ${FONT}`;
-    return Math.ceil(Math.max(0, ...texts.map(text => context.measureText(explorer.visible(text)).width)));
+    return Math.ceil(Math.max(0, ...texts.map((text) => context.measureText(explorer.visible(text)).width)));
   };
 
-  const axis = theme => ({ gridcolor: theme.line, zerolinecolor: theme.line, linecolor: theme.line, tickcolor: theme.line, automargin: true });
+  const axis = (theme) => ({
+    gridcolor: theme.line,
+    zerolinecolor: theme.line,
+    linecolor: theme.line,
+    tickcolor: theme.line,
+    automargin: true,
+  });
 
-  const styled = layout => {
+  const styled = (layout) => {
     const theme = explorer.theme();
     const found = {
-      paper_bgcolor: "rgba(0,0,0,0)", plot_bgcolor: "rgba(0,0,0,0)",
+      paper_bgcolor: "rgba(0,0,0,0)",
+      plot_bgcolor: "rgba(0,0,0,0)",
       font: { color: theme.text, family: FONT, size: SIZE },
       margin: { l: 50, r: 16, t: 16, b: 44 },
-      hoverlabel: { bgcolor: theme.paper, bordercolor: theme.line, font: { color: theme.text }, align: "left", namelength: 40 },
+      hoverlabel: {
+        bgcolor: theme.paper,
+        bordercolor: theme.line,
+        font: { color: theme.text },
+        align: "left",
+        namelength: 40,
+      },
       legend: { orientation: "h", y: -0.2, font: { size: 11 } },
       colorway: COLOURS,
       ...layout,
     };
-    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(layout).filter(key => /^[xy]axis\d*$/.test(key))])) found[name] = { ...axis(theme), ...layout[name] };
-    for (const name of Object.keys(layout).filter(key => /^scene\d*$/.test(key))) {
+    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))])) {
+      found[name] = { ...axis(theme), ...layout[name] };
+    }
+    for (const name of Object.keys(layout).filter((key) => /^scene\d*$/.test(key))) {
       const scene = layout[name];
-      const space = which => ({ gridcolor: theme.line, zerolinecolor: theme.line, linecolor: theme.line, color: theme.text, backgroundcolor: "rgba(0,0,0,0)", ...(scene[which] || {}) });
+      const space = (which) => ({
+        gridcolor: theme.line,
+        zerolinecolor: theme.line,
+        linecolor: theme.line,
+        color: theme.text,
+        backgroundcolor: "rgba(0,0,0,0)",
+        ...(scene[which] || {}),
+      });
       found[name] = { ...scene, xaxis: space("xaxis"), yaxis: space("yaxis"), zaxis: space("zaxis") };
     }
-    for (const name of Object.keys(layout).filter(key => /^polar\d*$/.test(key))) {
+    for (const name of Object.keys(layout).filter((key) => /^polar\d*$/.test(key))) {
       const polar = layout[name];
-      found[name] = { bgcolor: "rgba(0,0,0,0)", ...polar, radialaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.radialaxis || {}) }, angularaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.angularaxis || {}) } };
+      found[name] = {
+        bgcolor: "rgba(0,0,0,0)",
+        ...polar,
+        radialaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.radialaxis || {}) },
+        angularaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.angularaxis || {}) },
+      };
     }
     return found;
   };
@@ -198,8 +271,12 @@
    *   name?: string}} spec - `layout` may depend on the chart's width; `label` says what the chart shows, to those who cannot see it; `name` is that of a file that
    *   is saved; `click` gets a point of plotly.js
    */
-  explorer.chart = spec => {
-    const place = h("div.plot", { role: "img", "aria-label": spec.label, style: { height: `${spec.height || 380}px` } });
+  explorer.chart = (spec) => {
+    const place = h("div.plot", {
+      role: "img",
+      "aria-label": spec.label,
+      style: { height: `${spec.height || 380}px` },
+    });
     const figure = h("figure", {}, place, spec.caption ? h("figcaption", {}, spec.caption) : null);
     const draw = async () => {
       try {
@@ -212,12 +289,14 @@
       if (!place.isConnected) return;
       const layout = styled((typeof spec.layout === "function" ? spec.layout(place.clientWidth) : spec.layout) || {});
       const traces = legended(spec.traces);
-      const drawing = Plotly.newPlot(place, traces.map(trace => escaped(trace, "")), escaped(layout, ""), {
-        displaylogo: false, responsive: true, modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+      const drawing = Plotly.newPlot(place, traces.map((trace) => escaped(trace, "")), escaped(layout, ""), {
+        displaylogo: false,
+        responsive: true,
+        modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
         toImageButtonOptions: { filename: spec.name || "evalcube" },
       });
       // Not when all of it is drawn: marks are there to be clicked on before.
-      if (spec.click) place.on("plotly_click", event => spec.click(event.points[0]));
+      if (spec.click) place.on("plotly_click", (event) => spec.click(event.points[0]));
       await drawing;
       const names = inFull(place, traces, layout);
       if (names.size) {
@@ -228,8 +307,8 @@
       place.dataset.drawn = "true";
       if (!place.isConnected) explorer.purge(figure);
     };
-    const seen = new ResizeObserver(entries => {
-      if (!entries.some(entry => entry.contentRect.width > 0)) return;
+    const seen = new ResizeObserver((entries) => {
+      if (!entries.some((entry) => entry.contentRect.width > 0)) return;
       seen.disconnect();
       draw();
     });
@@ -238,7 +317,7 @@
   };
 
   /** Give up what plotly.js holds of the charts in an element that is taken off the page. */
-  explorer.purge = root => {
+  explorer.purge = (root) => {
     if (typeof Plotly === "undefined") return;
     for (const place of root.querySelectorAll(".plot[data-drawn]")) Plotly.purge(place);
   };

@@ -9,10 +9,15 @@ const explorer = { views: new Map(), bundle: null };
 
 {
   // Tabs and line breaks are seen; what is left of control characters, what turns a direction, joins, or fills no width is not.
-  const HIDDEN = /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\u{e0000}-\u{e01ef}]/gu;
+  const HIDDEN =
+    /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\u{e0000}-\u{e01ef}]/gu;
 
   /** A text with characters that nobody sees, or that turn round what is around them, written as ⟨U+202E⟩. */
-  const visible = explorer.visible = text => String(text).replace(HIDDEN, character => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
+  const visible = explorer.visible = (text) =>
+    String(text).replace(
+      HIDDEN,
+      (character) => `⟨U+${character.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`,
+    );
 
   /** Attributes that a person reads. */
   const READ = new Set(["title", "aria-label", "placeholder"]);
@@ -35,14 +40,16 @@ const explorer = { views: new Map(), bundle: null };
       else if (key === "value" || key === "checked" || key === "selected" || key === "disabled") element[key] = value;
       else element.setAttribute(key, value === true ? "" : READ.has(key) ? visible(value) : String(value));
     }
-    element.append(...children.flat(Infinity).filter(child => child !== null && child !== undefined && child !== false)
-      .map(child => (typeof child === "string" ? visible(child) : child)));
+    element.append(
+      ...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false)
+        .map((child) => (typeof child === "string" ? visible(child) : child)),
+    );
     return element;
   };
 
   // The state: everything after # in the address, as in #/ranking?task=sort&sort=-score
 
-  const decoded = path => {
+  const decoded = (path) => {
     try {
       return decodeURIComponent(path);
     } catch {
@@ -51,7 +58,7 @@ const explorer = { views: new Map(), bundle: null };
   };
 
   /** The state that an address means: {view, params}; params has a list of texts for each name. */
-  explorer.parse = hash => {
+  explorer.parse = (hash) => {
     const [path, search = ""] = hash.replace(/^#\/?/, "").split(/\?(.*)/s);
     const params = Object.create(null); // anybody may write names such as __proto__ into an address
     for (const [name, value] of new URLSearchParams(search)) (params[name] ??= []).push(value);
@@ -62,7 +69,9 @@ const explorer = { views: new Map(), bundle: null };
   explorer.href = (view, params = {}) => {
     const search = new URLSearchParams();
     for (const [name, values] of Object.entries(params)) {
-      for (const value of [values].flat()) if (value !== null && value !== undefined && value !== "") search.append(name, value);
+      for (const value of [values].flat()) {
+        if (value !== null && value !== undefined && value !== "") search.append(name, value);
+      }
     }
     const text = search.toString();
     return `#/${encodeURIComponent(view)}${text ? `?${text}` : ""}`;
@@ -71,11 +80,13 @@ const explorer = { views: new Map(), bundle: null };
   // What is asked
 
   /** The same key for the same query as `flows.explore.query.Query.key` makes. */
-  explorer.key = params => {
+  explorer.key = (params) => {
     const parts = [];
     for (const [name, values] of Object.entries(params || {})) {
       for (const value of [values].flat()) {
-        if (value !== null && value !== undefined && value !== "") parts.push(`${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
+        if (value !== null && value !== undefined && value !== "") {
+          parts.push(`${encodeURIComponent(name)}=${encodeURIComponent(value)}`);
+        }
       }
     }
     return parts.sort().join("&");
@@ -104,7 +115,11 @@ const explorer = { views: new Map(), bundle: null };
   explorer.ask = (name, params = {}, { fresh = false } = {}) => {
     const key = `${name}?${explorer.key(params)}`;
     if (!fresh && known.has(key)) return known.get(key);
-    const answer = explorer.bundled?.[name] ? explorer.bundled[name](params) : explorer.bundle ? fromBundle(key) : fromServer(key);
+    const answer = explorer.bundled?.[name]
+      ? explorer.bundled[name](params)
+      : explorer.bundle
+      ? fromBundle(key)
+      : fromServer(key);
     known.set(key, answer);
     answer.then(() => arrived.add(answer), () => known.delete(key));
     if (known.size > 200) known.delete(known.keys().next().value);
@@ -114,7 +129,7 @@ const explorer = { views: new Map(), bundle: null };
   /** Whether an answer is here already, so that asking costs nothing. */
   explorer.has = (name, params = {}) => arrived.has(known.get(`${name}?${explorer.key(params)}`));
 
-  const fromServer = async key => {
+  const fromServer = async (key) => {
     let reply;
     try {
       reply = await fetch(`api/${key}`, { headers: { accept: "application/json" } });
@@ -122,7 +137,9 @@ const explorer = { views: new Map(), bundle: null };
       throw new AnswerError("The server does not answer.", "Is `evalcube explore` still running?");
     }
     const type = reply.headers.get("content-type") || "";
-    if (!type.startsWith("application/json")) throw new AnswerError((await reply.text()).trim() || `The server answered ${reply.status}.`);
+    if (!type.startsWith("application/json")) {
+      throw new AnswerError((await reply.text()).trim() || `The server answered ${reply.status}.`);
+    }
     const document = await reply.json();
     if (document.error) throw new AnswerError(document.error.message, document.error.remedy);
     return document;
@@ -136,26 +153,30 @@ const explorer = { views: new Map(), bundle: null };
     waiting.delete(key);
   };
 
-  const fromBundle = explorer.fromBundle = key => new Promise((resolve, reject) => {
-    const file = explorer.bundle.files[key];
-    if (file === undefined) {
-      reject(new AnswerError("This bundle does not hold that.", "Its cube does: evalcube explore CUBE"));
-      return;
-    }
-    waiting.set(key, { resolve });
-    explorer.script(`data/${file}`).catch(() => reject(new AnswerError(`data/${file} is missing from this bundle.`)));
-  });
+  const fromBundle = explorer.fromBundle = (key) =>
+    new Promise((resolve, reject) => {
+      const file = explorer.bundle.files[key];
+      if (file === undefined) {
+        reject(new AnswerError("This bundle does not hold that.", "Its cube does: evalcube explore CUBE"));
+        return;
+      }
+      waiting.set(key, { resolve });
+      explorer.script(`data/${file}`).catch(() => reject(new AnswerError(`data/${file} is missing from this bundle.`)));
+    });
 
   /** Load a script once. */
   const loads = new Map();
-  explorer.script = path => {
+  explorer.script = (path) => {
     if (!loads.has(path) || path.startsWith("data/")) {
-      loads.set(path, new Promise((resolve, reject) => {
-        const element = explorer.h("script", { src: path });
-        element.addEventListener("load", () => resolve());
-        element.addEventListener("error", () => reject(new Error(`cannot load ${path}`)));
-        document.head.append(element);
-      }));
+      loads.set(
+        path,
+        new Promise((resolve, reject) => {
+          const element = explorer.h("script", { src: path });
+          element.addEventListener("load", () => resolve());
+          element.addEventListener("error", () => reject(new Error(`cannot load ${path}`)));
+          document.head.append(element);
+        }),
+      );
     }
     return loads.get(path);
   };
@@ -165,5 +186,5 @@ const explorer = { views: new Map(), bundle: null };
    * @param {{name: string, title: string, level: string, hint?: string, ready?: (overview: any) => boolean,
    *   render: (root: HTMLElement, page: any) => (void|Promise<void>), key?: (event: KeyboardEvent, page: any) => boolean}} view
    */
-  explorer.view = view => explorer.views.set(view.name, view);
+  explorer.view = (view) => explorer.views.set(view.name, view);
 }

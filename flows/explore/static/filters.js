@@ -15,12 +15,38 @@
     const made = h("details.pick", { id: `pick-${id}` }, h("summary", {}, title));
     // Not before it is opened: a page may have hundreds of options that nobody looks at.
     const fill = () => {
-      const list = h("div.options", {}, options.map(one => h("label", {}, h("input", { type: "checkbox", id: `pick-${id}-${one.value}`, checked: one.checked, onchange: () => toggle(one.value) }), " ", one.label)));
-      const search = options.length > 12 ? h("input", { type: "search", placeholder: "Find …", "aria-label": `Find in ${title}`, oninput: event => {
-        const wanted = event.target.value.toLowerCase();
-        for (const label of list.children) label.hidden = !label.textContent.toLowerCase().includes(wanted);
-      } }) : null;
-      made.append(h("div.menu", {}, search, list, clear ? h("button", { type: "button", onclick: clear }, "Reset") : null));
+      const list = h(
+        "div.options",
+        {},
+        options.map((one) =>
+          h(
+            "label",
+            {},
+            h("input", {
+              type: "checkbox",
+              id: `pick-${id}-${one.value}`,
+              checked: one.checked,
+              onchange: () => toggle(one.value),
+            }),
+            " ",
+            one.label,
+          )
+        ),
+      );
+      const search = options.length > 12
+        ? h("input", {
+          type: "search",
+          placeholder: "Find …",
+          "aria-label": `Find in ${title}`,
+          oninput: (event) => {
+            const wanted = event.target.value.toLowerCase();
+            for (const label of list.children) label.hidden = !label.textContent.toLowerCase().includes(wanted);
+          },
+        })
+        : null;
+      made.append(
+        h("div.menu", {}, search, list, clear ? h("button", { type: "button", onclick: clear }, "Reset") : null),
+      );
     };
     made.fill = () => {
       made.fill = () => {};
@@ -33,17 +59,37 @@
   /** One of several, as a row of buttons. Each is [value, label]; the first is what it is without being set. */
   explorer.choice = (page, name, options, label) => {
     const now = page.get(name) || options[0][0];
-    return h("div.choice", { role: "group", "aria-label": label || name }, options.map(([value, text, hint]) =>
-      h("button", { type: "button", id: `choice-${name}-${value}`, title: hint, "aria-pressed": String(value === now), onclick: () => page.set({ [name]: value === options[0][0] ? null : value }) }, text)));
+    return h(
+      "div.choice",
+      { role: "group", "aria-label": label || name },
+      options.map(([value, text, hint]) =>
+        h("button", {
+          type: "button",
+          id: `choice-${name}-${value}`,
+          title: hint,
+          "aria-pressed": String(value === now),
+          onclick: () => page.set({ [name]: value === options[0][0] ? null : value }),
+        }, text)
+      ),
+    );
   };
 
   /** One of several, as a list; each option is [value, label]. `now` is what is shown while the address says nothing. */
-  explorer.select = (page, name, options, label, now = options[0][0]) => h("label.select", {}, label ? `${label} ` : null,
-    h("select", { id: `select-${name}`, "aria-label": label || name, onchange: event => page.set({ [name]: event.target.value === now && !page.get(name) ? null : event.target.value || null }) },
-      options.map(([value, text]) => h("option", { value, selected: value === (page.get(name) || now) }, text))));
+  explorer.select = (page, name, options, label, now = options[0][0]) =>
+    h(
+      "label.select",
+      {},
+      label ? `${label} ` : null,
+      h("select", {
+        id: `select-${name}`,
+        "aria-label": label || name,
+        onchange: (event) =>
+          page.set({ [name]: event.target.value === now && !page.get(name) ? null : event.target.value || null }),
+      }, options.map(([value, text]) => h("option", { value, selected: value === (page.get(name) || now) }, text))),
+    );
 
   /** The part of the cubes that the address means, as endpoints take it. */
-  explorer.part = page => ({ task: page.all("task"), tier: page.all("tier"), where: page.all("where") });
+  explorer.part = (page) => ({ task: page.all("task"), tier: page.all("tier"), where: page.all("where") });
 
   /**
    * The row of filters that a view has.
@@ -56,25 +102,43 @@
     const bundled = Boolean(explorer.bundle);
     const flip = (name, value) => {
       const now = page.all(name);
-      const next = now.includes(value) ? now.filter(one => one !== value) : [...now, value];
+      const next = now.includes(value) ? now.filter((one) => one !== value) : [...now, value];
       // A bundle has the answers for one part at a time.
       const others = bundled && (name === "task" || name === "tier") ? { task: null, tier: null } : {};
-      page.set({ ...others, [name]: bundled && (name === "task" || name === "tier") ? next.slice(-1) : next, page: null });
+      page.set({
+        ...others,
+        [name]: bundled && (name === "task" || name === "tier") ? next.slice(-1) : next,
+        page: null,
+      });
     };
     const picked = (name, title, values) => {
       const now = page.all(name);
       const words = now.length === 0 ? "all" : now.length === 1 ? now[0] : String(now.length);
-      return explorer.pick(name, `${title}: ${words}`, values.map(value => ({ value, label: value, checked: now.includes(value) })), value => flip(name, value), now.length ? () => page.set({ [name]: null, page: null }) : null);
+      return explorer.pick(
+        name,
+        `${title}: ${words}`,
+        values.map((value) => ({ value, label: value, checked: now.includes(value) })),
+        (value) => flip(name, value),
+        now.length ? () => page.set({ [name]: null, page: null }) : null,
+      );
     };
-    const tasks = overview.tasks.map(one => one.label);
-    const facets = overview.facets.filter(one => one.levels.length > 1 && one.levels.length <= 100);
-    const row = h("div.filters", { role: "search", "aria-label": "Filters" },
-      wanted.models ? picked("model", "Models", overview.models.map(one => one.label)) : null,
+    const tasks = overview.tasks.map((one) => one.label);
+    const facets = overview.facets.filter((one) => one.levels.length > 1 && one.levels.length <= 100);
+    const row = h(
+      "div.filters",
+      { role: "search", "aria-label": "Filters" },
+      wanted.models ? picked("model", "Models", overview.models.map((one) => one.label)) : null,
       wanted.tasks !== false && tasks.length > 1 ? picked("task", "Tasks", tasks) : null,
       wanted.tiers !== false && overview.tiers.length > 1 ? picked("tier", "Tiers", overview.tiers) : null,
       wanted.where !== false && !bundled && overview.views.length ? viewPick(page, overview.views) : null,
-      wanted.where !== false && !bundled ? [facets.length > 2 ? manyFacets(page, facets) : facets.map(facet => facetPick(page, facet)), whereBox(page, wanted.names)] : null,
-      ...more);
+      wanted.where !== false && !bundled
+        ? [
+          facets.length > 2 ? manyFacets(page, facets) : facets.map((facet) => facetPick(page, facet)),
+          whereBox(page, wanted.names),
+        ]
+        : null,
+      ...more,
+    );
     const told = chips(page, wanted);
     // On a phone the controls would fill the first screen.
     if (!matchMedia("(max-width: 640px)").matches) return h("div", {}, row, told);
@@ -84,49 +148,119 @@
   /** The values that a condition of the address gives a facet, and how to give it others. */
   const valuesOf = (page, name) => {
     const start = `${name}=`;
-    const mine = page.all("where").find(text => text.startsWith(start));
+    const mine = page.all("where").find((text) => text.startsWith(start));
     const now = mine ? mine.slice(start.length).split(",") : [];
-    const rest = page.all("where").filter(text => !text.startsWith(start));
-    const put = values => page.set({ where: values.length ? [...rest, start + values.join(",")] : rest, page: null });
-    return { now, flip: value => put(now.includes(value) ? now.filter(one => one !== value) : [...now, value]), clear: () => put([]) };
+    const rest = page.all("where").filter((text) => !text.startsWith(start));
+    const put = (values) => page.set({ where: values.length ? [...rest, start + values.join(",")] : rest, page: null });
+    return {
+      now,
+      flip: (value) => put(now.includes(value) ? now.filter((one) => one !== value) : [...now, value]),
+      clear: () => put([]),
+    };
   };
 
   const facetPick = (page, facet) => {
     const { now, flip, clear } = valuesOf(page, facet.name);
-    return explorer.pick(facet.name, `${format.plain(facet.name)}: ${now.length === 0 ? "all" : now.length === 1 ? now[0] : now.length}`,
-      facet.levels.map(String).map(value => ({ value, label: value, checked: now.includes(value) })), flip, now.length ? clear : null);
+    return explorer.pick(
+      facet.name,
+      `${format.plain(facet.name)}: ${now.length === 0 ? "all" : now.length === 1 ? now[0] : now.length}`,
+      facet.levels.map(String).map((value) => ({ value, label: value, checked: now.includes(value) })),
+      flip,
+      now.length ? clear : null,
+    );
   };
 
   const manyFacets = (page, facets) => {
-    const options = facets.flatMap(facet => facet.levels.map(String).map(value => ({ value: `${facet.name}=${value}`, label: `${format.plain(facet.name)} = ${value}`, checked: valuesOf(page, facet.name).now.includes(value) })));
-    const many = options.filter(one => one.checked).length;
-    return explorer.pick("facets", many ? `Facets: ${many}` : "Facets", options, text => valuesOf(page, text.split("=", 1)[0]).flip(text.slice(text.indexOf("=") + 1)),
-      many ? () => page.set({ where: page.all("where").filter(text => !text.startsWith("facet_")), page: null }) : null);
+    const options = facets.flatMap((facet) =>
+      facet.levels.map(String).map((value) => ({
+        value: `${facet.name}=${value}`,
+        label: `${format.plain(facet.name)} = ${value}`,
+        checked: valuesOf(page, facet.name).now.includes(value),
+      }))
+    );
+    const many = options.filter((one) => one.checked).length;
+    return explorer.pick(
+      "facets",
+      many ? `Facets: ${many}` : "Facets",
+      options,
+      (text) => valuesOf(page, text.split("=", 1)[0]).flip(text.slice(text.indexOf("=") + 1)),
+      many
+        ? () => page.set({ where: page.all("where").filter((text) => !text.startsWith("facet_")), page: null })
+        : null,
+    );
   };
 
   /** A view of the config: its conditions take the place of all others. */
   const viewPick = (page, views) => {
-    const key = where => [...where].sort().join("\n");
-    const now = views.find(view => key(view.where) === key(page.all("where")) && !page.all("task").length && !page.all("tier").length);
-    const choose = event => {
-      const view = views.find(one => one.label === event.target.value);
+    const key = (where) => [...where].sort().join("\n");
+    const now = views.find((view) =>
+      key(view.where) === key(page.all("where")) && !page.all("task").length && !page.all("tier").length
+    );
+    const choose = (event) => {
+      const view = views.find((one) => one.label === event.target.value);
       page.set({ where: view ? view.where : null, task: null, tier: null, page: null });
     };
-    return h("label.select", {}, "View ", h("select", { id: "select-view", "aria-label": "View of the config", onchange: choose },
-      h("option", { value: "", selected: !now }, "–"),
-      views.map(view => h("option", { value: view.label, selected: view === now, title: view.where.join(", ") }, view.label))));
+    return h(
+      "label.select",
+      {},
+      "View ",
+      h(
+        "select",
+        { id: "select-view", "aria-label": "View of the config", onchange: choose },
+        h("option", { value: "", selected: !now }, "–"),
+        views.map((view) =>
+          h("option", { value: view.label, selected: view === now, title: view.where.join(", ") }, view.label)
+        ),
+      ),
+    );
   };
 
-  const whereBox = (page, names = []) => h("form.where", { onsubmit: event => {
-    event.preventDefault();
-    const text = new FormData(event.target).get("where").trim();
-    if (text) page.set({ where: [...page.all("where"), text], page: null });
-  } }, h("input", { name: "where", id: "where", placeholder: "param_length=4..16", "aria-label": "Condition, NAME=VALUE", autocomplete: "off", list: "names" }),
-  h("datalist", { id: "names" }, [...new Set([...names.map(name => `${name}=`), ...page.overview.tasks.flatMap(task => task.params.filter(one => one.levels.length > 1).map(one => `${one.name}=`))])].map(value => h("option", { value }))));
+  const whereBox = (page, names = []) =>
+    h(
+      "form.where",
+      {
+        onsubmit: (event) => {
+          event.preventDefault();
+          const text = new FormData(event.target).get("where").trim();
+          if (text) page.set({ where: [...page.all("where"), text], page: null });
+        },
+      },
+      h("input", {
+        name: "where",
+        id: "where",
+        placeholder: "param_length=4..16",
+        "aria-label": "Condition, NAME=VALUE",
+        autocomplete: "off",
+        list: "names",
+      }),
+      h(
+        "datalist",
+        { id: "names" },
+        [
+          ...new Set([
+            ...names.map((name) => `${name}=`),
+            ...page.overview.tasks.flatMap((task) =>
+              task.params.filter((one) => one.levels.length > 1).map((one) => `${one.name}=`)
+            ),
+          ]),
+        ].map((value) => h("option", { value })),
+      ),
+    );
 
   const chips = (page, wanted) => {
     if (wanted.where === false) return null;
-    const found = page.all("where").map(text => h("button.chip", { type: "button", title: "Remove this condition", onclick: () => page.set({ where: page.all("where").filter(one => one !== text), page: null }) }, text, h("span", { "aria-hidden": "true" }, " ×")));
+    const found = page.all("where").map((text) =>
+      h(
+        "button.chip",
+        {
+          type: "button",
+          title: "Remove this condition",
+          onclick: () => page.set({ where: page.all("where").filter((one) => one !== text), page: null }),
+        },
+        text,
+        h("span", { "aria-hidden": "true" }, " ×"),
+      )
+    );
     return found.length ? h("div.chips", {}, found) : null;
   };
 }

@@ -3,7 +3,7 @@
 {
   const absent = "–";
   const plain = new Intl.NumberFormat("en-GB");
-  const isNumber = value => typeof value === "number" && Number.isFinite(value);
+  const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
   /** A number with so many decimals, as Python prints it: halves that a number has exactly go to the even digit, not up. */
   const fixed = (value, decimals) => {
@@ -22,7 +22,7 @@
     return decimals < 0 || decimals > 90 ? Number(value.toPrecision(digits)) : Number(fixed(value, decimals));
   };
 
-  const whole = value => plain.format(Number(fixed(value, 0)));
+  const whole = (value) => plain.format(Number(fixed(value, 0)));
 
   explorer.format = {
     fixed,
@@ -42,7 +42,7 @@
     interval(estimate, share = true) {
       if (!estimate || !isNumber(estimate.lower) || !isNumber(estimate.upper)) return absent;
       const [low, high] = share ? [100 * estimate.lower, 100 * estimate.upper] : [estimate.lower, estimate.upper];
-      const text = value => fixed(value, share ? 1 : 0);
+      const text = (value) => fixed(value, share ? 1 : 0);
       return `${text(low)} – ${text(high)}${share ? " %" : ""}`;
     },
     seconds(value) {
@@ -50,9 +50,14 @@
       if (value < 1) return `${precise(1000 * value, 2)} ms`;
       return `${value < 10 ? fixed(value, 1) : whole(value)} s`;
     },
-    money: value => (isNumber(value) ? `$${value === 0 ? "0" : value < 1 ? value.toPrecision(2) : fixed(value, 2)}` : absent),
+    money: (
+      value,
+    ) => (isNumber(value) ? `$${value === 0 ? "0" : value < 1 ? value.toPrecision(2) : fixed(value, 2)}` : absent),
     /** Facets and parameters by their plain names. */
-    plain: name => name.replace(/^(facet|param)_/, "").replaceAll("_", " "),
-    params: params => Object.entries(params).map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : value}`).join(", "),
+    plain: (name) => name.replace(/^(facet|param)_/, "").replaceAll("_", " "),
+    params: (params) =>
+      Object.entries(params).map(([name, value]) =>
+        `${name}=${typeof value === "object" ? JSON.stringify(value) : value}`
+      ).join(", "),
   };
 }

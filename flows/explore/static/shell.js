@@ -25,13 +25,13 @@
   };
 
   /** What a view gets of its page: the overview, the state, and how to change it. */
-  const pageOf = state => ({
+  const pageOf = (state) => ({
     overview,
     state,
     /** The text of a name in the address; empty if it has none. */
-    get: name => (state.params[name] || [""])[0],
+    get: (name) => (state.params[name] || [""])[0],
     /** All texts of a name in the address. */
-    all: name => state.params[name] || [],
+    all: (name) => state.params[name] || [],
     /** Change names in the address: a text, a list, or null to take it out. The view is drawn anew. */
     set(changes, { replace = false, view = state.view } = {}) {
       const params = { ...explorer.parse(location.hash).params };
@@ -48,50 +48,110 @@
     },
     /** The address of another view, with what filters say, and changes. */
     link(view, changes = {}) {
-      const kept = Object.fromEntries(["task", "tier", "where", "model"].filter(name => state.params[name]).map(name => [name, state.params[name]]));
+      const kept = Object.fromEntries(
+        ["task", "tier", "where", "model"].filter((name) => state.params[name]).map(
+          (name) => [name, state.params[name]],
+        ),
+      );
       // Counters know nothing of single trials.
-      if (kept.where && explorer.views.get(view)?.level !== "trials") kept.where = kept.where.filter(text => !overview.measured.includes(text.split("=", 1)[0].trim()));
+      if (kept.where && explorer.views.get(view)?.level !== "trials") {
+        kept.where = kept.where.filter((text) => !overview.measured.includes(text.split("=", 1)[0].trim()));
+      }
       return explorer.href(view, { ...kept, ...changes });
     },
     ask: explorer.ask,
-    part: () => explorer.part({ all: name => state.params[name] || [] }),
+    part: () => explorer.part({ all: (name) => state.params[name] || [] }),
   });
 
-  const problem = error => h("div.problem", { role: "alert" }, h("p", {}, h("strong", {}, error.message || String(error))), error.remedy ? h("p", {}, error.remedy) : null);
+  const problem = (error) =>
+    h(
+      "div.problem",
+      { role: "alert" },
+      h("p", {}, h("strong", {}, error.message || String(error))),
+      error.remedy ? h("p", {}, error.remedy) : null,
+    );
 
-  const available = level => [...explorer.views.values()].filter(view => view.level === level && !view.hidden && (!view.ready || view.ready(overview)));
+  const available = (level) =>
+    [...explorer.views.values()].filter((view) =>
+      view.level === level && !view.hidden && (!view.ready || view.ready(overview))
+    );
 
-  const told = (done, planned) => `${explorer.format.number(done)}${done < planned ? ` of ${explorer.format.number(planned)}` : ""} trials`;
+  const told = (done, planned) =>
+    `${explorer.format.number(done)}${done < planned ? ` of ${explorer.format.number(planned)}` : ""} trials`;
 
-  const drawHead = state => {
+  const drawHead = (state) => {
     const view = explorer.views.get(state.view);
     const page = pageOf(state);
     const status = overview.status.cubes;
-    const [done, planned] = ["done", "trials"].map(name => status.reduce((sum, one) => sum + one[name], 0));
-    const running = status.some(one => one.running);
+    const [done, planned] = ["done", "trials"].map((name) => status.reduce((sum, one) => sum + one[name], 0));
+    const running = status.some((one) => one.running);
     const next = theme.names[(theme.names.indexOf(theme.now) + 1) % 3];
     head.replaceChildren(
-      h("div.brand", {}, h("a", { href: "#/ranking", title: overview.cubes.join("\n") }, overview.title),
-        h("span.status", { id: "done", title: "What is recorded, and what a run has graded since." }, told(done, planned)),
+      h(
+        "div.brand",
+        {},
+        h("a", { href: "#/ranking", title: overview.cubes.join("\n") }, overview.title),
+        h(
+          "span.status",
+          { id: "done", title: "What is recorded, and what a run has graded since." },
+          told(done, planned),
+        ),
         running && !explorer.bundle ? h("span.live", { title: "This page follows the sweep." }, "live") : null,
-        explorer.bundle ? h("span.status", {}, `as of ${explorer.bundle.date}`) : null),
-      h("nav", { "aria-label": "Levels" }, LEVELS.map(([level, title]) => {
-        const views = available(level);
-        return views.length ? h("a", { href: page.link(views[0].name), "aria-current": view && view.level === level ? "page" : null }, title) : null;
-      })),
-      h("button.theme", { type: "button", id: "theme", title: `Colours: ${theme.now}; change to ${next}`, onclick: () => { theme.set(next); draw(); } }, { auto: "◐", light: "☀", dark: "☾" }[theme.now]));
+        explorer.bundle ? h("span.status", {}, `as of ${explorer.bundle.date}`) : null,
+      ),
+      h(
+        "nav",
+        { "aria-label": "Levels" },
+        LEVELS.map(([level, title]) => {
+          const views = available(level);
+          return views.length
+            ? h(
+              "a",
+              { href: page.link(views[0].name), "aria-current": view && view.level === level ? "page" : null },
+              title,
+            )
+            : null;
+        }),
+      ),
+      h("button.theme", {
+        type: "button",
+        id: "theme",
+        title: `Colours: ${theme.now}; change to ${next}`,
+        onclick: () => {
+          theme.set(next);
+          draw();
+        },
+      }, { auto: "◐", light: "☀", dark: "☾" }[theme.now]),
+    );
     const several = view ? available(view.level) : [];
     if (several.length > 1) {
-      head.append(h("nav.views", { "aria-label": "Views" }, several.map(one => h("a", { href: page.link(one.name), "aria-current": one === view ? "page" : null, title: one.hint }, one.title))));
+      head.append(
+        h(
+          "nav.views",
+          { "aria-label": "Views" },
+          several.map((one) =>
+            h(
+              "a",
+              { href: page.link(one.name), "aria-current": one === view ? "page" : null, title: one.hint },
+              one.title,
+            )
+          ),
+        ),
+      );
     }
     document.title = `${view ? view.title : "evalcube"} · ${overview.title}`;
   };
 
   /** Refuse models that the address names and that are not there: views would show others in their place. */
-  const checkModels = page => {
-    const known = overview.models.map(one => one.label);
-    const strange = page.all("model").find(label => !known.includes(label));
-    if (strange !== undefined) throw new explorer.AnswerError(`\`model\`: there is no '${strange}'`, `There are: ${known.slice(0, 12).join(", ")}`);
+  const checkModels = (page) => {
+    const known = overview.models.map((one) => one.label);
+    const strange = page.all("model").find((label) => !known.includes(label));
+    if (strange !== undefined) {
+      throw new explorer.AnswerError(
+        `\`model\`: there is no '${strange}'`,
+        `There are: ${known.slice(0, 12).join(", ")}`,
+      );
+    }
   };
 
   /** Draw what the address means; while it is made, the page stays as it was. */
@@ -138,9 +198,9 @@
   explorer.draw = draw;
 
   /** Put a new view in the place of the old one: what is open, focused or half typed stays so. */
-  const swap = root => {
-    const open = [...main.querySelectorAll("details[id][open]")].map(one => one.id);
-    const scrolls = [...main.querySelectorAll(".pick .options, .scroll")].map(one => [one.scrollLeft, one.scrollTop]);
+  const swap = (root) => {
+    const open = [...main.querySelectorAll("details[id][open]")].map((one) => one.id);
+    const scrolls = [...main.querySelectorAll(".pick .options, .scroll")].map((one) => [one.scrollLeft, one.scrollTop]);
     const focused = document.activeElement;
     const [id, value, selection] = main.contains(focused) ? [focused.id, focused.value, focused.selectionStart] : [];
     const same = main.firstElementChild?.className === root.className;
@@ -150,15 +210,19 @@
       window.scrollTo(0, 0);
       return;
     }
-    for (const one of open.map(id => document.getElementById(id)).filter(Boolean)) {
+    for (const one of open.map((id) => document.getElementById(id)).filter(Boolean)) {
       one.setAttribute("open", "");
       one.fill?.(); // at once, as what was focused or scrolled in it is to be so again
     }
-    [...main.querySelectorAll(".pick .options, .scroll")].forEach((one, place) => scrolls[place] && one.scrollTo(...scrolls[place]));
+    [...main.querySelectorAll(".pick .options, .scroll")].forEach((one, place) =>
+      scrolls[place] && one.scrollTo(...scrolls[place])
+    );
     const next = id && document.getElementById(id);
     if (!next) return;
     next.focus({ preventScroll: true });
-    if (selection !== null && selection !== undefined && next.setSelectionRange && next.value === value) next.setSelectionRange(selection, selection);
+    if (selection !== null && selection !== undefined && next.setSelectionRange && next.value === value) {
+      next.setSelectionRange(selection, selection);
+    }
   };
 
   /** Look whether something new was recorded, and draw it then. */
@@ -166,13 +230,19 @@
     if (document.hidden || explorer.bundle) return;
     try {
       const pulse = await explorer.ask("pulse", {}, { fresh: true });
-      if (overview && (pulse.stamp !== overview.stamp || pulse.running !== overview.status.cubes.some(one => one.running))) {
+      if (
+        overview &&
+        (pulse.stamp !== overview.stamp || pulse.running !== overview.status.cubes.some((one) => one.running))
+      ) {
         explorer.renew();
         await draw();
       }
       if (pulse.graded !== null) {
         const planned = overview.status.cubes.reduce((sum, one) => sum + one.trials, 0);
-        document.getElementById("done").textContent = told(Math.max(pulse.graded, overview.status.cubes.reduce((sum, one) => sum + one.done, 0)), planned);
+        document.getElementById("done").textContent = told(
+          Math.max(pulse.graded, overview.status.cubes.reduce((sum, one) => sum + one.done, 0)),
+          planned,
+        );
       }
       head.classList.remove("gone");
     } catch {
@@ -181,9 +251,11 @@
   };
 
   // Of two changes in a row the first event finds the second address already, and the other has nothing to add.
-  addEventListener("hashchange", () => { if (location.hash !== latest) draw(); });
+  addEventListener("hashchange", () => {
+    if (location.hash !== latest) draw();
+  });
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", draw);
-  addEventListener("keydown", event => {
+  addEventListener("keydown", (event) => {
     const typing = event.target instanceof Element && event.target.closest("input, select, textarea");
     if (event.key === "Escape") {
       for (const one of document.querySelectorAll("details.pick[open]")) one.removeAttribute("open");
@@ -192,10 +264,12 @@
     if (typing || event.ctrlKey || event.metaKey || event.altKey || !current) return;
     if (current.view.key && current.view.key(event, current.page)) event.preventDefault();
   });
-  addEventListener("click", event => {
+  addEventListener("click", (event) => {
     // The target may be off the page by now, since the view was drawn anew.
     if (!(event.target instanceof Element) || !event.target.isConnected) return;
-    for (const one of document.querySelectorAll("details.pick[open]")) if (!one.contains(event.target)) one.removeAttribute("open");
+    for (const one of document.querySelectorAll("details.pick[open]")) {
+      if (!one.contains(event.target)) one.removeAttribute("open");
+    }
   });
   try {
     theme.set(localStorage.getItem("evalcube-theme") || "auto");

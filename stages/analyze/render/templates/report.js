@@ -9,10 +9,10 @@
     if (text) element.textContent = text;
     return element;
   };
-  const words = element => element.innerText.replace(/\s+/g, " ").trim();
+  const words = (element) => element.innerText.replace(/\s+/g, " ").trim();
 
   // Models: a filter by name, and a box for each.
-  const names = new Map(every(".dots .who[data-m]").map(item => [item.dataset.m, words(item).replace(/\*$/, "")]));
+  const names = new Map(every(".dots .who[data-m]").map((item) => [item.dataset.m, words(item).replace(/\*$/, "")]));
   const hidden = new Set();
   const bar = make("div", "bar");
   const search = make("input");
@@ -30,7 +30,10 @@
     const box = make("input");
     box.type = "checkbox";
     box.checked = true;
-    box.addEventListener("change", () => { box.checked ? hidden.delete(model) : hidden.add(model); show(); });
+    box.addEventListener("change", () => {
+      box.checked ? hidden.delete(model) : hidden.add(model);
+      show();
+    });
     label.append(box, document.createTextNode(` ${name}`));
     boxes.append(label);
   }
@@ -39,8 +42,11 @@
 
   function show() {
     const terms = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const off = new Set([...names].filter(([model, name]) =>
-      hidden.has(model) || !terms.every(term => name.toLowerCase().includes(term))).map(([model]) => model));
+    const off = new Set(
+      [...names].filter(([model, name]) =>
+        hidden.has(model) || !terms.every((term) => name.toLowerCase().includes(term))
+      ).map(([model]) => model),
+    );
     for (const item of every("[data-m]")) item.classList.toggle("off", off.has(item.dataset.m));
     count.textContent = `Models: ${names.size - off.size} of ${names.size}`;
     trials();
@@ -55,7 +61,7 @@
   if (names.size > 1) document.getElementById("ranking").before(bar);
 
   // Tables: sorted by a click on a head, copied as CSV.
-  const value = cell => {
+  const value = (cell) => {
     const data = cell.dataset.v;
     if (data === undefined) return words(cell);
     return data === "" ? NaN : Number(data.split(" ")[0]);
@@ -66,33 +72,36 @@
   };
   function sort(table, column, head) {
     const body = table.tBodies[0];
-    const numeric = [...body.rows].some(row => row.cells[column].dataset.v !== undefined);
+    const numeric = [...body.rows].some((row) => row.cells[column].dataset.v !== undefined);
     const before = head.getAttribute("aria-sort");
     const falling = before ? before === "ascending" : numeric;
     const sign = falling ? -1 : 1;
-    const rows = [...body.rows].map(row => [value(row.cells[column]), row]);
+    const rows = [...body.rows].map((row) => [value(row.cells[column]), row]);
     rows.sort(([one], [other]) => {
-      const absent = Number.isNaN(one) - Number.isNaN(other);  // last in either order
+      const absent = Number.isNaN(one) - Number.isNaN(other); // last in either order
       return absent || sign * compare(one, other);
     });
     body.append(...rows.map(([, row]) => row));
     for (const other of every("th", table.tHead)) other.removeAttribute("aria-sort");
     head.setAttribute("aria-sort", falling ? "descending" : "ascending");
   }
-  const quoted = text => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
-  const harmless = text => (/^[=+\-@\t\r\n＝＋－＠]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
+  const quoted = (text) => (/[",\n]/.test(text) ? `"${text.replace(/"/g, '""')}"` : text);
+  const harmless = (text) => (/^[=+\-@\t\r\n＝＋－＠]/.test(text) && Number.isNaN(Number(text)) ? `'${text}` : text);
   function csv(table) {
     const heads = [...table.tHead.rows[0].cells].map(words);
-    const rows = [...table.tBodies[0].rows].filter(row => !row.classList.contains("off"));
+    const rows = [...table.tBodies[0].rows].filter((row) => !row.classList.contains("off"));
     const wide = heads.map((_, place) =>
-      Math.max(1, ...rows.map(row => (row.cells[place].dataset.v || "").split(" ").length)));
+      Math.max(1, ...rows.map((row) => (row.cells[place].dataset.v || "").split(" ").length))
+    );
     const ends = ["", " lower", " upper"];
-    const line = cells => cells.map(text => quoted(harmless(text))).join(",");
-    const head = heads.flatMap((text, place) => ends.slice(0, wide[place]).map(end => text + end));
-    const lines = rows.map(row => [...row.cells].flatMap((cell, place) => {
-      const parts = cell.dataset.v === undefined ? [words(cell).replace(/\*$/, "")] : cell.dataset.v.split(" ");
-      return ends.slice(0, wide[place]).map((_, part) => parts[part] || "");
-    }));
+    const line = (cells) => cells.map((text) => quoted(harmless(text))).join(",");
+    const head = heads.flatMap((text, place) => ends.slice(0, wide[place]).map((end) => text + end));
+    const lines = rows.map((row) =>
+      [...row.cells].flatMap((cell, place) => {
+        const parts = cell.dataset.v === undefined ? [words(cell).replace(/\*$/, "")] : cell.dataset.v.split(" ");
+        return ends.slice(0, wide[place]).map((_, part) => parts[part] || "");
+      })
+    );
     return [head, ...lines].map(line).join("\n") + "\n";
   }
   async function copy(text) {
@@ -121,7 +130,9 @@
     button.type = "button";
     button.addEventListener("click", async () => {
       button.textContent = (await copy(csv(table))) ? "Copied" : "Could not copy";
-      setTimeout(() => { button.textContent = "Copy as CSV"; }, 1500);
+      setTimeout(() => {
+        button.textContent = "Copy as CSV";
+      }, 1500);
     });
     table.closest(".scroll").before(button);
   }
@@ -152,14 +163,16 @@
     tip.textContent = found.dataset.tip;
     place(x, y);
   };
-  document.addEventListener("pointermove", event => tell(event.target, event.clientX, event.clientY));
+  document.addEventListener("pointermove", (event) => tell(event.target, event.clientX, event.clientY));
   document.addEventListener("pointerleave", () => tip.classList.remove("on"));
-  document.addEventListener("focusin", event => {
+  document.addEventListener("focusin", (event) => {
     const at = event.target.getBoundingClientRect();
     tell(event.target, at.left, at.bottom - 12);
   });
   document.addEventListener("focusout", () => tip.classList.remove("on"));
-  document.addEventListener("keydown", event => { if (event.key === "Escape") tip.classList.remove("on"); });
+  document.addEventListener("keydown", (event) => {
+    if (event.key === "Escape") tip.classList.remove("on");
+  });
 
   // Sample trials: by outcome and task; a cell of a table leads to its own.
   const samples = every("#samples > details");
@@ -181,12 +194,18 @@
       select.setAttribute("aria-label", title);
       const first = make("option", "", title);
       first.value = "";
-      select.append(first, ...[...new Set(samples.map(item => item.dataset[key]))].sort().map(text => {
-        const option = make("option", "", text);
-        option.value = text;
-        return option;
-      }));
-      select.addEventListener("change", () => { chosen[key] = select.value; trials(); });
+      select.append(
+        first,
+        ...[...new Set(samples.map((item) => item.dataset[key]))].sort().map((text) => {
+          const option = make("option", "", text);
+          option.value = text;
+          return option;
+        }),
+      );
+      select.addEventListener("change", () => {
+        chosen[key] = select.value;
+        trials();
+      });
       row.append(select);
     }
     row.append(left);
@@ -207,7 +226,7 @@
   }
   addEventListener("hashchange", open);
   // A link that was followed before leads there again.
-  document.addEventListener("click", event => {
+  document.addEventListener("click", (event) => {
     const link = event.target.closest && event.target.closest("a[href^='#']");
     if (link && link.hash === location.hash) open();
   });
