@@ -31,6 +31,7 @@ from evalcube.flows.config.spend import Spend
 from evalcube.flows.config.text import yaml_text
 from evalcube.flows.config.views import View, ViewConfig, find_view
 from evalcube.stages.generate import Entry
+from evalcube.stages.reply.forms import CHAT, ApiName
 
 TemplateSource = Annotated[str | list[dict[str, str]], PlainValidator(values.template)]
 Facet = Annotated[str | int | float | bool, PlainValidator(values.facet)]
@@ -152,7 +153,7 @@ class Model(Section):
     )
     model: Name = Field(default_factory=lambda data: str(data.get("name", "")))
     revision: Annotated[str, BeforeValidator(values.revision)] = ""
-    api: Literal["chat", "completions", "messages"] = "chat"
+    api: ApiName = CHAT
     stream: Flag = False
     batch: Given[BatchSetting | bool | None, Batch] = optional()
     key_env: Annotated[str, BeforeValidator(values.key_env)] | None = None

@@ -19,9 +19,7 @@ from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.other_points import told_of_points
 from evalcube.stages.analyze.labelled.selection import keys
-
-COUNTED = ("trials", "completed", "correct", "invalid", "refused", "truncated", "transport", "missing")
-"""Counters that are handed on."""
+from evalcube.stages.reply.status import COUNTED
 
 MOST_NAMES, MOST_GROUPS = 3, 100_000
 MOST_LEVELS = 60
@@ -58,7 +56,9 @@ def groups(explored: Explored, query: Query) -> Json:
         "mode": found.attrs["mode"],
         "levels": [labels if name == "model" else found[name].values.tolist() for name in names],
         **{name: np.round(found[name].values.ravel(), _DIGITS) for name in ("point", "lower", "upper")},
-        **{name: sums[name].ravel().astype(int) for name in COUNTED if name in sums},
+        **{
+            name: sums[name].ravel().astype(int) for name in ("trials", "completed", *COUNTED) if name in sums
+        },
         "cut": np.round(found["per_trial"].sel(counter="truncated").values.ravel(), _DIGITS),
         **{name: found[name].values.ravel() for name in ("points", "points_planned")},
         "selection": opened.selection,

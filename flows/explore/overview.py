@@ -18,9 +18,10 @@ from evalcube.flows.trials.opened import MEASURED
 from evalcube.flows.trials.scan import STATUSES
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Key, keys
+from evalcube.stages.reply.status import OUTCOMES
 from evalcube.storage.cube.cube import Cube
 
-WRONG = ("incorrect", "invalid", "refused", "truncated")
+WRONG = tuple(OUTCOMES)[1:]
 """Outcomes of finished trials without a right answer."""
 
 _TOLD = ("trials", "done", "complete", "damaged", "running")

@@ -32,6 +32,7 @@ from evalcube.flows.plan.evaluations import Evaluation, token_limit
 from evalcube.flows.plan.judges import Judge
 from evalcube.flows.plan.plan import TaskPlan
 from evalcube.stages.process.rubric import judge_messages
+from evalcube.stages.reply.status import OUTCOMES
 
 SCHEMA = "0.3.0"
 UNKNOWN = "unknown"
@@ -160,7 +161,7 @@ class _Record:
                 "latency_ms": 1000 * row["latency"],
                 **({} if first is None else {"time_to_first_token_ms": 1000 * first}),
             }
-        if row["status"] in ("truncated", "refused", "invalid"):
+        if row["status"] in OUTCOMES and row["status"] not in ("correct", "incorrect"):
             found["error"] = row["status"]
         return found
 

@@ -11,9 +11,10 @@ from typing import Any
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.config.templates import Template, code_of
 from evalcube.flows.errors import SweepError, TemplateError, need_name
-from evalcube.flows.plan.identity import ApiName, IdentityRecord, Values
+from evalcube.flows.plan.identity import IdentityRecord, Values
 from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
+from evalcube.stages.reply.forms import ApiName
 
 
 class NamedTemplate(IdentityRecord):

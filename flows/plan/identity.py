@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
@@ -17,7 +17,6 @@ def _json(value: dict[str, Any]) -> dict[str, Any]:
 
 
 Values = Annotated[dict[str, Any], AfterValidator(_json)]
-ApiName = Literal["chat", "completions", "messages"]
 
 
 class IdentityRecord(BaseModel):

@@ -11,11 +11,12 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evalcube.flows.plan.identity import ApiName, IdentityRecord, Values
+from evalcube.flows.plan.identity import IdentityRecord, Values
 from evalcube.stages.infer.apis import Request, build_request
 from evalcube.stages.process.judging import read_judge
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.process.rubric import judge_messages, judge_prompt_digest
+from evalcube.stages.reply.forms import ApiName
 from evalcube.stages.reply.record import Record
 
 if TYPE_CHECKING:

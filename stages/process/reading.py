@@ -9,7 +9,7 @@ from evalcube.stages.process.tool_calls import Call, read_tool_calls
 from evalcube.stages.reply.body import parse_body, read_error, short_text
 from evalcube.stages.reply.forms import FORMS, counted
 from evalcube.stages.reply.record import Record
-from evalcube.stages.reply.status import Status
+from evalcube.stages.reply.status import OUTCOMES, Status
 
 TEXT_LIMIT = 4_000_000
 """Characters of answer and of reasoning that are read; an endpoint that sends more is cut."""
@@ -94,19 +94,13 @@ def read_reply(record: Record) -> Reading:
     )
 
 
-_IMPORTED = {
-    status.name.lower(): status
-    for status in (Status.CORRECT, Status.INCORRECT, Status.TRUNCATED, Status.INVALID, Status.REFUSED)
-}
-
-
 def _imported(said: object) -> ImportedGrade:
     """The grade in an imported reply. A cache may be anybody's: what is no grade is an answer that cannot be read."""
     fields = _mapping(said)
     score, answer, prompt = fields.get("score"), fields.get("answer"), fields.get("prompt")
     known = isinstance(score, (int, float)) and not isinstance(score, bool) and 0 <= score <= 1
     return ImportedGrade(
-        _IMPORTED.get(str(fields.get("status")), Status.INVALID),
+        OUTCOMES.get(str(fields.get("status")), Status.INVALID),
         float(score) if known else None,  # type: ignore[arg-type]  # known says that it is a number
         answer if isinstance(answer, str) else None,
         prompt if isinstance(prompt, str) else None,

@@ -9,10 +9,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
+from typing import Literal
 
 from evalcube.stages.reply.body import token_count
 
-CHAT, COMPLETIONS, MESSAGES = "chat", "completions", "messages"
+ApiName = Literal["chat", "completions", "messages"]
+CHAT: ApiName = "chat"
+COMPLETIONS: ApiName = "completions"
+MESSAGES: ApiName = "messages"
 """Names of the APIs: chat completions, text completions, and Anthropic's messages."""
 
 

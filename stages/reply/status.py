@@ -31,6 +31,9 @@ COMPLETED = (Status.INCORRECT, Status.CORRECT, Status.INVALID, Status.REFUSED)
 FINISHED = (*COMPLETED, Status.TRUNCATED)
 """Outcomes of finished trials."""
 
+OUTCOMES = {status.name.lower(): status for status in sorted(FINISHED, key=lambda one: one != Status.CORRECT)}
+"""Outcomes of finished trials by name, the right one first, in the order in which pages and tables have them."""
+
 LAST_FINISHED = int(max(FINISHED))
 """The outcomes of finished trials are the codes up to this one; a plain integer, with which bytes compare as bytes."""
 
@@ -53,6 +56,9 @@ COUNTERS = (
     "missing",
 )
 """Labels of the counters of a cell, in the order in which they are stored; see `evalcube.stages.score.counters`."""
+
+COUNTED = {name: int(Status[name.upper()]) for name in COUNTERS if name.upper() in Status.__members__}
+"""Counters that are numbers of trials of one outcome, and its code: a plain integer, as bytes compare with as bytes."""
 
 QUESTION_COUNTERS = ("questions", "correct_squares", "correct_answers", "answer_squares")
 """Labels of the counters that follow them in a cube: sums over the questions of a cell, each asked m times and answered

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED, Status
+from evalcube.stages.reply.status import COUNTED, COUNTERS, LAST_FINISHED, Status
 
 Array = npt.NDArray[Any]
 FloatArray = npt.NDArray[np.float64]
@@ -30,9 +30,6 @@ _BLOCK = 131_072
 # Plain integers: compared with an enumeration's member, an array of bytes becomes one of eight times the size.
 _CORRECT = int(Status.CORRECT)
 _TRUNCATED = int(Status.TRUNCATED)
-_INVALID = int(Status.INVALID)
-_REFUSED = int(Status.REFUSED)
-_TRANSPORT = int(Status.TRANSPORT)
 _MISSING = int(Status.MISSING)
 
 
@@ -261,12 +258,7 @@ def _count(block: Mapping[str, Array], scratch: FloatArray, clip_tokens: int | N
     columns: dict[str, Array] = {
         "trials": _number(finished),
         "completed": _number(completed),
-        "correct": _number(status == _CORRECT),
-        "invalid": _number(status == _INVALID),
-        "refused": _number(status == _REFUSED),
-        "truncated": _number(truncated),
-        "transport": _number(status == _TRANSPORT),
-        "missing": _number(status == _MISSING),
+        **{name: _number(status == code) for name, code in COUNTED.items()},
     }
     if "duplicate" in block:
         columns["duplicates"] = _number(finished & (block["duplicate"] == 1))

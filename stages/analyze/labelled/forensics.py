@@ -23,6 +23,7 @@ from evalcube.stages.analyze.labelled.clustering import question_effects, token_
 from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
+from evalcube.stages.reply.status import OUTCOMES
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -116,7 +117,7 @@ def compression_table(
     variables: dict[str, Any] = {"traces": ((*groups, "outcome"), found.traces)}
     for name in ("ratio", "bytes_per_token", "compressed_per_token"):
         variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(found, name)))
-    axes = {"outcome": list(traces.OUTCOMES), "bound": list(BOUNDS)}
+    axes = {"outcome": list(OUTCOMES), "bound": list(BOUNDS)}
     import xarray as xr
 
     return xr.Dataset(variables, {**axes, **_labels(ds, groups)})

@@ -19,14 +19,13 @@ from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.other_points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
+from evalcube.stages.reply.status import COMPLETED, COUNTED, OUTCOMES
 
 if TYPE_CHECKING:
     import xarray as xr
 
 MOST_POINTS = 12
 """A curve with more difficulties than this is drawn with neighbours pooled."""
-
-OUTCOMES = ("correct", "incorrect", "invalid", "refused", "truncated")
 
 
 @dataclass(frozen=True)
@@ -140,8 +139,8 @@ def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float
     rows = []
     for values in each:
         count = {label: float(value) for label, value in zip(labels, values, strict=True)}
-        right = count["correct"] + count["invalid"] + count["refused"]
-        every = {**count, "incorrect": count["completed"] - right}
+        others = sum(count[name] for name in COUNTED if OUTCOMES.get(name) in COMPLETED)
+        every = {**count, "incorrect": count["completed"] - others}
         rows.append({name: every[name] for name in OUTCOMES} if count["trials"] > 0 else {})
     return rows
 

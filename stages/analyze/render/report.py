@@ -29,7 +29,7 @@ from evalcube.stages.analyze.render.table_specs import pair_in_words, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 from evalcube.stages.analyze.render.verdicts import ShownVerdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
-from evalcube.stages.reply.status import QUESTION_MOMENTS
+from evalcube.stages.reply.status import OUTCOMES, QUESTION_MOMENTS
 
 MOST_LINES = 6
 """Curves per chart: more cannot be told apart."""
@@ -181,7 +181,7 @@ def render_report(
         legend=[(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(labels[:shown])],
         figures=figures,
         outcomes=report_data.outcome_shares(loaded, order),
-        outcome_names=report_data.OUTCOMES,
+        outcome_names=list(OUTCOMES),
         failures=[
             (shorten(plain(label), MOST_NAME), plain(cause), count)
             for label, causes in failures.items()

@@ -14,10 +14,7 @@ from numpy.typing import ArrayLike
 from evalcube.stages.analyze.formulas.forensics.hazard import Curve
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import Status
-
-OUTCOMES = ("correct", "incorrect", "invalid", "refused", "truncated")
-"""The outcome axis of the sums."""
+from evalcube.stages.reply.status import OUTCOMES
 
 MOMENTS = (
     "traces",
@@ -32,8 +29,6 @@ MOMENTS = (
     "compressed_tokens",
 )
 """The moment axis of the sums: a count, sums, sums of squares and of products."""
-
-_CODES = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.REFUSED, Status.TRUNCATED)
 
 
 @dataclass(frozen=True)
@@ -81,7 +76,8 @@ def sum_traces(
     products = [np.ones_like(raw), raw, small, spent, raw**2, small**2, spent**2]
     products += [raw * small, raw * spent, small * spent]
     sums = [
-        [np.where(known & (outcome == code), item, 0.0).sum(axis=-1) for item in products] for code in _CODES
+        [np.where(known & (outcome == code), item, 0.0).sum(axis=-1) for item in products]
+        for code in OUTCOMES.values()
     ]
     return np.moveaxis(np.asarray(sums), (0, 1), (-2, -1))
 
