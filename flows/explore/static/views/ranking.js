@@ -1,33 +1,17 @@
 "use strict";
-// The first level: the leaderboard, what scores cost, and scores against a facet of the models.
+// The leaderboard as a table.
 {
   const { h, format } = explorer;
-  const IDLE = 4000;
+  const { lead, leadName, shown, byScore, extent } = explorer.board;
   const SVG = "http://www.w3.org/2000/svg";
+  const LAYERS = ["fact", "behavior", "judge"];
+  const RANK_HINT =
+    "Place; several where the order is open: had other questions been drawn, it would be one of these. " +
+    "None for evaluations that were asked other questions, or not all.";
+  const COMPOSITE_HINT = "Mean of the layers in brackets, from 1 to 5, with its interval. " +
+    "It compares answers to the same questions and is no absolute level.";
 
-  /** The leaderboard of the part that is meant: at once with few draws where there are many rows, then with all. */
-  const boardOf = async (page) => {
-    const query = { ...page.part(), mode: page.get("mode"), score: page.get("score") };
-    const quick = { ...query, quick: "1" };
-    if (explorer.bundle || explorer.has("ranking", query)) return page.ask("ranking", query);
-    const board = await page.ask("ranking", quick);
-    if (board.final) return board;
-    clearTimeout(pending);
-    const here = location.hash;
-    // Not at once: with many models all draws keep the server busy for a second or more, in which the next filter would wait.
-    pending = setTimeout(async () => {
-      if (location.hash !== here) return;
-      await page.ask("ranking", query).catch(() => null);
-      if (location.hash === here && explorer.has("ranking", query)) explorer.draw();
-    }, IDLE);
-    return board;
-  };
-  let pending;
-
-  const lead = (board, row) => (board.lead === "score" ? row.score : row.rate);
-  const leadName = (board) => (board.lead === "score" ? "score" : board.mode);
-  const shown = (board, value) => (board.lead === "score" ? format.number(value, 0) : format.percent(value));
-  const isShare = (board) => board.lead !== "score";
+  // What a cell shows
 
   const element = (name, attributes, ...children) => {
     const made = document.createElementNS(SVG, name);
@@ -40,31 +24,24 @@
   const bar = (estimate, [low, high], text) => {
     if (!format.isNumber(estimate.lower) || !format.isNumber(estimate.upper)) return format.absent;
     const at = (value) => 3 + 114 * (high > low ? (value - low) / (high - low) : 0.5);
-    return h(
-      "span.bar",
-      { title: text },
-      element(
-        "svg",
-        { viewBox: "0 0 120 12", width: 120, height: 12, role: "img", "aria-label": text },
-        element("line", { x1: at(estimate.lower), x2: at(estimate.upper), y1: 6, y2: 6, class: "range" }),
-        element("circle", { cx: at(estimate.value), cy: 6, r: 3, class: "value" }),
-      ),
+    const drawn = element(
+      "svg",
+      { viewBox: "0 0 120 12", width: 120, height: 12, role: "img", "aria-label": text },
+      element("line", { x1: at(estimate.lower), x2: at(estimate.upper), y1: 6, y2: 6, class: "range" }),
+      element("circle", { cx: at(estimate.value), cy: 6, r: 3, class: "value" }),
     );
-  };
-
-  const extent = (values) => {
-    const there = values.filter(format.isNumber);
-    return there.length ? [Math.min(...there), Math.max(...there)] : [0, 1];
+    return h("span.bar", { title: text }, drawn);
   };
 
   /** A number on the ground of how good it is among the others. */
-  const shaded = (value, [low, high], text, { down = false } = {}) => {
+  const shaded = (value, [low, high], text) => {
     if (!format.isNumber(value) || high <= low) return text;
-    const part = (value - low) / (high - low);
-    const good = down ? 1 - part : part;
-    return h("span.shade", {
-      style: { background: `color-mix(in srgb, var(--good) ${Math.round(34 * good)}%, transparent)` },
-    }, text);
+    const strength = Math.round(34 * (value - low) / (high - low));
+    return h(
+      "span.shade",
+      { style: { background: `color-mix(in srgb, var(--good) ${strength}%, transparent)` } },
+      text,
+    );
   };
 
   /** What a value says by the bands that it lies in; empty outside of all. */
@@ -78,93 +55,296 @@
   /** A text that says more where one points at it. */
   const told = (text, more) => (more ? h("span", { title: more }, text) : text);
 
-  const LAYERS = ["fact", "behavior", "judge"];
-
   /** A verdict as a pill, which says where one points at it what it means or rests on. */
   const pill = (verdict, text) => h(`span.pill.is-${verdict.toLowerCase()}`, { title: text }, verdict);
 
   const signed = (value) => `${value < 0 ? "−" : "+"}${Math.abs(value).toFixed(2)}`;
+  const fixed = (value) => (format.isNumber(value) ? value.toFixed(2) : format.absent);
 
-  /** What outputs were scored in layers: the composite with those behind it, the gate, and the verdict against the variant in use. */
-  const compositeColumns = (board) => {
-    const of = (row, name) => row.composite?.layers[name] ?? null;
-    const pairs = board.verdict?.pairs || {};
-    const fixed = (value) => (format.isNumber(value) ? value.toFixed(2) : format.absent);
-    const difference = (pair) =>
-      `${signed(pair.difference.value)} (${signed(pair.difference.lower)} to ${
-        signed(pair.difference.upper)
-      }) at ${board.verdict.level}, against ${
-        board.rows.find((row) => row.eval_id === board.verdict.control)?.label
-      }; ${pair.reasons.join("; ")}`;
+  // Columns, by kind
+
+  const bounds = ({ value, lower, upper }) => ({ value, lower, upper });
+
+  /** A column of a row's own field. */
+  const column = (key, title, hint, show, more = {}) => ({ key, title, hint, value: (row) => row[key], show, ...more });
+
+  /** A column of an estimate. */
+  const estimate = (key, title, hint, show, more = {}) => ({
+    ...column(key, title, hint, show, more),
+    value: (row) => row[key].value,
+    parts: (row) => bounds(row[key]),
+  });
+
+  const share = (key, title, hint, extra = false) =>
+    column(key, title, hint, (row) => format.percent(row[key]), { extra, descending: true });
+
+  const name = (key, title, hint, extra, show) => ({ ...column(key, title, hint, show), left: true, extra });
+
+  const placeColumns = (page) => {
+    const places = (row) => {
+      const { lower, upper } = row.rank_interval;
+      return row.rank === null ? format.absent : lower < upper ? `${lower}–${upper}` : String(row.rank);
+    };
+    const star = (row) => (row.incomplete || row.partial || row.others ? "*" : "");
+    const link = (row) =>
+      h("a.name", {
+        href: page.link("trials", { model: row.label }),
+        title: `${row.model_name} · ${row.template} · ${row.sampler}`,
+      }, row.label + star(row));
     return [
-      {
-        key: "composite",
-        title: "composite",
-        hint:
-          "Mean of the layers in brackets, from 1 to 5, with its interval. It compares answers to the same questions and is no absolute level.",
-        value: (row) => row.composite?.score.value ?? null,
-        parts: (row) => ({
-          value: row.composite?.score.value ?? null,
-          lower: row.composite?.score.lower ?? null,
-          upper: row.composite?.score.upper ?? null,
-          layers: row.composite?.shown ?? null,
-        }),
-        show: (row) => (row.composite
-          ? h(
-            "span",
-            {},
-            row.composite.shown,
-            h("small.ends", {}, `${fixed(row.composite.score.lower)} – ${fixed(row.composite.score.upper)}`),
-          )
-          : format.absent),
-      },
-      ...(Object.keys(pairs).length
-        ? [{
-          key: "verdict",
-          title: "verdict",
-          left: true,
-          hint: `Against ${
-            board.rows.find((row) => row.eval_id === board.verdict.control)?.label
-          }, the variant in use.`,
-          value: (row) => pairs[row.eval_id]?.verdict ?? (row.eval_id === board.verdict.control ? "in use" : null),
-          show: (row) => (pairs[row.eval_id]
-            ? pill(pairs[row.eval_id].verdict, difference(pairs[row.eval_id]))
-            : row.eval_id === board.verdict.control
-            ? "in use"
-            : format.absent),
-        }]
-        : []),
-      ...LAYERS.map((name) => ({
-        key: name,
-        title: name,
-        hint: `Mean of the layer ${name}, from 1 to 5.`,
-        extra: !board.rows.some((row) => of(row, name) !== null),
-        value: (row) => of(row, name),
-        show: (row) => fixed(of(row, name)),
-      })),
-      {
-        key: "gate",
-        title: "gate",
-        left: true,
-        hint: "Passed with a mean of at least 3.5 in each layer.",
-        value: (row) => (row.composite ? (row.composite.gate_passed ? "passed" : "failed") : null),
-      },
+      column("rank", "#", RANK_HINT, places, { descending: false }),
+      name("label", "model", undefined, false, link),
     ];
   };
+
+  const scoreHint = ({ meaning }) =>
+    ["ReasonScore, 10 to 1000.", ...listed(meaning.score), meaning.always_right, meaning.why].filter(Boolean).join(
+      "\n",
+    );
+
+  const tokenHint = ({ meaning }) => {
+    const first = "Score for each completion token: greener is more, of whatever quality.";
+    return [first, ...listed(meaning.token), meaning.short].join("\n");
+  };
+
+  const tokenWords = ({ meaning }, { score, score_per_token: ratio }) => {
+    if (!format.isNumber(ratio.value)) return "";
+    return said(Math.min(ratio.value, score.value / 1000), meaning.token).split(": ")[1];
+  };
+
+  const scoreColumns = (board) => {
+    const perToken = extent(board.rows.map((row) => row.score_per_token.value));
+    const perThousand = extent(board.rows.map((row) => row.correct_per_1000_tokens.value));
+    const score = (row) => told(format.number(row.score.value, 0), said(row.score.value, board.meaning.score));
+    const ratio = ({ value }, scale) => shaded(value, scale, format.number(value));
+    const byToken = (row) => told(ratio(row.score_per_token, perToken), tokenWords(board, row));
+    const byThousand = (row) => ratio(row.correct_per_1000_tokens, perThousand);
+    const rightHint = "Correct answers that 1000 completion tokens bring: greener is better.";
+    const rateHint = board.mode.startsWith("C")
+      ? "Share of right answers, guesses taken out."
+      : "Share of right answers.";
+    return [
+      estimate("score", "score", scoreHint(board), score, { extra: !byScore(board) }),
+      estimate("score_per_token", "score/token", tokenHint(board), byToken, { extra: !byScore(board) }),
+      estimate("correct_per_1000_tokens", "right/1k tok", rightHint, byThousand, {
+        choice: "right by 1000 tokens",
+        extra: byScore(board),
+      }),
+      estimate("rate", board.mode, rateHint, (row) => format.percent(row.rate.value)),
+    ];
+  };
+
+  const controlOf = (board) => board.rows.find((row) => row.eval_id === board.verdict.control)?.label;
+
+  const compositeColumn = () => {
+    const ends = ({ lower, upper }) => h("small.ends", {}, `${fixed(lower)} – ${fixed(upper)}`);
+    const show = ({ composite }) => composite ? h("span", {}, composite.shown, ends(composite.score)) : format.absent;
+    const part = (row, which) => row.composite?.score[which] ?? null;
+    return {
+      ...column("composite", "composite", COMPOSITE_HINT, show),
+      value: (row) => part(row, "value"),
+      parts: (row) => ({
+        value: part(row, "value"),
+        lower: part(row, "lower"),
+        upper: part(row, "upper"),
+        layers: row.composite?.shown ?? null,
+      }),
+    };
+  };
+
+  const verdictColumn = (board) => {
+    const { pairs, control, level } = board.verdict;
+    const reasons = ({ difference, reasons }) => {
+      const [value, lower, upper] = ["value", "lower", "upper"].map((which) => signed(difference[which]));
+      return `${value} (${lower} to ${upper}) at ${level}, against ${controlOf(board)}; ${reasons.join("; ")}`;
+    };
+    const inUse = (row) => row.eval_id === control;
+    const show = (row) => {
+      const pair = pairs[row.eval_id];
+      return pair ? pill(pair.verdict, reasons(pair)) : inUse(row) ? "in use" : format.absent;
+    };
+    return {
+      ...name("verdict", "verdict", `Against ${controlOf(board)}, the variant in use.`, false, show),
+      value: (row) => pairs[row.eval_id]?.verdict ?? (inUse(row) ? "in use" : null),
+    };
+  };
+
+  const layerColumn = (board, layer) => {
+    const of = (row) => row.composite?.layers[layer] ?? null;
+    return {
+      ...column(layer, layer, `Mean of the layer ${layer}, from 1 to 5.`, (row) => fixed(of(row))),
+      extra: !board.rows.some((row) => of(row) !== null),
+      value: of,
+    };
+  };
+
+  const gateColumn = () => ({
+    ...name("gate", "gate", "Passed with a mean of at least 3.5 in each layer."),
+    value: (row) => (row.composite ? (row.composite.gate_passed ? "passed" : "failed") : null),
+  });
+
+  /** What outputs were scored in layers: the composite, the verdict against the variant in use, the layers, the gate. */
+  const layeredColumns = (board) => {
+    if (!board.rows.some((row) => row.composite)) return [];
+    const compared = Object.keys(board.verdict?.pairs || {}).length > 0;
+    return [
+      compositeColumn(),
+      ...(compared ? [verdictColumn(board)] : []),
+      ...LAYERS.map((layer) => layerColumn(board, layer)),
+      gateColumn(),
+    ];
+  };
+
+  const intervalColumn = (board) => {
+    const level = `${Math.round(100 * board.confidence)} %`;
+    const scale = extent(board.rows.flatMap((row) => [lead(board, row).lower, lead(board, row).upper]));
+    const text = (one) =>
+      `${leadName(board)} ${shown(board, one.value)}, interval ${format.interval(one, !byScore(board))}`;
+    return {
+      key: "interval",
+      title: level,
+      choice: `interval (${level})`,
+      hint: `${level} interval of what the board is ordered by.`,
+      left: true,
+      value: (row) => lead(board, row).lower,
+      parts: (row) => ({ lower: lead(board, row).lower, upper: lead(board, row).upper }),
+      show: (row) => bar(lead(board, row), scale, text(lead(board, row))),
+    };
+  };
+
+  const accuracyColumns = () => [
+    name(
+      "groups",
+      "groups",
+      "Rows with a letter in common may stand at the same place.",
+      undefined,
+      (row) => h("span.letters", {}, row.groups),
+    ),
+    estimate("accuracy", "accuracy", "Plain share of right answers.", (row) => format.percent(row.accuracy.value), {
+      extra: true,
+    }),
+  ];
+
+  const tierColumn = (board, tier, place) => {
+    const { meaning, rows } = board;
+    const of = (row) => (byScore(board) ? row.tiers[place]?.score : row.tiers[place]?.rate);
+    const scale = extent(rows.map((row) => of(row)?.value));
+    const bands = byScore(board) ? [...listed(meaning.score), "From easy to hard:", ...meaning.profiles] : [];
+    const show = (row) => {
+      const { value } = of(row);
+      const text = shown(board, value) + (row.tiers[place].incomplete ? "*" : "");
+      return told(shaded(value, scale, text), byScore(board) ? said(value, meaning.score) : "");
+    };
+    return {
+      key: `tier-${tier}`,
+      title: tier,
+      hint: [`${leadName(board)} of tier ${tier}.`, ...bands].join("\n"),
+      value: (row) => of(row).value,
+      parts: (row) => bounds(of(row)),
+      show,
+    };
+  };
+
+  const tierColumns = (board) =>
+    board.tiers.length > 1 ? board.tiers.map((tier, place) => tierColumn(board, tier, place)) : [];
+
+  const spentColumns = ({ rows }) => {
+    const none = (key) => !rows.some((row) => format.isNumber(row[key]) && row[key] > 0);
+    const first = { descending: false };
+    return [
+      column(
+        "tokens_per_trial",
+        "tokens",
+        "Completion tokens for each trial.",
+        (row) => format.number(row.tokens_per_trial, 0),
+        first,
+      ),
+      column("cost_per_1000", "$/1000", "USD for 1000 trials.", (row) => format.money(row.cost_per_1000), {
+        ...first,
+        choice: "cost of 1000 trials",
+        extra: none("cost_per_1000"),
+      }),
+      column("cost", "cost", "USD of all finished trials.", (row) => format.money(row.cost), { extra: true }),
+      column("latency", "latency", "Mean seconds of a reply.", (row) => format.seconds(row.latency), {
+        ...first,
+        extra: none("latency"),
+      }),
+    ];
+  };
+
+  const outcomeColumns = ({ rows }) => {
+    const none = (key) => !rows.some((row) => format.isNumber(row[key]) && row[key] > 0);
+    const truncated = (row) => {
+      const text = format.percent(row.truncated);
+      return row.truncated > 0.01 ? h("span.warn", {}, text) : text;
+    };
+    const trials = (row) => {
+      const text = format.number(row.trials);
+      return row.trials < row.planned ? `${text} of ${format.number(row.planned)}` : text;
+    };
+    return [
+      { ...share("truncated", "truncated", "Cut off by the token limit."), show: truncated },
+      share("invalid", "invalid", "Replies without an answer in the asked form.", none("invalid")),
+      share("refused", "refused", "Refused or filtered.", none("refused")),
+      column("trials", "trials", "Finished trials, of those that are planned.", trials, {
+        extra: !rows.some((row) => row.partial),
+      }),
+    ];
+  };
+
+  const SCORE_V1 = "Score of upper bounds: a model that is always right has 1000, whatever the number of trials.";
+
+  const furtherColumns = ({ rows }) => {
+    const alike = (key) => new Set(rows.map((row) => row[key])).size <= 1;
+    const extra = { extra: true };
+    return [
+      column("score_v1", "v1", SCORE_V1, (row) => format.number(row.score_v1, 0), extra),
+      share("unique", "unique", "Trials whose question is new in its cell.", true),
+      name("template", "template", undefined, alike("template")),
+      name("sampler", "sampler", undefined, alike("sampler")),
+      column("max_tokens", "max tokens", "The limit of completion tokens.", undefined, extra),
+      column("transport", "errors", "Trials without a reply after the last retry.", undefined, extra),
+      name("eval_id", "eval id", undefined, true, (row) => h("code", {}, row.eval_id.slice(0, 12))),
+    ];
+  };
+
+  const facetColumn = (facet) => {
+    const of = (row) => row.facets[facet.name.replace(/^facet_/, "")];
+    return {
+      key: facet.name,
+      title: format.plain(facet.name),
+      left: !facet.numeric,
+      extra: true,
+      value: of,
+      show: (row) => (of(row) === undefined ? format.absent : String(of(row))),
+    };
+  };
+
+  const columnsOf = (board, page) => [
+    ...placeColumns(page),
+    ...scoreColumns(board),
+    ...layeredColumns(board),
+    intervalColumn(board),
+    ...accuracyColumns(),
+    ...tierColumns(board),
+    ...spentColumns(board),
+    ...outcomeColumns(board),
+    ...furtherColumns(board),
+    ...page.overview.facets.map(facetColumn),
+  ];
+
+  // Around the table
 
   /** The verdict on the cube's variants, with the four badges; null where outputs have no layers. */
   const standing = (board) => {
     if (!board.verdict) return board.no_verdict ? h("p.note", {}, board.no_verdict) : null;
     const { verdict, words, meaning, badges, reasons, next_step: next, notes } = board.verdict;
+    const badge = ([name, value, told]) => h(`li.is-${value}`, { title: told }, `${name}: `, h("b", {}, value));
     return h(
       "section.panel.verdict",
       { id: "verdict", "aria-label": "Verdict" },
       h("p", {}, pill(verdict, meaning), ` ${words}: ${meaning}.`),
-      h(
-        "ul.badges",
-        {},
-        badges.map(([name, value, told]) => h(`li.is-${value}`, { title: told }, `${name}: `, h("b", {}, value))),
-      ),
+      h("ul.badges", {}, badges.map(badge)),
       h(
         "details",
         {},
@@ -174,308 +354,13 @@
     );
   };
 
-  const columnsOf = (board, page) => {
-    const { meaning } = board;
-    const scoreHint = ["ReasonScore, 10 to 1000.", ...listed(meaning.score), meaning.always_right, meaning.why].filter(
-      Boolean,
-    ).join("\n");
-    const tokenHint = [
-      "Score for each completion token: greener is more, of whatever quality.",
-      ...listed(meaning.token),
-      meaning.short,
-    ].join("\n");
-    const byScore = board.lead === "score";
-    const rows = board.rows;
-    const tokenWords = (
-      { score, score_per_token: ratio },
-    ) => (format.isNumber(ratio.value)
-      ? said(Math.min(ratio.value, score.value / 1000), meaning.token).split(": ")[1]
-      : "");
-    const places = (row) => {
-      const { lower, upper } = row.rank_interval;
-      return row.rank === null ? format.absent : lower < upper ? `${lower}–${upper}` : String(row.rank);
-    };
-    const star = (row) => (row.incomplete || row.partial || row.others ? "*" : "");
-    const share = (key, title, hint, extra = false) => ({
-      key,
-      title,
-      hint,
-      extra,
-      descending: true,
-      value: (row) => row[key],
-      show: (row) => format.percent(row[key]),
-    });
-    const count = (key, title, hint, extra = true) => ({ key, title, hint, extra, value: (row) => row[key] });
-    const scale = extent(rows.flatMap((row) => [lead(board, row).lower, lead(board, row).upper]));
-    const perToken = extent(rows.map((row) => row.score_per_token.value));
-    const perThousand = extent(rows.map((row) => row.correct_per_1000_tokens.value));
-    const level = `${Math.round(100 * board.confidence)} %`;
-    const several = (name) => new Set(rows.map((row) => row[name])).size > 1;
-    const any = (name) => rows.some((row) => format.isNumber(row[name]) && row[name] > 0);
-    const parts = (name) => (row) => ({ value: row[name].value, lower: row[name].lower, upper: row[name].upper });
-    const tierScale = board.tiers.map((_, place) =>
-      extent(rows.map((row) => (byScore ? row.tiers[place]?.score.value : row.tiers[place]?.rate.value)))
-    );
-    return [
-      {
-        key: "rank",
-        title: "#",
-        hint:
-          "Place; several where the order is open: had other questions been drawn, it would be one of these. None for evaluations that were asked other questions, or not all.",
-        value: (row) => row.rank,
-        show: places,
-        descending: false,
-      },
-      {
-        key: "label",
-        title: "model",
-        left: true,
-        value: (row) => row.label,
-        show: (row) =>
-          h("a.name", {
-            href: page.link("trials", { model: row.label }),
-            title: `${row.model_name} · ${row.template} · ${row.sampler}`,
-          }, row.label + star(row)),
-      },
-      {
-        key: "score",
-        title: "score",
-        hint: scoreHint,
-        extra: !byScore,
-        value: (row) => row.score.value,
-        parts: parts("score"),
-        show: (row) => told(format.number(row.score.value, 0), said(row.score.value, meaning.score)),
-      },
-      {
-        key: "score_per_token",
-        title: "score/token",
-        hint: tokenHint,
-        extra: !byScore,
-        value: (row) => row.score_per_token.value,
-        parts: parts("score_per_token"),
-        show: (row) =>
-          told(shaded(row.score_per_token.value, perToken, format.number(row.score_per_token.value)), tokenWords(row)),
-      },
-      {
-        key: "correct_per_1000_tokens",
-        title: "right/1k tok",
-        choice: "right by 1000 tokens",
-        hint: "Correct answers that 1000 completion tokens bring: greener is better.",
-        extra: byScore,
-        value: (row) => row.correct_per_1000_tokens.value,
-        parts: parts("correct_per_1000_tokens"),
-        show: (row) =>
-          shaded(row.correct_per_1000_tokens.value, perThousand, format.number(row.correct_per_1000_tokens.value)),
-      },
-      {
-        key: "rate",
-        title: board.mode,
-        hint: board.mode.startsWith("C") ? "Share of right answers, guesses taken out." : "Share of right answers.",
-        value: (row) => row.rate.value,
-        parts: parts("rate"),
-        show: (row) => format.percent(row.rate.value),
-      },
-      ...(rows.some((row) => row.composite) ? compositeColumns(board) : []),
-      {
-        key: "interval",
-        left: true,
-        title: level,
-        choice: `interval (${level})`,
-        hint: `${level} interval of what the board is ordered by.`,
-        value: (row) => lead(board, row).lower,
-        parts: (row) => ({ lower: lead(board, row).lower, upper: lead(board, row).upper }),
-        show: (row) =>
-          bar(
-            lead(board, row),
-            scale,
-            `${leadName(board)} ${shown(board, lead(board, row).value)}, interval ${
-              format.interval(lead(board, row), isShare(board))
-            }`,
-          ),
-      },
-      {
-        key: "groups",
-        title: "groups",
-        hint: "Rows with a letter in common may stand at the same place.",
-        left: true,
-        value: (row) => row.groups,
-        show: (row) => h("span.letters", {}, row.groups),
-      },
-      {
-        key: "accuracy",
-        title: "accuracy",
-        hint: "Plain share of right answers.",
-        extra: true,
-        value: (row) => row.accuracy.value,
-        parts: parts("accuracy"),
-        show: (row) => format.percent(row.accuracy.value),
-      },
-      ...(board.tiers.length > 1
-        ? board.tiers.map((tier, place) => ({
-          key: `tier-${tier}`,
-          title: tier,
-          hint: [
-            `${leadName(board)} of tier ${tier}.`,
-            ...(byScore ? [...listed(meaning.score), "From easy to hard:", ...meaning.profiles] : []),
-          ].join("\n"),
-          value: (row) => (byScore ? row.tiers[place].score.value : row.tiers[place].rate.value),
-          parts: (row) => {
-            const one = byScore ? row.tiers[place].score : row.tiers[place].rate;
-            return { value: one.value, lower: one.lower, upper: one.upper };
-          },
-          show: (row) => {
-            const one = byScore ? row.tiers[place].score : row.tiers[place].rate;
-            return told(
-              shaded(one.value, tierScale[place], shown(board, one.value) + (row.tiers[place].incomplete ? "*" : "")),
-              byScore ? said(one.value, meaning.score) : "",
-            );
-          },
-        }))
-        : []),
-      {
-        key: "tokens_per_trial",
-        title: "tokens",
-        hint: "Completion tokens for each trial.",
-        value: (row) => row.tokens_per_trial,
-        show: (row) => format.number(row.tokens_per_trial, 0),
-        descending: false,
-      },
-      {
-        key: "cost_per_1000",
-        title: "$/1000",
-        choice: "cost of 1000 trials",
-        hint: "USD for 1000 trials.",
-        extra: !any("cost_per_1000"),
-        value: (row) => row.cost_per_1000,
-        show: (row) => format.money(row.cost_per_1000),
-        descending: false,
-      },
-      {
-        key: "cost",
-        title: "cost",
-        hint: "USD of all finished trials.",
-        extra: true,
-        value: (row) => row.cost,
-        show: (row) => format.money(row.cost),
-      },
-      {
-        key: "latency",
-        title: "latency",
-        hint: "Mean seconds of a reply.",
-        extra: !any("latency"),
-        value: (row) => row.latency,
-        show: (row) => format.seconds(row.latency),
-        descending: false,
-      },
-      {
-        ...share("truncated", "truncated", "Cut off by the token limit."),
-        show: (
-          row,
-        ) => (row.truncated > 0.01 ? h("span.warn", {}, format.percent(row.truncated)) : format.percent(row.truncated)),
-      },
-      share("invalid", "invalid", "Replies without an answer in the asked form.", !any("invalid")),
-      share("refused", "refused", "Refused or filtered.", !any("refused")),
-      {
-        key: "trials",
-        title: "trials",
-        hint: "Finished trials, of those that are planned.",
-        extra: !rows.some((row) => row.partial),
-        value: (row) => row.trials,
-        show: (
-          row,
-        ) => (row.trials < row.planned
-          ? `${format.number(row.trials)} of ${format.number(row.planned)}`
-          : format.number(row.trials)),
-      },
-      {
-        key: "score_v1",
-        title: "v1",
-        hint: "Score of upper bounds: a model that is always right has 1000, whatever the number of trials.",
-        extra: true,
-        value: (row) => row.score_v1,
-        show: (row) => format.number(row.score_v1, 0),
-      },
-      share("unique", "unique", "Trials whose question is new in its cell.", true),
-      { key: "template", title: "template", left: true, extra: !several("template"), value: (row) => row.template },
-      { key: "sampler", title: "sampler", left: true, extra: !several("sampler"), value: (row) => row.sampler },
-      count("max_tokens", "max tokens", "The limit of completion tokens."),
-      count("transport", "errors", "Trials without a reply after the last retry."),
-      {
-        key: "eval_id",
-        title: "eval id",
-        left: true,
-        extra: true,
-        value: (row) => row.eval_id,
-        show: (row) => h("code", {}, row.eval_id.slice(0, 12)),
-      },
-      ...page.overview.facets.map((facet) => ({
-        key: facet.name,
-        title: format.plain(facet.name),
-        left: !facet.numeric,
-        extra: true,
-        value: (row) => row.facets[facet.name.replace(/^facet_/, "")],
-        show: (row) => {
-          const value = row.facets[facet.name.replace(/^facet_/, "")];
-          return value === undefined ? format.absent : String(value);
-        },
-      })),
-    ];
-  };
-
-  /** The search box that narrows rows by their names and facets as it is typed into. */
-  const find = (page) =>
-    h("input", {
-      id: "find",
-      type: "search",
-      placeholder: "Find a model …",
-      "aria-label": "Find a model",
-      value: page.get("find"),
-      oninput: (event) => page.set({ find: event.target.value }, { replace: true }),
-    });
-
-  const found = (page, rows) => {
-    const words = page.get("find").toLowerCase().split(/\s+/).filter(Boolean);
-    const models = page.all("model");
-    return rows.filter((row) =>
-      (!models.length || models.includes(row.label)) &&
-      words.every((word) =>
-        `${row.label} ${row.model_name} ${Object.values(row.facets).join(" ")}`.toLowerCase().includes(word)
-      )
-    );
-  };
-
-  const modes = (page) => [
-    explorer.select(page, "score", [["", "score as fits"], ["v1", "score v1"], ["v2", "score v2"]]),
-    explorer.select(page, "mode", [
-      ["", "C_P: truncated are wrong"],
-      ["C_I", "C_I: truncated left out"],
-      ["C_O", "C_O: truncated are right"],
-      ["E_P", "E_P: with guesses"],
-      ["E_I", "E_I"],
-      ["E_O", "E_O"],
-    ]),
-  ];
-
-  const notes = (board) => (board.notes.length || !board.final
-    ? h(
-      "ul.notes",
-      { id: "notes" },
-      board.final ? null : h("li", {}, "Intervals are being worked out with more draws."),
-      board.notes.map((text) => h("li", {}, text)),
-    )
-    : null);
-
   /** Mark the rows that cannot be told apart from the one under the pointer. */
   const tied = (table) => {
     const letters = (row) => (row.querySelector(".letters")?.textContent || "").split(" ").filter(Boolean);
     const mark = (target) => {
       const mine = target ? letters(target) : [];
-      for (const row of table.querySelectorAll("tbody tr")) {
-        row.classList.toggle(
-          "tied",
-          row !== target && letters(row).some((one) => mine.includes(one)),
-        );
-      }
+      const alike = (row) => row !== target && letters(row).some((one) => mine.includes(one));
+      for (const row of table.querySelectorAll("tbody tr")) row.classList.toggle("tied", alike(row));
     };
     table.addEventListener("mouseover", (event) => mark(event.target.closest("tbody tr")));
     table.addEventListener("focusin", (event) => mark(event.target.closest("tbody tr")));
@@ -483,447 +368,22 @@
     return table;
   };
 
-  const controls = (page, ...more) =>
-    explorer.filters(page, { models: true }, find(page), ...(explorer.bundle ? [] : modes(page)), ...more);
-
   explorer.view({
     name: "ranking",
     title: "Leaderboard",
     level: "ranking",
-    controls,
+    controls: explorer.board.controls,
     async render(root, page) {
-      const board = await boardOf(page);
-      root.append(
-        controls(page),
-        standing(board) || "",
-        tied(
-          explorer.table(page, {
-            name: "ranking",
-            caption: "Leaderboard",
-            columns: columnsOf(board, page),
-            rows: found(page, board.rows),
-            sort: "rank",
-            mark: (row) => (row.rank === null ? "faint" : ""),
-          }),
-        ),
-        notes(board) || "",
-      );
-    },
-  });
-
-  /** What a chart says below itself of evaluations without a rank; null if it shows none. */
-  const unrankedNote = (
-    rows,
-  ) => (rows.some((row) => row.rank === null)
-    ? "Grey with a *: without a rank, as it was asked other questions, or not all of them yet. Its value cannot be compared with the others."
-    : null);
-
-  const SPENDS = {
-    cost_per_1000: ["USD for 1000 trials", format.money],
-    tokens_per_trial: ["completion tokens for each trial", (value) => format.number(value, 0)],
-    latency: ["seconds of a reply", format.seconds],
-  };
-
-  /** Evaluations up to which a chart names all of them. */
-  const NAMED = 12;
-  const SIDES = ["top", "bottom"];
-
-  const errors = (estimates, share) => ({
-    type: "data",
-    symmetric: false,
-    thickness: 1.2,
-    width: 0,
-    array: estimates.map((one) => (one.upper - one.value) * (share ? 100 : 1)),
-    arrayminus: estimates.map((one) => (one.value - one.lower) * (share ? 100 : 1)),
-  });
-
-  explorer.view({
-    name: "cost",
-    title: "Score and cost",
-    level: "ranking",
-    hint:
-      "Who is up and to the left does more with less. The line joins those that nobody beats in both (Pareto front).",
-    controls,
-    async render(root, page) {
-      const board = await boardOf(page);
-      const there = Object.keys(SPENDS).filter((name) => board.rows.some((row) => format.isNumber(row[name])));
-      const spend = there.includes(page.get("spend")) ? page.get("spend") : there[0];
-      const pick = there.length > 1
-        ? explorer.choice(
-          page,
-          "spend",
-          there.map((name) => [name, { cost_per_1000: "cost", tokens_per_trial: "tokens", latency: "latency" }[name]]),
-          "What is spent",
-        )
-        : null;
-      root.append(
-        controls(page, pick, explorer.choice(page, "x", [["log", "logarithmic"], ["linear", "linear"]], "Scale")),
-      );
-      const rows = found(page, board.rows).filter((row) =>
-        format.isNumber(row[spend]) && format.isNumber(lead(board, row).value)
-      );
-      if (!rows.length) {
-        root.append(h("p.empty", {}, "Nothing here has both a score and what it cost."));
-        return;
-      }
-      const [title, told] = SPENDS[spend];
-      const factor = isShare(board) ? 100 : 1;
-      const values = rows.map((row) => lead(board, row));
-      const front = rows.filter((row) => row.front.includes(spend)).sort((a, b) => a[spend] - b[spend]);
-      const few = rows.length <= NAMED;
-      const starred = (row) => row.label + (row.rank === null ? "*" : "");
-      const short = explorer.shortened(rows.map(starred), explorer.narrow() ? 18 : 60);
-      const named = rows.map((row) => (few || row.front.includes(spend) ? ` ${short.get(starred(row))} ` : ""));
-      const linear = page.get("x") === "linear";
-      const [low, high] = extent(rows.map((row) => row[spend]).filter((value) => value > 0));
-      const unknown = found(page, board.rows).filter((row) =>
-        !format.isNumber(row[spend]) && format.isNumber(lead(board, row).value)
-      ).map(starred);
-      const listed = (names) => `${names.slice(0, 12).join(", ")}${names.length > 12 ? " …" : ""}`;
-      const free = linear ? [] : rows.filter((row) => row[spend] === 0).map(starred);
-      // Names stand where there is room for them, away from the nearer edge; neighbours along the axis have theirs above and below.
-      const along = new Map(
-        [...rows].sort((a, b) => a[spend] - b[spend]).map((row, place) => {
-          const at = linear ? row[spend] / high : Math.log(row[spend] / low) / Math.log(high / low);
-          return [row, `${SIDES[place % SIDES.length]} ${at > 0.5 ? "left" : "right"}`];
-        }),
-      );
-      const grey = explorer.theme().faint;
-      root.append(
-        h(
-          "div.panel",
-          {},
-          explorer.chart({
-            name: "score-and-cost",
-            height: 520,
-            label: `${leadName(board)} against ${title} of ${rows.length} evaluations`,
-            traces: [
-              {
-                type: "scatter",
-                mode: "lines",
-                x: front.map((row) => row[spend]),
-                y: front.map((row) => factor * lead(board, row).value),
-                line: { shape: "hv", dash: "dot", color: explorer.theme().faint, width: 1.5 },
-                hoverinfo: "skip",
-                showlegend: false,
-              },
-              {
-                type: "scatter",
-                mode: "markers+text",
-                x: rows.map((row) => row[spend]),
-                y: values.map((one) => factor * one.value),
-                text: named,
-                textposition: rows.map((row) => along.get(row)),
-                textfont: { size: 11 },
-                cliponaxis: false,
-                showlegend: false,
-                marker: {
-                  size: rows.map((row) => (row.front.includes(spend) ? 11 : 8)),
-                  symbol: rows.map((row) => (row.rank === null ? "circle-open" : "circle")),
-                  color: rows.map((row) => (row.rank === null ? grey : explorer.colour(page.overview, row.label))),
-                  opacity: rows.map((row) => (row.front.includes(spend) ? 1 : 0.65)),
-                },
-                error_y: { ...errors(values, isShare(board)), color: explorer.theme().faint },
-                customdata: rows.map((
-                  row,
-                  place,
-                ) => [
-                  starred(row),
-                  shown(board, values[place].value),
-                  format.interval(values[place], isShare(board)),
-                  told(row[spend]),
-                ]),
-                hovertemplate:
-                  "<b>%{customdata[0]}</b><br>%{customdata[1]} (%{customdata[2]})<br>%{customdata[3]}<extra></extra>",
-              },
-            ],
-            layout: {
-              hovermode: "closest",
-              margin: { l: 50, r: 24, t: 16, b: 44 },
-              xaxis: {
-                title: { text: title },
-                type: linear ? "linear" : "log",
-                ...(linear
-                  ? { rangemode: "tozero" }
-                  : { dtick: high < 10 * low && !explorer.narrow() ? "D1" : "D2", tickformat: ".3~g" }),
-              },
-              yaxis: { title: { text: isShare(board) ? `${board.mode}, %` : "ReasonScore" } },
-            },
-            click: (point) => {
-              if (point.customdata) location.hash = page.link("trials", { model: rows[point.pointNumber].label });
-            },
-            caption: [
-              unrankedNote(rows),
-              free.length ? `Not on a logarithmic scale, being 0 on it: ${listed(free)}.` : null,
-              unknown.length
-                ? `Not shown, as ${spend === "cost_per_1000" ? "no price of it is declared" : "it is not known"}: ${
-                  listed(unknown)
-                }.`
-                : null,
-              few ? null : "Names are those on the front; others are under the pointer.",
-            ].filter(Boolean).join(" "),
-          }),
-        ),
-        notes(board) || "",
-      );
-    },
-  });
-
-  // Scores against a facet
-
-  const numeric = (overview) =>
-    overview.facets.filter((facet) => (facet.numeric || facet.dated) && facet.levels.length > 1);
-  const VALUES = {
-    lead: "what leads the board",
-    accuracy: "accuracy",
-    tokens_per_trial: "tokens",
-    cost_per_1000: "cost",
-    latency: "latency",
-    truncated: "truncated",
-  };
-
-  const LACKING = "–";
-
-  const series = (rows, name) => {
-    const lines = new Map();
-    for (const row of rows) {
-      const key = name === "none" ? "all" : String(row.facets[name] ?? row[name] ?? LACKING);
-      if (!lines.has(key)) lines.set(key, []);
-      lines.get(key).push(row);
-    }
-    return lines;
-  };
-
-  const band = (colour) => {
-    const number = parseInt(colour.slice(1), 16);
-    return `rgba(${number >> 16}, ${(number >> 8) & 255}, ${number & 255}, 0.16)`;
-  };
-
-  /** Points that no line joins, with their intervals. */
-  const scattered = (name, points, marker, share, text) => {
-    const factor = share ? 100 : 1;
-    const bounded = points.every((one) => format.isNumber(one.estimate.lower) && format.isNumber(one.estimate.upper));
-    return [{
-      type: "scatter",
-      mode: "markers",
-      name,
-      x: points.map((one) => one.x),
-      y: points.map((one) => factor * one.estimate.value),
-      marker: { size: 7, ...marker },
-      legendgroup: name,
-      ...(bounded ? { error_y: { ...errors(points.map((one) => one.estimate), share), color: marker.color } } : {}),
-      customdata: points.map(
-        (one) => [name, one.label, text(one.estimate.value), bounded ? format.interval(one.estimate, share) : ""],
-      ),
-      hovertemplate:
-        "<b>%{customdata[1]}</b> · %{x}<br>%{customdata[2]} (%{customdata[3]})<extra>%{customdata[0]}</extra>",
-    }];
-  };
-
-  /** Whether a line may join points: it says that they are one thing at different places, so that two at one place are none. */
-  const joinable = (points) => new Set(points.map((one) => one.x)).size === points.length;
-
-  /** A line with the band of its intervals. Each point is {x, estimate, label}. */
-  const curve = (name, points, colour, share, text) => {
-    const factor = share ? 100 : 1;
-    const x = points.map((one) => one.x);
-    const hover = points.map(
-      (one) => [
-        name,
-        one.label,
-        text(one.estimate.value),
-        format.isNumber(one.estimate.lower) ? format.interval(one.estimate, share) : "",
-      ],
-    );
-    const line = {
-      type: "scatter",
-      mode: "lines+markers",
-      name,
-      x,
-      y: points.map((one) => factor * one.estimate.value),
-      line: { color: colour, width: 2 },
-      marker: { size: 7 },
-      customdata: hover,
-      legendgroup: name,
-      hovertemplate:
-        "<b>%{customdata[1]}</b> · %{x}<br>%{customdata[2]} (%{customdata[3]})<extra>%{customdata[0]}</extra>",
-    };
-    if (!points.every((one) => format.isNumber(one.estimate.lower) && format.isNumber(one.estimate.upper))) {
-      return [line];
-    }
-    const edge = {
-      type: "scatter",
-      mode: "lines",
-      x,
-      line: { width: 0 },
-      hoverinfo: "skip",
-      showlegend: false,
-      legendgroup: name,
-    };
-    return [{ ...edge, y: points.map((one) => factor * one.estimate.lower) }, {
-      ...edge,
-      y: points.map((one) => factor * one.estimate.upper),
-      fill: "tonexty",
-      fillcolor: band(colour),
-    }, line];
-  };
-
-  explorer.view({
-    name: "curves",
-    title: "Against a facet",
-    level: "ranking",
-    hint:
-      "How scores go with a number or date that is said of the models: training step, size, release. Bands are intervals.",
-    ready: (overview) => numeric(overview).length > 0,
-    controls,
-    async render(root, page) {
-      const { overview } = page;
-      const facets = numeric(overview);
-      const against = facets.find((facet) => facet.name === page.get("against")) || facets.find((facet) =>
-        /step|epoch|iter/i.test(facet.name)
-      ) || facets[0];
-      const field = against.name.replace(/^facet_/, "");
-      const texts = overview.facets.filter((facet) => !facet.numeric && !facet.dated && facet.levels.length > 1).map(
-        (facet) => facet.name.replace(/^facet_/, ""),
-      );
-      const line = ["task", "none", "template", "sampler", ...texts].includes(page.get("lines"))
-        ? page.get("lines")
-        : texts[0] || "none";
-      const what = VALUES[page.get("value")] ? page.get("value") : "lead";
-      const board = await boardOf(page);
-      const rows = found(page, board.rows).filter((row) => row.facets[field] !== undefined);
-      root.append(
-        controls(
-          page,
-          explorer.select(
-            page,
-            "against",
-            facets.map((facet) => [facet.name, format.plain(facet.name)]),
-            "against",
-            against.name,
-          ),
-          explorer.select(page, "value", Object.entries(VALUES), "show"),
-          explorer.select(
-            page,
-            "lines",
-            ["task", "none", ...texts, "template", "sampler"].map(
-              (name) => [name, name === "none" ? "all together" : name],
-            ),
-            "a line for each",
-            line,
-          ),
-        ),
-      );
-      const share = what === "lead" ? isShare(board) : what === "accuracy" || what === "truncated";
-      const told = {
-        lead: (value) => shown(board, value),
-        accuracy: format.percent,
-        truncated: format.percent,
-        cost_per_1000: format.money,
-        latency: format.seconds,
-        tokens_per_trial: (value) => format.number(value, 0),
-      }[what];
-      const estimate = (
-        row,
-      ) => (what === "lead" ? lead(board, row) : what === "accuracy" ? row.accuracy : { value: row[what] });
-      const ordered = (points) =>
-        points.filter((one) => format.isNumber(one.estimate.value)).sort((
-          a,
-          b,
-        ) => (a.x < b.x ? -1 : a.x > b.x ? 1 : 0));
-      const ranked = rows.filter((row) => row.rank !== null);
-      const others = rows.filter((row) => row.rank === null);
-      let lines;
-      if (line === "task") {
-        const rates = await explorer.groups(page, ["model", "task"]);
-        const rate = (label, place) => {
-          const { point, ...ends } = rates.at(rates.levels("model").indexOf(label), place);
-          return { value: point, ...ends };
-        };
-        lines = rates.levels("task").map((
-          task,
-          place,
-        ) => [
-          task,
-          ordered(ranked.map((row) => ({ x: row.facets[field], label: row.label, estimate: rate(row.label, place) }))),
-        ]);
-      } else {lines = [...series(ranked, line)].map((
-          [name, mine],
-        ) => [name, ordered(mine.map((row) => ({ x: row.facets[field], label: row.label, estimate: estimate(row) })))]
-        );}
-      const byTask = line === "task";
-      const shares = byTask || share;
-      const text = byTask ? format.percent : told;
-      const apart = lines.filter(([name, points]) => name === LACKING || !joinable(points)).map(([name]) => name);
-      const traces = lines.flatMap(([name, points], place) => {
-        const colour = explorer.colours[place % explorer.colours.length];
-        return apart.includes(name)
-          ? scattered(name, points, { color: colour }, shares, text)
-          : curve(name, points, colour, shares, text);
+      const board = await explorer.board.of(page);
+      const table = explorer.table(page, {
+        name: "ranking",
+        caption: "Leaderboard",
+        columns: columnsOf(board, page),
+        rows: explorer.board.found(page, board.rows),
+        sort: "rank",
+        mark: (row) => (row.rank === null ? "faint" : ""),
       });
-      if (others.length && !byTask) {
-        traces.push(
-          ...scattered(
-            "without a rank*",
-            ordered(others.map((row) => ({ x: row.facets[field], label: `${row.label}*`, estimate: estimate(row) }))),
-            { color: explorer.theme().faint, symbol: "circle-open" },
-            shares,
-            text,
-          ),
-        );
-      }
-      const said = [
-        !others.length
-          ? null
-          : byTask
-          ? `Left out: ${others.length} without a rank, as they were asked other questions or not all of them.`
-          : unrankedNote(rows),
-        apart.length
-          ? `No line joins evaluations that do not say their ${line}, or of which several have the same ${field}: ${
-            apart.join(", ")
-          }.`
-          : null,
-      ].filter(Boolean).join(" ");
-      const levels = against.levels;
-      const spread = against.numeric && levels[0] > 0 && levels[levels.length - 1] / levels[0] > 20;
-      root.append(
-        rows.length
-          ? h(
-            "div.panel",
-            {},
-            explorer.chart({
-              name: `against-${field}`,
-              height: 520,
-              traces,
-              label: `${what} against ${field}, a line for each ${line}`,
-              caption: said || null,
-              layout: {
-                hovermode: "closest",
-                showlegend: traces.filter((one) => one.showlegend !== false).length > 1,
-                xaxis: {
-                  title: { text: format.plain(against.name) },
-                  ...(against.dated
-                    ? { type: "date" }
-                    : spread
-                    ? { type: "log", dtick: "D2", tickformat: ".3~g" }
-                    : { type: "linear" }),
-                },
-                yaxis: {
-                  title: {
-                    text: byTask
-                      ? `${board.mode}, %`
-                      : what === "lead"
-                      ? (share ? `${board.mode}, %` : "ReasonScore")
-                      : VALUES[what] + (share ? ", %" : ""),
-                  },
-                  rangemode: shares ? "normal" : "tozero",
-                },
-              },
-            }),
-          )
-          : h("p.empty", {}, `No model here says its ${field}.`),
-        notes(board) || "",
-      );
+      root.append(explorer.board.controls(page), standing(board) || "", tied(table), explorer.board.notes(board));
     },
   });
 }
