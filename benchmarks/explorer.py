@@ -25,8 +25,8 @@ from playwright.sync_api import Browser, Page, sync_playwright
 
 from evalcube.flows.config.suites import load_suite
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.store import SweepStore, open_store
 from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.schema import VARIABLES

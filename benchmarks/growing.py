@@ -27,11 +27,11 @@ from history import add_option, append
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.config.suites import load_sweep
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.growing import extend
+from evalcube.flows.plan.part import as_configured
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.sampling import as_configured
-from evalcube.flows.plan.store import SweepStore, open_store, sweep_cube
 from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.state.growing import extend
+from evalcube.flows.state.store import SweepStore, open_store, sweep_cube
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region

@@ -11,8 +11,8 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
-from evalcube.flows.imports.logs import import_logs
-from evalcube.flows.imports.samples import Wanted
+from evalcube.flows.share.imports.logs import import_logs
+from evalcube.flows.share.imports.samples import Wanted
 
 MAP = {
     "prompt": "q",

@@ -17,12 +17,11 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.merge.write import merge_cubes
-from evalcube.flows.plan.blocks import window_of
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.coordinates import coordinates
-from evalcube.flows.plan.recording import receipt_of
-from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.plan.targets import SampleTargets, window_of
+from evalcube.flows.share.merge import merge_cubes
+from evalcube.flows.state.recording import receipt_of
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger

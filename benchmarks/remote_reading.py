@@ -22,8 +22,8 @@ import numpy as np
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.store import SweepStore, open_store
 from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Receipt

@@ -15,15 +15,14 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.plan.blocks import Block, Window, window_of
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.recording import receipt_of
 from evalcube.flows.plan.requests import prepare_trials
-from evalcube.flows.plan.store import open_store
-from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.trials.forms import csv_lines, write_parquet
-from evalcube.flows.trials.read import trials
+from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
+from evalcube.flows.read.trials.forms import csv_lines, write_parquet
+from evalcube.flows.read.trials.read import trials
+from evalcube.flows.state.recording import receipt_of
+from evalcube.flows.state.store import open_store
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache

@@ -2,28 +2,28 @@
 
 from __future__ import annotations
 
-from evalcube.flows.cubes.dataset import CubeAccessor
-from evalcube.flows.cubes.results import (
+from evalcube.flows.nouns import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
+from evalcube.flows.read.dataset import CubeAccessor
+from evalcube.flows.read.estimate import EvaluationEstimate, SweepEstimate
+from evalcube.flows.read.results import (
     ComparisonResult,
     LeaderboardResult,
     MetricsResult,
     RankingResult,
     TableResult,
 )
-from evalcube.flows.cubes.selection import OpenPart
-from evalcube.flows.cubes.verdict import CubeVerdict
-from evalcube.flows.formats.export import Exported
-from evalcube.flows.imports.logs import ImportSummary
-from evalcube.flows.merge.difference import Difference
-from evalcube.flows.merge.write import Merged
-from evalcube.flows.nouns import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
-from evalcube.flows.plan.estimate import EvaluationEstimate, SweepEstimate
-from evalcube.flows.plan.rescoring import Rescoring
-from evalcube.flows.publish.publish import Published
-from evalcube.flows.publish.pull import Pulled
-from evalcube.flows.rework.damage import Verification
+from evalcube.flows.read.selection import OpenPart
+from evalcube.flows.read.trials.read import Trials
+from evalcube.flows.read.verdict import CubeVerdict
 from evalcube.flows.run.summary import RunSummary
-from evalcube.flows.trials.read import Trials
+from evalcube.flows.share.difference import Difference
+from evalcube.flows.share.exports.export import Exported
+from evalcube.flows.share.imports.logs import ImportSummary
+from evalcube.flows.share.merge import Merged
+from evalcube.flows.share.publish.publish import Published
+from evalcube.flows.share.publish.pull import Pulled
+from evalcube.flows.state.damage import Verification
+from evalcube.flows.state.rescoring import Rescoring
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.verdict import Verdict
 

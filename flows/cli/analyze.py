@@ -20,13 +20,14 @@ from evalcube.flows.cli.options import (
     TrialsOption,
     ViewOption,
     WhereOption,
+    names_of,
+    part_of,
 )
 from evalcube.flows.cli.output import show
-from evalcube.flows.cli.selecting import names_of, part_of
 from evalcube.flows.cli.tables import emit, warn
 
 if TYPE_CHECKING:
-    from evalcube.flows.cubes.selection import OpenPart
+    from evalcube.flows.read.selection import OpenPart
     from evalcube.stages.analyze.render.table import TableSpec
 
 analyze = typer.Typer(
@@ -55,12 +56,12 @@ def compression(
     as_json: JsonOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
-    from evalcube.flows.cubes.forensics import compression as measure
+    from evalcube.flows.read.forensics import compression as measure
 
     part = part_of(where, view, trials)
     lengths = None
     if replies:
-        from evalcube.flows.trials.traces import with_replies
+        from evalcube.flows.read.forensics import with_replies
 
         lengths = partial(with_replies, cube=cube, cache=cache)
     _answer(
@@ -83,7 +84,7 @@ def hazard(
     as_json: JsonOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
-    from evalcube.flows.cubes.forensics import hazard as measure
+    from evalcube.flows.read.forensics import hazard as measure
 
     part = part_of(where, view, trials)
     _answer(
@@ -116,7 +117,7 @@ def clip(
     as_json: JsonOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
-    from evalcube.flows.cubes.forensics import clip as measure
+    from evalcube.flows.read.forensics import clip as measure
 
     part = part_of(where, view, trials)
     _answer(
@@ -138,7 +139,7 @@ def cost(
     as_json: JsonOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
-    from evalcube.flows.cubes.forensics import cost as measure
+    from evalcube.flows.read.forensics import cost as measure
 
     part = part_of(where, view, trials)
     _answer(

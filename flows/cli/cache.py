@@ -10,8 +10,7 @@ import typer
 
 from evalcube.flows.cli.flags import Command
 from evalcube.flows.cli.options import CacheArgument, JsonOption
-from evalcube.flows.cli.output import Code, complain, safe, show, show_json
-from evalcube.flows.cli.progress import progress, size_text
+from evalcube.flows.cli.output import Code, complain, progress, safe, show, show_json, size_text
 
 commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
 
@@ -19,7 +18,7 @@ commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True
 @commands.command(cls=Command)
 def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
     """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
-    from evalcube.flows.cubes.cache_admin import stats as make
+    from evalcube.flows.keep.cache import stats as make
 
     document = make(cache)
     if as_json:
@@ -38,7 +37,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Read every entry and check it; exit code 1 if one is damaged."""
-    from evalcube.flows.cubes.cache_admin import verify as make
+    from evalcube.flows.keep.cache import verify as make
 
     with progress() as tick:
         found = make(cache, repair=repair, tick=tick)
@@ -73,7 +72,7 @@ def gc(
     as_json: JsonOption = False,
 ) -> None:
     """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
-    from evalcube.flows.cubes.cache_admin import collect
+    from evalcube.flows.keep.cache import collect
 
     with progress() as tick:
         found = collect(cache, cubes or (), delete=yes, tick=tick)
@@ -101,7 +100,7 @@ def export_entries(
     as_json: JsonOption = False,
 ) -> None:
     """Write entries into one file, for `evalcube cache import` elsewhere."""
-    from evalcube.flows.cubes.cache_admin import export
+    from evalcube.flows.keep.cache import export
 
     with progress() as tick:
         made = export(cache, file, cube=cube, tick=tick)
@@ -122,7 +121,7 @@ def import_entries(
     as_json: JsonOption = False,
 ) -> None:
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
-    from evalcube.flows.cubes.cache_admin import load
+    from evalcube.flows.keep.cache import load
 
     with progress() as tick:
         made = load(cache, file, tick=tick)

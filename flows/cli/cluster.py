@@ -22,7 +22,7 @@ def attempt(
 ) -> None:
     """Run one job of a submitted sweep; for the scripts that `submit` writes."""
     from evalcube.flows.errors import SweepError
-    from evalcube.flows.submit.attempt import attempt as run_attempt
+    from evalcube.flows.run.jobs.attempt import attempt as run_attempt
 
     job = os.environ.get("SLURM_JOB_ID", "")
     if not job.isdecimal():

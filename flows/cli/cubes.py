@@ -26,13 +26,14 @@ from evalcube.flows.cli.options import (
     ViewOption,
     WeighOption,
     WhereOption,
+    part_of,
+    several,
 )
 from evalcube.flows.cli.output import complain, safe, show, show_json
-from evalcube.flows.cli.selecting import part_of, several
 from evalcube.flows.cli.tables import noted, one_form, print_table, show_below, show_csv, warn
 
 if TYPE_CHECKING:
-    from evalcube.flows.cubes.reader import Reader, TrialView
+    from evalcube.flows.read.reader import Reader, TrialView
     from evalcube.stages.analyze.labelled.results import Leaderboard
 
 
@@ -50,7 +51,7 @@ def status(
 
         raise SweepError("--watch follows one cube", "Give one cube")
     if as_json and len(cubes) > 1:
-        from evalcube.flows.cubes.status import cube_status
+        from evalcube.flows.read.status import cube_status
 
         show_json({"cubes": {one: cube_status(one) for one in cubes}}, "status")
         return
@@ -63,8 +64,8 @@ def status(
 def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
     from evalcube import EvalcubeError
     from evalcube.flows.cli import watching
-    from evalcube.flows.cubes.status import cube_status
-    from evalcube.flows.submit.watch import lines_about
+    from evalcube.flows.read.status import cube_status
+    from evalcube.flows.run.jobs.watch import lines_about
 
     if watch:
         watching.watch(cube, as_json=as_json)
@@ -115,9 +116,9 @@ def leaderboard(
     as_csv: CsvOption = False,
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
-    from evalcube.flows.cubes.boards import boards
-    from evalcube.flows.cubes.outputs import check_picture
     from evalcube.flows.errors import SweepError
+    from evalcube.flows.read.boards import boards
+    from evalcube.flows.read.outputs import check_picture
     from evalcube.stages.analyze.render.board_spec import leaderboard_spec
     from evalcube.stages.analyze.render.text import sentence
 
@@ -152,7 +153,7 @@ def leaderboard(
 
 
 def _draw(board: Leaderboard, plot: Path) -> None:
-    from evalcube.flows.cubes.outputs import write_picture
+    from evalcube.flows.read.outputs import write_picture
     from evalcube.stages.analyze.render.plots import board_figure
 
     write_picture(plot, board_figure(board))
@@ -185,7 +186,7 @@ def report(
     clip_tokens: ClipOption = None,
 ) -> None:
     """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else."""
-    from evalcube.flows.cubes.report import report as write_report
+    from evalcube.flows.read.report import report as write_report
 
     first, outcomes = _first_and_outcomes(trials or ())
     path = write_report(
@@ -233,7 +234,7 @@ def show_trial(
     as_json: JsonOption = False,
 ) -> None:
     """Show one trial: prompt, response, reasoning, parsed answer, reference, status."""
-    from evalcube.flows.cubes.reader import Reader
+    from evalcube.flows.read.reader import Reader
 
     reader = Reader(cube, cache)
     row, slot = reader.point(task, params)

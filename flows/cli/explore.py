@@ -27,7 +27,7 @@ def explore(
     browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
 ) -> None:
     """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
-    from evalcube.flows.explore.serve import serve
+    from evalcube.flows.explore.server import serve
 
     serve(
         cube,
@@ -67,7 +67,7 @@ def bundle(
     as_json: JsonOption = False,
 ) -> None:
     """Write the explorer's views as a folder of files, which opens from disk or from any web server."""
-    from evalcube.flows.cli.progress import progress, size_text
+    from evalcube.flows.cli.output import progress, size_text
     from evalcube.flows.explore.bundle import bundle as write
 
     with progress() as tick:

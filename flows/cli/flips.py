@@ -13,7 +13,7 @@ from evalcube.flows.cli.tables import show_csv, show_table, warn
 from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
-    from evalcube.flows.trials.flips import Flip, Flips
+    from evalcube.flows.read.trials.flips import Flip, Flips
 
 _SHOWN = 20
 _POINTS = 10
@@ -117,8 +117,8 @@ def _print(found: Flips, limit: int | None, *, markdown: bool) -> None:
 def _print_flips(rows: list[dict[str, Any]]) -> None:
     from rich.console import Console
 
-    from evalcube.flows.trials.brief import brief_table
-    from evalcube.flows.trials.columns import TrialColumn
+    from evalcube.flows.read.trials.brief import brief_table
+    from evalcube.flows.read.trials.columns import TrialColumn
     from evalcube.stages.analyze.render.flips import flip_cells
 
     cells = [flip_cells(row) for row in rows]

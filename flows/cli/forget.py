@@ -10,7 +10,7 @@ from evalcube.flows.cli.options import CubeArgument, JsonOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
-    from evalcube.flows.rework.forget import Forgetting
+    from evalcube.flows.keep.forget import Forgetting
 
 
 def forget(
@@ -40,8 +40,8 @@ def forget(
     as_json: JsonOption = False,
 ) -> None:
     """Take results away, so that they are asked again or are gone for good; without --yes, show what would go."""
-    from evalcube.flows.rework.forget import forget as take_away
-    from evalcube.flows.rework.to_forget import Choice
+    from evalcube.flows.keep.forget import forget as take_away
+    from evalcube.flows.keep.to_forget import Choice
 
     def confirmed(shown: Forgetting) -> bool:
         if not as_json:

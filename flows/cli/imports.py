@@ -10,7 +10,7 @@ from evalcube.flows.cli.options import JsonOption
 from evalcube.flows.cli.output import safe, show, show_json
 
 if TYPE_CHECKING:
-    from evalcube.flows.imports.logs import ImportSummary
+    from evalcube.flows.share.imports.logs import ImportSummary
 
 
 def import_command(
@@ -61,7 +61,7 @@ def import_command(
     as_json: JsonOption = False,
 ) -> None:
     """Read logs of Inspect, lm-eval or your own into a cube, replies and all; nothing is asked."""
-    from evalcube.flows.imports.logs import import_logs
+    from evalcube.flows.share.imports.logs import import_logs
 
     summary = import_logs(
         logs,

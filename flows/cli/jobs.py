@@ -34,8 +34,8 @@ def submit(
     from evalcube.flows.config.load import as_config
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.errors import SweepError
-    from evalcube.flows.submit import prepare
-    from evalcube.flows.submit.to_dask import submit_to
+    from evalcube.flows.run.jobs import prepare
+    from evalcube.flows.run.jobs.to_dask import submit_to
 
     settings = as_config(load_sweep(config), cube=cube, cache=cache)
     place = prepare.place_of(settings, scheduler, cluster)
@@ -69,10 +69,9 @@ def stop(
     What is in flight ends, everything is recorded, and the same command goes on later. Jobs that you submitted for
     the cube are ended, too.
     """
-    from evalcube.flows.cubes.stopping import stop_run
     from evalcube.flows.errors import SweepError
-    from evalcube.flows.submit.records import submissions_of
-    from evalcube.flows.submit.watch import cancel
+    from evalcube.flows.run.jobs.records import submissions_of
+    from evalcube.flows.run.jobs.watch import cancel, stop_run
     from evalcube.storage.errors import CubeNotFoundError
 
     known, stopped = submissions_of(target), False

@@ -11,7 +11,7 @@ from evalcube.flows.cli.options import CacheOption, CubeArgument, JsonOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
-    from evalcube.flows.plan.rescoring import Rescoring
+    from evalcube.flows.state.rescoring import Rescoring
 
 _SHOWN = 50
 
@@ -28,7 +28,7 @@ def verify(
     as_json: JsonOption = False,
 ) -> None:
     """Compare all of a cube with what was recorded of it; exit code 2 if something is damaged and not healed."""
-    from evalcube.flows.rework.verify import verify_cube
+    from evalcube.flows.state.verify import verify_cube
 
     found = verify_cube(cube, heal=heal, cache=cache, notify=complain)
     if as_json:
@@ -59,7 +59,7 @@ def rescore(
     as_json: JsonOption = False,
 ) -> None:
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
-    from evalcube.flows.rework.rescore import rescore_cube
+    from evalcube.flows.keep.rescore import rescore_cube
 
     done = rescore_cube(cube, output=output, cache=cache, notify=complain)
     if as_json:

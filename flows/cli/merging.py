@@ -11,10 +11,10 @@ from evalcube.flows.cli.options import CubeArgument, CubesArgument, JsonOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
-    from evalcube.flows.cubes.history import History
-    from evalcube.flows.merge.conflicts import Conflict
-    from evalcube.flows.merge.difference import Difference
-    from evalcube.flows.merge.write import Merged
+    from evalcube.flows.read.merged.conflicts import Conflict
+    from evalcube.flows.read.merged.provenance import History
+    from evalcube.flows.share.difference import Difference
+    from evalcube.flows.share.merge import Merged
 
 _SHOWN = 50
 _DATE = len("2026-01-31")
@@ -44,7 +44,7 @@ def merge(
     as_json: JsonOption = False,
 ) -> None:
     """Make one cube of several: all models, tasks, points, trials and repeats of any of them, joined by identity."""
-    from evalcube.flows.merge.write import ConflictError, merge_cubes
+    from evalcube.flows.share.merge import ConflictError, merge_cubes
 
     try:
         done = merge_cubes(
@@ -130,7 +130,7 @@ def diff(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
-    from evalcube.flows.merge.difference import diff_cubes
+    from evalcube.flows.share.difference import diff_cubes
 
     found = diff_cubes(first, second)
     if as_json:
@@ -177,7 +177,7 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
 
 def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
-    from evalcube.flows.cubes.history import cube_history
+    from evalcube.flows.read.merged.provenance import cube_history
 
     found = cube_history(cube)
     if as_json:

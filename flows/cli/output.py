@@ -7,12 +7,16 @@ import json
 import math
 import os
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import IntEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from evalcube.flows.trials.harmless import jsonable, visible
+from evalcube.flows.read.trials.escaped import jsonable, visible
+
+if TYPE_CHECKING:
+    from evalcube.flows.read.outputs import Ticker
 
 
 class Code(IntEnum):
@@ -129,3 +133,37 @@ def number(value: float, *, sign: bool = False) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:+.2f}" if sign else f"{value:.2f}"
+
+
+_REDRAW_SECONDS = 0.2
+
+
+@contextmanager
+def progress() -> Iterator[Ticker]:
+    """One line on standard error that says how far a long command is; nothing where that is no terminal."""
+    last = time.monotonic()
+    drawn = False
+
+    def tick(what: str, count: int) -> None:
+        nonlocal last, drawn
+        now = time.monotonic()
+        if now - last < _REDRAW_SECONDS or not sys.stderr.isatty():
+            return
+        last, drawn = now, True
+        sys.stderr.write(f"\r\x1b[K{count} {what}")
+        sys.stderr.flush()
+
+    try:
+        yield tick
+    finally:
+        if drawn:
+            sys.stderr.write("\r\x1b[K")
+            sys.stderr.flush()
+
+
+def size_text(count: int) -> str:
+    """A number of bytes for people."""
+    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
+        if count >= 1000**power:
+            return f"{count / 1000**power:.1f} {unit}"
+    return f"{count} B"

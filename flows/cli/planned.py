@@ -9,7 +9,7 @@ from evalcube.flows.cli.output import safe, show
 from evalcube.flows.cli.tables import show_table
 
 if TYPE_CHECKING:
-    from evalcube.flows.plan.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
+    from evalcube.flows.read.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
     from evalcube.stages.analyze.render.table import TableSpec
 
 

@@ -8,11 +8,17 @@ import sys
 import sysconfig
 import traceback
 from collections.abc import Iterator, Sequence
-from importlib.metadata import EntryPoint
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from types import TracebackType
 
-from evalcube.flows.config.plugins import installed_plugins
+_GROUPS = "evalcube."
+
+
+def installed_plugins() -> list[EntryPoint]:
+    """The entry points of all of our groups; nothing is loaded."""
+    groups = [group for group in entry_points().groups if group.startswith(_GROUPS)]
+    return [point for group in groups for point in entry_points(group=group)]
 
 
 def plugin_fault(error: BaseException) -> str | None:

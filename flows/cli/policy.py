@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from evalcube.flows.cli.options import cubes_and_models, part_of
 from evalcube.flows.cli.output import outlived, safe, show, show_json
-from evalcube.flows.cli.selecting import cubes_and_models, part_of
 from evalcube.flows.cli.tables import show_table, warn
 
 if TYPE_CHECKING:
-    from evalcube.flows.cubes.policy import Check, PolicyVerdict
+    from evalcube.flows.read.policy import Check, PolicyVerdict
     from evalcube.stages.analyze.render.table import TableSpec
 
 _MEANING = {
@@ -55,8 +55,8 @@ def decide_by_policy(
         With exit code 0 for GO, else 1.
     """
     from evalcube.flows.config.load import load_policy
-    from evalcube.flows.cubes.policy import policy_verdict
     from evalcube.flows.errors import SweepError
+    from evalcube.flows.read.policy import policy_verdict
 
     if others:
         raise SweepError(

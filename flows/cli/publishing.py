@@ -8,8 +8,7 @@ from typing import Annotated
 import typer
 
 from evalcube.flows.cli.options import CubeArgument, JsonOption, WhereOption
-from evalcube.flows.cli.output import complain, safe, show, show_json
-from evalcube.flows.cli.progress import progress, size_text
+from evalcube.flows.cli.output import complain, progress, safe, show, show_json, size_text
 
 _TAG = typer.Option("--tag", metavar="NAME", help="Name of this state, such as v1, which goes below URL.")
 _BYTES_OF_GB = 10**9
@@ -46,8 +45,8 @@ def publish(
     as_json: JsonOption = False,
 ) -> None:
     """Make an immutable, verified copy for others, rechunked for reading; what looks secret or private is refused."""
-    from evalcube.flows.publish.check_secrets import SecretsError
-    from evalcube.flows.publish.publish import publish_cube
+    from evalcube.flows.share.publish.check_secrets import SecretsError
+    from evalcube.flows.share.publish.publish import publish_cube
 
     try:
         with progress() as tick:
@@ -106,7 +105,7 @@ def pull(
     as_json: JsonOption = False,
 ) -> None:
     """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back."""
-    from evalcube.flows.publish.pull import pull_cube
+    from evalcube.flows.share.publish.pull import pull_cube
 
     with progress() as tick:
         done = pull_cube(
@@ -132,7 +131,7 @@ def tags(
     as_json: JsonOption = False,
 ) -> None:
     """List the states that were published below an address."""
-    from evalcube.flows.publish.record import tags_at
+    from evalcube.flows.share.publish.record import tags_at
     from evalcube.storage.cube.address import space_of
 
     found = tags_at(space_of(url))

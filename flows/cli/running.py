@@ -14,7 +14,7 @@ from evalcube.flows.cli.output import Code, complain, outlived, safe, show, show
 from evalcube.flows.cli.tables import print_leaderboard
 
 if TYPE_CHECKING:
-    from evalcube.flows.run.events import Event, Subscriber
+    from evalcube.flows.run.follow.events import Event, Subscriber
     from evalcube.flows.run.summary import RunSummary
 
 _KILLED = "worker killed"
@@ -34,13 +34,13 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
     with ExitStack() as stack:
         found: list[Subscriber] = []
         if log is not None:
-            from evalcube.flows.run.subscribers.event_log import EventLog
+            from evalcube.flows.run.follow.event_log import EventLog
 
             written = stack.enter_context(EventLog(log))
             stack.callback(lambda: complain(written.problem) if written.problem else None)
             found.append(written)
         if not quiet:
-            from evalcube.flows.run.subscribers.display import Display
+            from evalcube.flows.run.follow.display import Display
 
             found.append(stack.enter_context(Display()))
         else:
@@ -49,7 +49,7 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
 
 
 def _complain_if_urgent(event: Event) -> None:
-    from evalcube.flows.run.events import Noted
+    from evalcube.flows.run.follow.events import Noted
 
     if isinstance(event, Noted) and event.urgent:
         complain(str(event))
@@ -84,7 +84,7 @@ def tell(summary: RunSummary, *, as_json: bool) -> None:
 
 def _print_standing(cube: str) -> None:
     """The leaderboard, if there are right answers; how to compare variants, if outputs have layer scores."""
-    from evalcube.flows.cubes.reader import Reader
+    from evalcube.flows.read.reader import Reader
 
     plan = Reader(cube).plan
     if plan.ranked.any() or not plan.layers:

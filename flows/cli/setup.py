@@ -36,8 +36,8 @@ def init(
     """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own."""
     from evalcube.flows.config.initial import initial_config
     from evalcube.flows.config.suites import suite_copy
-    from evalcube.flows.cubes.outputs import check_output, write_output
     from evalcube.flows.errors import SweepError
+    from evalcube.flows.read.outputs import check_output, write_output
 
     if suite is None and (models or key_envs):
         raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
@@ -54,8 +54,8 @@ def init(
 
 def _write_plugin(name: str, path: Path | None, suite: str | None, *, force: bool) -> None:
     from evalcube.flows.config.plugin import plugin_files
-    from evalcube.flows.cubes.outputs import check_output, write_output
     from evalcube.flows.errors import SweepError
+    from evalcube.flows.read.outputs import check_output, write_output
 
     if suite is not None:
         raise SweepError("--plugin and --suite are two things", "Give one of them")

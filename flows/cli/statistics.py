@@ -22,12 +22,15 @@ from evalcube.flows.cli.options import (
     ViewOption,
     WeighOption,
     WhereOption,
+    cubes_and_models,
+    names_of,
+    part_of,
+    several,
 )
-from evalcube.flows.cli.selecting import cubes_and_models, names_of, part_of, several
 from evalcube.flows.cli.tables import emit, noted, one_form, show_below, warn
 
 if TYPE_CHECKING:
-    from evalcube.flows.cubes.results import MetricsResult, RankingResult, TableResult
+    from evalcube.flows.read.results import MetricsResult, RankingResult, TableResult
 
 GroupsOption = Annotated[
     str,
@@ -59,7 +62,7 @@ def table(
     as_csv: CsvOption = False,
 ) -> None:
     """Success rates with intervals, of any groups."""
-    from evalcube.flows.cubes.statistics import table as estimate_groups
+    from evalcube.flows.read.statistics import table as estimate_groups
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
@@ -84,7 +87,7 @@ def rank(
     as_csv: CsvOption = False,
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
-    from evalcube.flows.cubes.statistics import rank as make_ranking
+    from evalcube.flows.read.statistics import rank as make_ranking
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
@@ -144,14 +147,14 @@ def compare(
         if weigh != "tasks":
             raise SweepError(f"--weigh {weigh} does not go with --flips", "Leave one of them out")
         from evalcube.flows.cli.flips import print_flips
-        from evalcube.flows.trials.flips import flips as find
+        from evalcube.flows.read.trials.flips import flips as find
 
         changed = find(cubes, chosen, part, repeats=repeats, truncated=truncated, cache=cache)
         print_flips(changed, limit, truncated=truncated, as_json=as_json, as_csv=as_csv, markdown=markdown)
         return
     if limit is not None or cache is not None:
         raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
-    from evalcube.flows.cubes.statistics import compare as compare_models
+    from evalcube.flows.read.statistics import compare as compare_models
     from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
 
     found = compare_models(cubes, chosen, part, repeats=repeats, truncated=truncated, weigh=weigh)  # type: ignore[arg-type]
@@ -212,7 +215,7 @@ def metrics(
     as_json: JsonOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
-    from evalcube.flows.cubes.statistics import metrics as evaluate
+    from evalcube.flows.read.statistics import metrics as evaluate
 
     part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     given = _settings(settings or ())

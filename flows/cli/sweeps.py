@@ -65,7 +65,7 @@ def run(
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
     from evalcube.flows.config.suites import load_sweep
-    from evalcube.flows.run.interrupts import RunInterrupted
+    from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.sweep import run as run_sweep
 
     sweep = load_sweep(config, models or (), key_envs or ())
@@ -113,7 +113,7 @@ def plan(
 
     from evalcube.flows.cli.planned import print_estimate, print_points
     from evalcube.flows.config.suites import load_sweep
-    from evalcube.flows.plan.estimate import estimate, planned_points
+    from evalcube.flows.read.estimate import estimate, planned_points
 
     sweep = load_sweep(config, models or (), key_envs or ())
     if check:
@@ -144,7 +144,7 @@ def _check(
 ) -> None:
     from evalcube.flows.cli.output import Code, complain, safe, show
     from evalcube.flows.config.load import as_config
-    from evalcube.flows.run.checking import check_workers
+    from evalcube.flows.run.sweep import check_workers
 
     found = check_workers(
         as_config(sweep, cube=cube, cache=cache), cluster=cluster, scheduler=scheduler, note=complain

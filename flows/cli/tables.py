@@ -116,7 +116,7 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
     import csv
     import sys
 
-    from evalcube.flows.trials.harmless import csv_text, jsonable
+    from evalcube.flows.read.trials.escaped import csv_text, jsonable
     from evalcube.stages.analyze.render.flat import records
 
     def cell(value: object) -> object:
@@ -149,7 +149,7 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
 
 def print_leaderboard(cube: str) -> None:
     """Print the leaderboard as a table for a terminal."""
-    from evalcube.flows.cubes.statistics import leaderboard as make_board
+    from evalcube.flows.read.statistics import leaderboard as make_board
     from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 
     show_table(leaderboard_spec(make_board(cube)))

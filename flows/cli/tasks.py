@@ -19,7 +19,7 @@ def tasks(
     as_json: JsonOption = False,
 ) -> None:
     """List the tasks, or show one task's parameters and an example."""
-    from evalcube.flows.plan.catalogue import find_task
+    from evalcube.flows.read.catalogue import find_task
     from evalcube.stages.generate import all_tasks
 
     if name is not None:
@@ -46,7 +46,7 @@ def tasks(
 def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are imported when needed
     from dataclasses import asdict
 
-    from evalcube.flows.plan.catalogue import sample_trials, task_params
+    from evalcube.flows.read.catalogue import sample_trials, task_params
 
     params = task_params(task)
     (example,) = sample_trials(task, {}, 1, 42)
@@ -95,8 +95,8 @@ def sample(
     """Print the first trials of a task's cell: prompts and reference answers."""
     from dataclasses import asdict
 
-    from evalcube.flows.plan.catalogue import find_task, sample_trials
-    from evalcube.flows.plan.points import read_params
+    from evalcube.flows.plan.filters import read_params
+    from evalcube.flows.read.catalogue import find_task, sample_trials
 
     trials = list(sample_trials(find_task(task), read_params(params) if params else {}, n, seed))
     if as_json:

@@ -19,13 +19,13 @@ from evalcube.flows.cli.options import (
     MarkdownOption,
     NewFolderOption,
     WhereOption,
+    names_of,
 )
 from evalcube.flows.cli.output import show
-from evalcube.flows.cli.selecting import names_of
 from evalcube.flows.cli.tables import exclusive, print_table, warn
 
 if TYPE_CHECKING:
-    from evalcube.flows.trials.read import Trials
+    from evalcube.flows.read.trials.read import Trials
 
 _MARKDOWN_WIDTH = 160
 
@@ -103,7 +103,7 @@ def trials(
         "--markdown": markdown,
     }
     exclusive(forms)
-    from evalcube.flows.trials.read import trials as read
+    from evalcube.flows.read.trials.read import trials as read
 
     for_people = markdown or not any(forms.values())
     named = None if columns in (None, "all") else names_of(str(columns))
@@ -123,15 +123,15 @@ def trials(
         _show_brief(table, columns, markdown=markdown, counted=limit is None or not (grep or regex))
         return
     if parquet is not None:
-        from evalcube.flows.trials.forms import write_parquet
+        from evalcube.flows.read.trials.forms import write_parquet
 
         show(f"{write_parquet(table, parquet):,} trials: {parquet}")
     elif as_csv:
-        from evalcube.flows.trials.forms import csv_lines
+        from evalcube.flows.read.trials.forms import csv_lines
 
         _print(csv_lines(table))
     elif jsonl:
-        from evalcube.flows.trials.forms import json_line
+        from evalcube.flows.read.trials.forms import json_line
 
         _print(map(json_line, table.rows()))
     else:
@@ -148,7 +148,7 @@ def _in_flags(notes: Iterable[str]) -> list[str]:
 def _first(for_people: bool) -> int | None:
     if not for_people:
         return None
-    from evalcube.flows.trials.brief import FIRST
+    from evalcube.flows.read.trials.brief import FIRST
 
     return FIRST
 
@@ -157,7 +157,7 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
     """A table for people, with a note where only some rows are in it, if to count them all is wanted."""
     from rich.console import Console
 
-    from evalcube.flows.trials.brief import brief_of, brief_table
+    from evalcube.flows.read.trials.brief import brief_of, brief_table
 
     if columns is None:
         table = table.with_columns(brief_of(table))
@@ -197,7 +197,7 @@ def _print_json(table: Trials) -> None:
 
 
 def _listed(table: Trials) -> Iterator[str]:
-    from evalcube.flows.trials.forms import json_line
+    from evalcube.flows.read.trials.forms import json_line
 
     before = ""
     for row in table.rows():
@@ -229,7 +229,7 @@ def export(
     from dataclasses import asdict
 
     from evalcube.flows.cli.output import show_json
-    from evalcube.flows.formats.export import export as write
+    from evalcube.flows.share.exports.export import export as write
 
     done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
     warn(_in_flags(done.notes))

@@ -83,7 +83,7 @@ def upsample(
     as_json: JsonOption = False,
 ) -> None:
     """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
-    from evalcube.flows.run.interrupts import RunInterrupted
+    from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.upsample import upsample as add_trials
 
     with subscribers(log, quiet=quiet) as followers:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from evalcube.flows.cubes.verdict import CubeVerdict
+    from evalcube.flows.read.verdict import CubeVerdict
     from evalcube.stages.analyze.verdict.result import PairResult
 
 _LAYERS = ("fact", "behavior", "judge")
@@ -110,7 +110,7 @@ def verdict(
         from evalcube.flows.errors import SweepError
 
         raise SweepError("--markdown goes with --policy", "Add --policy FILE, or leave it out")
-    from evalcube.flows.cubes.verdict import cube_verdict
+    from evalcube.flows.read.verdict import cube_verdict
 
     found = cube_verdict(
         cube,

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from evalcube.flows.cli.output import Code, safe, show
-from evalcube.flows.run.subscribers.duration import duration, waits
-from evalcube.flows.trials.harmless import jsonable
+from evalcube.flows.read.trials.escaped import jsonable
+from evalcube.flows.run.follow.duration import duration, waits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -28,7 +28,7 @@ _SHOWN_LINES = 5
 
 
 def print_status(document: dict[str, Any]) -> None:
-    """Print a status (see `evalcube.flows.cubes.status.cube_status`) for people."""
+    """Print a status (see `evalcube.flows.read.status.cube_status`) for people."""
     from rich.console import Console
 
     Console().print(_render(document))
@@ -82,7 +82,7 @@ class _Pace:
 
 
 def _looks(cube: str) -> Iterator[tuple[dict[str, Any], _Pace]]:
-    from evalcube.flows.cubes.status import cube_status
+    from evalcube.flows.read.status import cube_status
     from evalcube.storage.errors import StorageError
 
     pace, failures = _Pace(), 0
@@ -158,7 +158,7 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
     from rich.table import Table
     from rich.text import Text
 
-    from evalcube.flows.plan.unnamed import Unnamed
+    from evalcube.flows.read.status import Unnamed
 
     table = Table()
     table.add_column("evaluation", overflow="fold")

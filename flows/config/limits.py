@@ -10,6 +10,7 @@ from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 from evalcube.flows.config import values
 from evalcube.flows.config.section import Number, Section, Whole
 from evalcube.stages.infer.controller import MOST, START
+from evalcube.stages.infer.endpoint import Batching
 
 _AUTO, _NUMBER, _SEARCH = "\0auto", "\0number", "\0search"
 """Names of the three forms of `connections`; no key of a config can be one."""
@@ -111,3 +112,28 @@ class Limits(Section):
         if isinstance(self.connections, int):
             return ConnectionSearch(start=self.connections, most=self.connections)
         return ConnectionSearch() if self.connections == "auto" else self.connections
+
+
+class BatchSetting(Section):
+    """How requests are put together to batches.
+
+    Parameters
+    ----------
+    requests
+        Most requests of one batch.
+    """
+
+    requests: Whole = Field(default=Batching.requests, ge=1, le=1_000_000)
+
+
+def _setting(value: object) -> object:
+    if value is False:
+        return None
+    if value is True:
+        return BatchSetting()
+    if value is None or isinstance(value, (dict, BatchSetting)):
+        return value
+    raise values.refusal("must be true, false or a mapping", "Or write {requests: 50000}")
+
+
+Batch = Annotated[BatchSetting | None, BeforeValidator(_setting)]

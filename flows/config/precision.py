@@ -52,3 +52,24 @@ def _named(value: object) -> object:
 
 
 PrecisionSetting = Annotated[Precision, BeforeValidator(_named)]
+
+
+class Spend(Section):
+    """What a sweep may spend, all its runs together; there it stops in good order.
+
+    Parameters
+    ----------
+    tokens
+        Tokens of prompts and completions that endpoints answer.
+    usd
+        Dollars, at the models' prices.
+    """
+
+    tokens: Number | None = Field(default=None, ge=1, le=1e15)
+    usd: Number | None = Field(default=None, gt=0, le=1e9)
+
+    @model_validator(mode="after")
+    def _something(self) -> Self:
+        if self.tokens is None and self.usd is None:
+            raise values.refusal("must bound tokens or usd", "Write {tokens: 2000000} or {usd: 20}")
+        return self

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore import endings, groups, judges, overview, progress, ranking, trials
-from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Query
-from evalcube.flows.trials.harmless import jsonable
+from evalcube.flows.explore.query import Endpoint, Json, Query
+from evalcube.flows.read.trials.escaped import jsonable
 
 FAMILIES = (
     overview,

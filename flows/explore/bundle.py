@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import datetime
 import json
+import re
 import shutil
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -14,19 +16,97 @@ from typing import Any, Literal, get_args
 
 from evalcube import EvalcubeError
 from evalcube.flows.config.near_names import checked_option
-from evalcube.flows.cubes.outputs import new_folder
-from evalcube.flows.cubes.ticker import Ticker, silent
 from evalcube.flows.explore.answers import ENDPOINTS, ask
-from evalcube.flows.explore.endpoint import Json
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import WRONG
 from evalcube.flows.explore.pages import PLOTLY, POLICY, own_files, plotly_file
-from evalcube.flows.explore.placeless import Placeless
+from evalcube.flows.explore.query import Json
 from evalcube.flows.explore.trials import Place, document_of, reader_of
-from evalcube.flows.plan.records import read_notes
-from evalcube.flows.trials.harmless import jsonable
-from evalcube.flows.trials.read import Trials
+from evalcube.flows.read.outputs import Ticker, new_folder, silent
+from evalcube.flows.read.trials.escaped import jsonable
+from evalcube.flows.read.trials.read import Trials
+from evalcube.flows.state.records import read_notes
 from evalcube.stages.generate.stream import canonical_json
+from evalcube.storage.errors import UnsupportedUrlError
+from evalcube.storage.urls import absolute, redacted, resolved
+
+_URL = re.compile(r"\b[a-z][a-z0-9+.-]*://[^\s\"'<>]*", re.IGNORECASE)
+_NOTES = frozenset({"notes", "warnings", "warning", "causes", "remedy"})
+"""Sentences of the program, which may name an endpoint."""
+
+_TEXTS = frozenset({"prompt", "response", "reasoning", "content", "parsed", "answer", "reference"})
+"""Of questions and replies, which stay as they are, but for the addresses of the cubes and caches at hand."""
+
+
+class Placeless:
+    """Takes places out of answers.
+
+    Parameters
+    ----------
+    explored
+        The cubes that the answers are of.
+    caches
+        Addresses of caches that their notes name.
+    """
+
+    def __init__(self, explored: Explored, caches: tuple[str, ...] = ()) -> None:
+        names = cube_names(explored.cubes)
+        self._names = dict(zip(explored.addresses, names, strict=True))
+        spelled = {
+            form: name for one, name in zip(explored.cubes, names, strict=True) for form in _spellings(one)
+        }
+        spelled |= {form: "the cache" for one in caches for form in _spellings(one)}
+        # A whole path also where only its folder would be found, and no bare name, which may be any word.
+        self._spelled = sorted(
+            ((form, name) for form, name in spelled.items() if "/" in form), key=lambda one: -len(one[0])
+        )
+
+    def __call__(self, value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
+        """The same value without places.
+
+        Parameters
+        ----------
+        value
+            JSON values.
+        key
+            Under which it stands.
+        """
+        if isinstance(value, Mapping):
+            return {name: self(item, str(name)) for name, item in value.items()}
+        if isinstance(value, list | tuple):
+            return [self(item, key) for item in value]
+        if not isinstance(value, str):
+            return value
+        if key == "running":  # which names the machine
+            return "at work"
+        if value in self._names:
+            return self._names[value]
+        for form, name in self._spelled:
+            value = value.replace(form, name)
+        home = str(Path.home())
+        if key not in _TEXTS and len(home) > 1:
+            value = re.sub(re.escape(home) + r"(?![\w.-])", "~", value)
+        return _URL.sub("an address", value) if key in _NOTES else value
+
+
+def cube_names(addresses: tuple[str, ...]) -> list[str]:
+    """The last part of each address; with its number where two have the same.
+
+    Examples
+    --------
+    >>> cube_names(("/data/one.zarr", "s3://bucket/a/one.zarr", "two.zarr/"))
+    ['one.zarr (1)', 'one.zarr (2)', 'two.zarr']
+    """
+    found = [redacted(one).partition("?")[0].rstrip("/").rpartition("/")[2] or "cube" for one in addresses]
+    return [name if found.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(found, 1)]
+
+
+def _spellings(address: str) -> set[str]:
+    found = {str(address), redacted(address)}
+    with suppress(UnsupportedUrlError):
+        found |= {absolute(address), resolved(address)}
+    return {one.rstrip("/") for one in found}
+
 
 Kept = Literal["sample", "wrong", "all", "none"]
 """Which trials a bundle holds: some of each outcome, those without a right answer, all that have ended, or none."""

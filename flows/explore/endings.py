@@ -9,12 +9,11 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 
-from evalcube.flows.cubes.selection import OpenPart, Part, open_part
 from evalcube.flows.errors import SweepError, refused
-from evalcube.flows.explore.endpoint import Endpoint, Json, each_model
 from evalcube.flows.explore.explored import Explored, conditions
 from evalcube.flows.explore.groups import chosen
-from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.query import Endpoint, Json, Query, each_model
+from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.counters import counters
 from evalcube.stages.analyze.labelled.forensics import compression_table, hazard_table
@@ -128,7 +127,7 @@ def with_trials(explored: Explored, query: Query, cubes: tuple[str, ...] = ()) -
     Raises
     ------
     StorageError, SweepError
-        As `evalcube.flows.cubes.selection.open_part`.
+        As `evalcube.flows.read.selection.open_part`.
     """
     where = conditions(query)
     part: OpenPart = explored.kept(

@@ -10,13 +10,13 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from evalcube.flows.cubes.selection import OpenPart, narrowed, open_part
-from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.query import Query
-from evalcube.flows.plan.records import NOTES, read_live
-from evalcube.flows.trials.read import Trials
-from evalcube.flows.trials.read import trials as read_trials
+from evalcube.flows.read.selection import OpenPart, narrowed, open_part
+from evalcube.flows.read.status import cube_status
+from evalcube.flows.read.trials.read import Trials
+from evalcube.flows.read.trials.read import trials as read_trials
+from evalcube.flows.state.records import NOTES, read_live
 from evalcube.stages.analyze.labelled import axes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
@@ -208,7 +208,7 @@ class Explored:
         return labels.index(label)
 
     def trials(self, **options: Any) -> Trials:  # noqa: ANN401 - handed on
-        """Trials of the cubes, see `flows.trials.read.trials`; of several, of those that have what is asked for.
+        """Trials of the cubes, see `flows.read.trials.read.trials`; of several, of those that have what is asked for.
 
         Raises
         ------
@@ -235,7 +235,7 @@ class Explored:
         return found
 
     def status(self) -> list[dict[str, Any]]:
-        """How far each cube is, see `evalcube.flows.cubes.status.cube_status`."""
+        """How far each cube is, see `evalcube.flows.read.status.cube_status`."""
         return [cube_status(one) for one in self.cubes]
 
 

@@ -8,10 +8,9 @@ import numpy as np
 import xarray as xr
 
 from evalcube.flows.errors import SweepError, refused
-from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import overview
-from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.query import Endpoint, Json, Query
 from evalcube.flows.explore.ranking import parts
 from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES

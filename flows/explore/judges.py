@@ -12,10 +12,9 @@ import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.endings import with_trials
-from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.groups import chosen
-from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.query import Endpoint, Json, Query
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.verdict.agreement import judge_agreement, krippendorff_alpha
 from evalcube.stages.reply.status import FINISHED

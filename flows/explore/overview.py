@@ -10,12 +10,11 @@ from typing import Any
 import xarray as xr
 
 from evalcube.flows.config.values import bounds
-from evalcube.flows.explore.endpoint import Endpoint, Json, once
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Query
-from evalcube.flows.plan.records import read_notes
-from evalcube.flows.trials.opened import MEASURED
-from evalcube.flows.trials.scan import STATUSES
+from evalcube.flows.explore.query import Endpoint, Json, Query, once
+from evalcube.flows.read.trials.opened import MEASURED
+from evalcube.flows.read.trials.scan import STATUSES
+from evalcube.flows.state.records import read_notes
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Key, keys
 from evalcube.stages.reply.status import OUTCOMES

@@ -7,10 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from evalcube.flows.explore.endpoint import Endpoint, Json, once
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Query
-from evalcube.flows.plan.records import read_notes
+from evalcube.flows.explore.query import Endpoint, Json, Query, once
+from evalcube.flows.state.records import read_notes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
 

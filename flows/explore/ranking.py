@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 import xarray as xr
 
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.standing import shown_standing
-from evalcube.flows.cubes.statistics import leaderboard_of
-from evalcube.flows.explore.endpoint import Endpoint, Json
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.query import Endpoint, Json, Query
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.standing import shown_standing
+from evalcube.flows.read.statistics import leaderboard_of
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.formulas.forensics.cost import pareto_front
 from evalcube.stages.analyze.labelled import axes

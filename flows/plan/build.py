@@ -7,10 +7,10 @@ from dataclasses import replace
 
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.criteria import check_criteria
 from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
 from evalcube.flows.plan.judges import Judge
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
+from evalcube.flows.plan.requests import check_criteria
 from evalcube.stages.generate import Cell, Task, all_tasks, expand
 from evalcube.stages.generate.stream import canonical_params
 from evalcube.stages.process.rubric import judge_prompt_digest

@@ -6,15 +6,37 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.config.templates import Template, code_of
 from evalcube.flows.errors import SweepError, TemplateError, need_name
-from evalcube.flows.plan.identity import IdentityRecord, Values
 from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.forms import ApiName
+
+
+def _json(value: dict[str, Any]) -> dict[str, Any]:
+    try:
+        json.dumps(value, allow_nan=False)
+    except (TypeError, ValueError) as error:
+        raise ValueError("must be JSON values without NaN and infinities") from error
+    return value
+
+
+Values = Annotated[dict[str, Any], AfterValidator(_json)]
+
+
+class IdentityRecord(BaseModel):
+    """A frozen record of JSON values. Anyone may have written the cube that it is read from."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    def spec(self) -> dict[str, Any]:
+        """The record as JSON values; what has its default is left out, so that new fields change no old identity."""
+        return self.model_dump(exclude_defaults=True)
 
 
 class NamedTemplate(IdentityRecord):

@@ -8,11 +8,10 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.config.assertions import known_hooks
-from evalcube.flows.plan.criteria import CriteriaBook
+from evalcube.flows.config.judges import known_hooks
 from evalcube.flows.plan.judges import score_in
 from evalcube.flows.plan.plan import Plan, is_imported
-from evalcube.flows.plan.requests import Prepared
+from evalcube.flows.plan.requests import CriteriaBook, Prepared
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.infer.apis import Request
 from evalcube.stages.process.assertions import Context, ToolCall, evaluate, layered_scores

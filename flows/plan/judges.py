@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evalcube.flows.plan.identity import IdentityRecord, Values
+from evalcube.flows.plan.evaluations import IdentityRecord, Values
 from evalcube.stages.infer.apis import Request, build_request
 from evalcube.stages.process.judging import read_judge
 from evalcube.stages.process.reading import read_reply

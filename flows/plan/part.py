@@ -3,14 +3,185 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.precision import Precision as PrecisionConfig
 from evalcube.flows.errors import SweepError, need_name, no_bare_text
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.sampling import Fixed, Sampling, Selection, as_configured
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
+
+if TYPE_CHECKING:
+    from evalcube.stages.analyze.formulas.precision import Precision
+
+Counters = npt.NDArray[np.float64]
+_MOST = 2**31 - 1
+
+
+@dataclass(frozen=True)
+class Selection:
+    """Some cells of a sweep, by name; an empty filter takes all."""
+
+    models: tuple[str, ...] = ()
+    """Labels of models or of evaluations."""
+    tasks: tuple[str, ...] = ()
+    tiers: tuple[str, ...] = ()
+    where: tuple[str, ...] = ()
+    """Further conditions ``NAME=VALUE`` on evaluations and points, as readers of cubes take them; all have to hold."""
+    parameter: str = ""
+    """The parameter that has all of them, for messages; empty if each has one of its own."""
+
+    def mask(self, plan: Plan) -> npt.NDArray[np.bool_]:
+        """Which cells are chosen, shape (model, task, params).
+
+        Raises
+        ------
+        SweepError
+            If a name is not in the sweep, or nothing is chosen.
+        """
+        labels = [
+            {row.model, row.label, label} for row, label in zip(plan.evaluations, plan.labels, strict=True)
+        ]
+        named: npt.NDArray[np.bool_] = plan.named_cells
+        rows, columns = (np.flatnonzero(named.any(axis=axes)).tolist() for axes in ((1, 2), (0, 2)))
+        models = _chosen(self._said("model"), self.models, labels, rows)
+        tasks = _chosen(self._said("task"), self.tasks, [{name} for name in plan.task_names], columns)
+        tiers = _chosen(self._said("tier"), self.tiers, [{name} for name in plan.tiers])
+        member = plan.in_tier[tiers].any(axis=0) if self.tiers else plan.valid()
+        # What the config does not name is not asked, although the cube has it.
+        chosen: npt.NDArray[np.bool_] = models[:, None, None] & (member & tasks[:, None]) & named
+        if self.where:
+            chosen &= self._fulfilling(plan)
+        if not chosen.any():
+            said = " and ".join(
+                (*(", ".join(names) for names in (self.models, self.tasks, self.tiers) if names), *self.where)
+            )
+            raise SweepError(
+                f"nothing is selected: no point has all of {said}",
+                "`evalcube plan` shows the points of each task and tier",
+            )
+        return chosen
+
+    def _fulfilling(self, plan: Plan) -> npt.NDArray[np.bool_]:
+        """Which cells fulfil the conditions of `where`."""
+        from evalcube.flows.plan.filters import cells_of  # with xarray, which takes a while
+
+        parameter = self.parameter or "where"
+        try:
+            return cells_of(plan, self.where)
+        except SweepError as error:
+            raise SweepError(error.message.replace("`where`", f"`{parameter}`"), error.remedy) from error
+
+    def _said(self, kind: str) -> str:
+        return f"`{self.parameter}`: {kind}" if self.parameter else f"`{kind}s`:"
+
+
+def _chosen(
+    said: str,
+    wanted: Sequence[str],
+    known: Sequence[set[str]],
+    named: Sequence[int] | None = None,
+) -> npt.NDArray[np.bool_]:
+    own = known if named is None else [known[place] for place in named]
+    for name in wanted:
+        if not any(name in names for names in own):
+            listed = ", ".join(min(names, key=len) for names in own)
+            if any(name in names for names in known):
+                raise SweepError(
+                    f"{said} '{name}' is in the cube, and the config does not name it",
+                    f"Add it to the config, or give one of: {listed}",
+                )
+            raise SweepError(f"{said} '{name}' is not in this sweep", f"Give one of: {listed}")
+    return np.array([not wanted or not names.isdisjoint(wanted) for names in known], dtype=bool)
+
+
+class Sampling(ABC):
+    """Decides how far cells are measured, in rounds: asked again after each, until it wants no more."""
+
+    selection: Selection
+    """The cells that it decides on."""
+
+    @abstractmethod
+    def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
+        """The targets of the next round.
+
+        Parameters
+        ----------
+        planned
+            What the cube is to hold already; all of it is measured, transport errors apart, when a round is over.
+        counters
+            Of the cube, shape (model, task, params, counter).
+        """
+
+    def models(self, plan: Plan) -> Sequence[int]:
+        """Evaluations that any round may want more of."""
+        return [int(i) for i in np.flatnonzero(self.selection.mask(plan).any(axis=(1, 2)))]
+
+    def notes(self) -> Mapping[str, object]:
+        """What has to be kept beside the cube, as JSON values, until a run has done all that it wants."""
+        return {}
+
+
+def as_configured(config: Sweep) -> Fixed | Adaptive:
+    """The sampling that a config asks for."""
+    if config.precision is None:
+        return Fixed(config.trials, config.repeats)
+    return Adaptive.of(config.precision, config.repeats)
+
+
+@dataclass(frozen=True)
+class Fixed(Sampling):
+    """So many trials and repeats of the selected cells; None is as many as the cube has planned."""
+
+    trials: int | None
+    repeats: int | None
+    selection: Selection = Selection()
+
+    def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:  # noqa: ARG002
+        """The same in every round, so that there is one."""
+        chosen = self.selection.mask(plan)
+        wanted = SampleTargets.uniform(plan, self.trials or _MOST, self.repeats or 1, chosen)
+        return SampleTargets(
+            wanted.trials if self.trials else np.where(chosen, planned.trials, 0),
+            wanted.repeats if self.repeats else np.where(chosen, np.maximum(planned.repeats, 1), 0),
+        ).rectangular(planned)
+
+
+@dataclass(frozen=True)
+class Adaptive(Sampling):
+    """As many trials as each selected cell needs for a precision."""
+
+    precision: Precision
+    repeats: int = 1
+    selection: Selection = Selection()
+
+    @classmethod
+    def of(cls, wanted: PrecisionConfig, repeats: int, selection: Selection = Selection()) -> Adaptive:
+        """The sampling for the section of a config."""
+        from evalcube.stages.analyze.formulas.precision import Precision  # with `scipy`, which takes a while
+
+        return cls(Precision(wanted.base, wanted.target, wanted.max), repeats, selection)
+
+    def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
+        """`base` more trials for each cell that misses the target."""
+        from evalcube.stages.analyze.formulas.precision import next_trials
+
+        chosen = self.selection.mask(plan)
+        # No repeats: somebody was killed between planning trials and repeats.
+        repeats = np.maximum(planned.repeats, 1)
+        trials: Any = next_trials(counters, planned.trials, self.precision, repeats=repeats)
+        most = SampleTargets.uniform(plan, self.precision.maximum, self.repeats, chosen)
+        return SampleTargets(
+            np.minimum(np.where(chosen, trials, 0), np.maximum(most.trials, planned.trials)).astype(np.int32),
+            np.maximum(most.repeats, np.where(chosen, planned.repeats, 0)),
+        )
+
 
 _NAMES = {"model": "models", "task": "tasks", "tier": "tiers"}
 _SHOWN = 60

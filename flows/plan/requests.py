@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from evalcube.flows.config.judges import known_hooks, offers_tools
 from evalcube.flows.config.templates import Message
-from evalcube.flows.plan.blocks import Block
+from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation
-from evalcube.flows.plan.plan import Plan, is_imported
+from evalcube.flows.plan.plan import Plan, TaskPlan, carries, is_imported
+from evalcube.flows.plan.targets import Block
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.infer.apis import Request, build_request
+from evalcube.stages.process.assertions import Assertion, DeclarationError, parse_assertions, unmeasurable
 from evalcube.stages.process.grading import IMPORTED
 
 
@@ -69,3 +74,125 @@ def messages_request(
     return build_request(
         evaluation.request_model, messages, params, repeat, evaluation.api, evaluation.revision
     )
+
+
+_KEPT = 4096
+"""Different lists of assertions that are kept parsed."""
+_FIELDS = ("assertions", "rubric")
+
+
+@dataclass(frozen=True)
+class Criteria:
+    """What one output must be."""
+
+    assertions: tuple[Assertion, ...] = ()
+    rubric: str = ""
+    """Empty if no judge is asked."""
+
+
+class CriteriaBook:
+    """The criteria of any trial of a plan; each list of assertions is parsed once. Threads may share it."""
+
+    def __init__(self, tasks: Sequence[TaskPlan]) -> None:
+        self._tasks = tasks
+        self._parsed: dict[str, tuple[Assertion, ...]] = {}
+
+    def of(self, task: int, trial: Trial) -> Criteria:
+        """The criteria of a trial: the assertions of its task and its own; its own rubric before its task's.
+
+        Raises
+        ------
+        DeclarationError
+            If one of its own assertions is wrong.
+        """
+        entry = self._tasks[task]
+        own, rubric = trial.extras.get("assertions"), trial.extras.get("rubric")
+        assertions = self._parse(entry.assertions) + self._parse(own or ())
+        return Criteria(assertions, str(rubric) if rubric else entry.rubric)
+
+    def _parse(self, declared: Any) -> tuple[Assertion, ...]:  # noqa: ANN401 - as a data set has it
+        if not declared:
+            return ()
+        key = json.dumps(declared, sort_keys=True, default=str)
+        found = self._parsed.get(key)
+        if found is None:
+            found = parse_assertions(declared, hooks=known_hooks())
+            if len(self._parsed) >= _KEPT:
+                self._parsed.clear()
+            self._parsed[key] = found
+        return found
+
+
+def check_criteria(plan: Plan) -> bool:
+    """Check everything that the plan's tasks and their rows declare.
+
+    Returns
+    -------
+    bool
+        Whether any of it asks what an answer cost.
+
+    Raises
+    ------
+    SweepError
+        If an assertion is wrong or cannot be measured, or there are rubrics without judges or judges without rubrics.
+    """
+    costs, judged = False, False
+    tools = all(offers_tools(evaluation.sampler.params) for evaluation in plan.evaluations)
+    for index, task in enumerate(plan.tasks):
+        if not task.graded:
+            continue
+        if task.judged and not plan.judges:
+            raise SweepError(
+                f"tasks.{task.label}: its outputs have a rubric, and nobody judges by it",
+                "Add judges: [{model: NAME}] to the config, or remove the rubric",
+            )
+        judged |= task.judged
+        found = [_costs(criteria.assertions) for criteria in _all(plan, index, tools=tools)]
+        costs |= any(found)
+    if plan.judges and not judged:
+        raise SweepError(
+            "judges: no task has a rubric to judge by",
+            "Give a task `rubric: TEXT`, or a data set `rubric: FIELD`; or remove judges",
+        )
+    return costs
+
+
+def _all(plan: Plan, index: int, *, tools: bool) -> Iterator[Criteria]:
+    """All different criteria of a task, about; those of rows one by one."""
+    book, task = CriteriaBook(plan.tasks), plan.tasks[index]
+    for entry in task.cells:
+        cell = entry.cell
+        own = any(carries(cell, field) for field in _FIELDS)
+        count = (1 if cell.size is None else cell.size) if own else 0
+        for number in range(count):
+            trial = cell.trial(number)
+            try:
+                criteria = book.of(index, trial)
+            except DeclarationError as error:
+                raise _refused(task.label, cell, trial, error) from None
+            for kind, why, remedy in unmeasurable(criteria.assertions, tools=tools):
+                raise SweepError(
+                    f"{_place(task.label, cell, trial)}: {kind} cannot be measured: {why}", remedy
+                )
+            yield criteria
+    if task.assertions:
+        criteria = book.of(index, Trial("", ""))
+        for kind, why, remedy in unmeasurable(criteria.assertions, tools=tools):
+            raise SweepError(f"tasks.{task.label}: {kind} cannot be measured: {why}", remedy)
+        yield criteria
+
+
+def _place(label: str, cell: Cell, trial: Trial) -> str:
+    file, row = getattr(cell.params, "file", ""), trial.extras.get("row")
+    return f"tasks.{label}: {file}, row {row}" if row is not None else f"tasks.{label}"
+
+
+def _refused(label: str, cell: Cell, trial: Trial, error: DeclarationError) -> SweepError:
+    place = _place(label, cell, trial)
+    field = error.where + (f".{error.field}" if error.field else "")
+    remedy = error.remedy[:1].upper() + error.remedy[1:]
+    return SweepError(f"{place}: {field}: {error.rule}", remedy)
+
+
+def _costs(assertions: Sequence[Assertion]) -> bool:
+    return any(one.type == "cost_max" or _costs(one.children) for one in assertions)

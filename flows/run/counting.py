@@ -8,10 +8,10 @@ from typing import Any, TypeAlias
 
 from distributed import Future as DaskFuture
 
-from evalcube.flows.plan.recording import split_questions, summed
-from evalcube.flows.run import region_tasks
-from evalcube.flows.run.events import Event, Noted
-from evalcube.flows.run.failures import is_killed, raise_if_failed
+from evalcube.flows.run.follow.events import Event, Noted
+from evalcube.flows.run.worker import region_tasks
+from evalcube.flows.run.worker.poison import is_killed, raise_if_failed
+from evalcube.flows.state.recording import split_questions, summed
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
 
@@ -153,7 +153,7 @@ class Counting:
         self._split = {group: future for group, future in self._split.items() if group[0].model not in over}
 
     def _model_sum(self, model: int) -> Future:
-        """A tree of sums over a model's regions, of the shape of `evalcube.flows.plan.recording.count_model`."""
+        """A tree of sums over a model's regions, of the shape of `evalcube.flows.state.recording.count_model`."""
         level = []
         # In the order of the regions whatever finished first: sums of floats depend on it.
         regions = sorted(region for region in self._newest if region.model == model)

@@ -21,17 +21,22 @@ from distributed import Future as DaskFuture
 from evalcube.deploy.clusters import Connection
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
-from evalcube.flows.plan.blocks import Block, RegionWork
-from evalcube.flows.run import judging, region_tasks, tasks
-from evalcube.flows.run.block_queue import BlockQueue, RegionProgress
+from evalcube.flows.plan.targets import Block, RegionWork
 from evalcube.flows.run.counting import Counting
-from evalcube.flows.run.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
-from evalcube.flows.run.failures import fetched, is_killed, raise_if_failed, raise_own_error
-from evalcube.flows.run.in_flight import InFlightLimit
-from evalcube.flows.run.plugin import plugin_name, plugin_on
-from evalcube.flows.run.poison_isolation import PoisonIsolation, run_marked
+from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
+from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress
 from evalcube.flows.run.preflight import Admission
-from evalcube.flows.run.worker import RunContext
+from evalcube.flows.run.worker import region_tasks, tasks
+from evalcube.flows.run.worker.plugin import plugin_name, plugin_on
+from evalcube.flows.run.worker.poison import (
+    PoisonIsolation,
+    fetched,
+    is_killed,
+    raise_if_failed,
+    raise_own_error,
+    run_marked,
+)
+from evalcube.flows.run.worker.workspace import RunContext
 from evalcube.flows.run.workers import Workers
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints
@@ -302,7 +307,7 @@ class Driver:
         # Later stages come first, so that blocks end before others begin and replies do not pile up.
         delivery = submit("infer", tasks.infer, submit("generate", tasks.generate))
         if self._judge_limits:
-            delivery = submit("infer", judging.judge, delivery, priority=5)
+            delivery = submit("infer", tasks.judge, delivery, priority=5)
         return submit("process", tasks.process, delivery, priority=10)
 
     def _is_quiet(self) -> bool:

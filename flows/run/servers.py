@@ -19,8 +19,8 @@ from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.plan.build import request_model
-from evalcube.flows.run.proof import keyed
-from evalcube.flows.run.worker import Route
+from evalcube.flows.run.worker.proof import keyed
+from evalcube.flows.run.worker.workspace import Route
 from evalcube.stages.infer.endpoint import Batching
 
 LOCAL, SIMULATED = "local:", "sim:"

@@ -14,13 +14,10 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from evalcube.flows.config.models import Model, Sweep
-from evalcube.flows.plan.engines import Engines, joined_engines, origins_of, read_engines, write_engines
 from evalcube.flows.plan.evaluations import token_limit
-from evalcube.flows.plan.open_trials import left_of
-from evalcube.flows.plan.part import Only
-from evalcube.flows.plan.sampling import Sampling
-from evalcube.flows.plan.store import SweepStore
-from evalcube.flows.run.events import (
+from evalcube.flows.plan.part import Only, Sampling
+from evalcube.flows.run.endpoint_use import recalled, remember
+from evalcube.flows.run.follow.events import (
     Asked,
     BlockDone,
     Event,
@@ -36,14 +33,15 @@ from evalcube.flows.run.events import (
     from_message,
     topic,
 )
-from evalcube.flows.run.found_again import FoundAgain
-from evalcube.flows.run.interrupts import Interrupt, stop_on_interrupt
-from evalcube.flows.run.progress import Tracker
-from evalcube.flows.run.remembered import recalled, remember
+from evalcube.flows.run.follow.live_file import LiveFile
+from evalcube.flows.run.follow.progress import Tracker
+from evalcube.flows.run.fresh import FoundAgain
 from evalcube.flows.run.spending import Spending
-from evalcube.flows.run.stopping import StopWish
-from evalcube.flows.run.subscribers.live_file import LiveFile
+from evalcube.flows.run.stopping import Interrupt, StopWish, stop_on_interrupt
 from evalcube.flows.run.summary import RunSummary, summarized
+from evalcube.flows.state.engines import Engines, joined_engines, origins_of, read_engines, write_engines
+from evalcube.flows.state.open_trials import left_of
+from evalcube.flows.state.store import SweepStore
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.urls import absolute
@@ -54,7 +52,7 @@ if TYPE_CHECKING:
     from evalcube.flows.run.driver import Driver
     from evalcube.flows.run.preflight import Admission
     from evalcube.flows.run.servers import Served
-    from evalcube.flows.run.worker import Route, RunContext
+    from evalcube.flows.run.worker.workspace import Route, RunContext
 
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
@@ -193,11 +191,10 @@ class Session:
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
-        from evalcube.flows.run.chosen_cluster import default_cluster, described
-        from evalcube.flows.run.plugin import forget, install, plugin_name
+        from evalcube.flows.run.chosen_cluster import default_cluster, described, wait_for_workers
         from evalcube.flows.run.preflight import Admission, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
-        from evalcube.flows.run.waiting import wait_for_workers
+        from evalcube.flows.run.worker.plugin import forget, install, plugin_name
         from evalcube.flows.run.workers import present
 
         asked = self._models_asked(work)
@@ -293,7 +290,7 @@ class Session:
     ) -> Driver:
         from evalcube.flows.run.driver import Driver
         from evalcube.flows.run.in_flight import make_judge_limits, make_limits
-        from evalcube.flows.run.plugin import task_group
+        from evalcube.flows.run.worker.plugin import task_group
 
         models = range(len(self._store.plan.evaluations))
         endpoints = {name: route.endpoint for name, route in context.routes.items()}
@@ -329,9 +326,9 @@ class Session:
         return driver
 
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
-        from evalcube.flows.run.proof import Proof
         from evalcube.flows.run.servers import is_managed
-        from evalcube.flows.run.worker import RunContext
+        from evalcube.flows.run.worker.proof import Proof
+        from evalcube.flows.run.worker.workspace import RunContext
         from evalcube.storage.reach import leave_tokens
 
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)
@@ -352,7 +349,7 @@ class Session:
     def _wait_for_reports(self, connection: Connection, workers: Sequence[str], blocks: int) -> None:
         """Let the last reports arrive: results and reports travel apart."""
         from evalcube.deploy.clusters.asking import Question, ask_each
-        from evalcube.flows.run.plugin import last_report, plugin_name
+        from evalcube.flows.run.worker.plugin import last_report, plugin_name
 
         with suppress(OSError):
             asked = ask_each(connection.client, last_report, plugin_name(self._id), workers=workers)

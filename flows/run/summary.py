@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any, Self
 from evalcube import known_as
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.open_trials import left_of
 from evalcube.flows.plan.part import Only
-from evalcube.flows.plan.refused import refusal_lines
-from evalcube.flows.plan.store import SweepStore
-from evalcube.flows.plan.unnamed import Unnamed, unnamed
-from evalcube.flows.run.batch_notes import requests_in_batches
-from evalcube.flows.run.limit_use import FoundLimit, LimitUse, found_limits, limit_use
-from evalcube.flows.run.not_found import CAUSE, not_found_lines
-from evalcube.flows.run.progress import Tracker
+from evalcube.flows.read.status import Unnamed, refusal_lines, unnamed
+from evalcube.flows.run.endpoint_use import (
+    CAUSE,
+    FoundLimit,
+    LimitUse,
+    found_limits,
+    limit_use,
+    not_found_lines,
+)
+from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.spending import Spending
+from evalcube.flows.run.worker.batch_notes import requests_in_batches
+from evalcube.flows.state.open_trials import left_of
+from evalcube.flows.state.store import SweepStore
 from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.storage.urls import MadeCube

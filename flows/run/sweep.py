@@ -7,43 +7,51 @@ import os
 import sys
 import threading
 import time
+import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
+from evalcube.deploy.clusters import ThisProcess
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.sites import SCHEDULER_VARIABLE
 from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.growing import extend
-from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.part import Fixed, Only, Sampling, as_configured
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.questions import keep_questions
-from evalcube.flows.plan.records import PACKAGES
-from evalcube.flows.plan.rescoring import regrade_older
-from evalcube.flows.plan.sampling import Fixed, Sampling, as_configured
-from evalcube.flows.plan.shared_arrays import mend_shared
-from evalcube.flows.plan.store import SweepStore, sweep_cube
-from evalcube.flows.plan.trust import remember_run
-from evalcube.flows.plan.unnamed import KEY, unnamed
-from evalcube.flows.run.events import Noted, Subscriber
+from evalcube.flows.read.status import KEY, unnamed
+from evalcube.flows.run.chosen_cluster import chosen_cluster, wait_for_workers
+from evalcube.flows.run.follow.events import Noted, Subscriber
+from evalcube.flows.run.follow.live_file import to_logging
 from evalcube.flows.run.fresh import fresh_cache
-from evalcube.flows.run.interrupts import RunInterrupted
-from evalcube.flows.run.proof import keyed, missing_key
+from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.servers import SIMULATED, is_managed
 from evalcube.flows.run.session import FLUSH_SECONDS, Session
-from evalcube.flows.run.subscribers.log import to_logging
+from evalcube.flows.run.stopping import RunInterrupted
 from evalcube.flows.run.summary import RunSummary
+from evalcube.flows.run.worker.plugin import install, plugin_name
+from evalcube.flows.run.worker.proof import Proof, keyed, missing_key
+from evalcube.flows.run.worker.workspace import RunContext
+from evalcube.flows.run.workers import present
+from evalcube.flows.state.growing import extend
+from evalcube.flows.state.questions import keep_questions
+from evalcube.flows.state.records import PACKAGES
+from evalcube.flows.state.rescoring import regrade_older
+from evalcube.flows.state.shared_arrays import mend_shared
+from evalcube.flows.state.store import SweepStore, sweep_cube
+from evalcube.flows.state.trust import remember_run
 from evalcube.stages.generate.dataset.kept import kept_version
-from evalcube.storage.cache.cache import prepare_cache
+from evalcube.storage.cache.cache import open_cache, prepare_cache
+from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import LeaseHeldError
-from evalcube.storage.reach import clear_tokens
+from evalcube.storage.errors import LeaseHeldError, StorageError, guarded
+from evalcube.storage.reach import clear_tokens, leave_tokens
 from evalcube.storage.urls import absolute
 
 if TYPE_CHECKING:
@@ -110,8 +118,8 @@ def run(
     max_age
         Take no reply from the cache that is older than this, such as "7d"; excludes `fresh`.
     subscribers
-        Called with each event (see `evalcube.flows.run.events`), always from one thread at a time. Python's logger
-        ``evalcube`` hears notes and the end.
+        Called with each event (see `evalcube.flows.run.follow.events`), always from one thread at a time.
+        Python's logger ``evalcube`` hears notes and the end.
     flush_seconds
         Regions under way are written at least this often.
     wait
@@ -256,7 +264,7 @@ def _display(stack: ExitStack, wanted: bool | None) -> tuple[Subscriber, ...]:
     notebook = getattr(shell, "kernel", None) is not None
     if wanted is False or (wanted is None and not notebook):
         return ()
-    from evalcube.flows.run.subscribers.display import Display, NotebookDisplay
+    from evalcube.flows.run.follow.display import Display, NotebookDisplay
 
     return (stack.enter_context(NotebookDisplay() if notebook else Display()),)
 
@@ -301,3 +309,72 @@ def _notes(settings: Sweep, store: SweepStore) -> dict[str, Any]:
     if (kept := unnamed(store.plan, store.counters())) is not None:
         found[KEY] = kept.to_dict()
     return {"cache": config["cache"], "name": settings.name, "config": config, **found}
+
+
+def check_workers(
+    settings: Sweep,
+    *,
+    cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's, too
+    scheduler: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> dict[str, str]:
+    """Ask each worker whether it could take part in a sweep.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+    cluster, scheduler
+        As for `evalcube.flows.run.sweep.run`; default: the config's, else this process.
+    note
+        Called with what the user should read.
+
+    Returns
+    -------
+    dict
+        By each worker's address why it could not; empty for one that could.
+
+    Raises
+    ------
+    SweepError
+        If none of them could.
+    StorageError
+        If this process cannot write where cube and cache are.
+    ClusterError
+        If the cluster cannot be started or reached, or has no worker.
+    """
+    plan, run = build_plan(settings), uuid.uuid4().hex[:12]
+    chosen = chosen_cluster(settings, cluster=cluster, scheduler=scheduler) or ThisProcess()
+    # Beside the cube, which may not be there yet, or be in use.
+    cube, cache = f"{absolute(settings.cube)}.check-{run}", absolute(settings.cache)
+    asked = [model for model in settings.models if not is_managed(model)]
+    endpoints = tuple(
+        keyed(model, address.removeprefix(SIMULATED)) for model in asked for address in model.addresses
+    )
+    open_cache(cache).close()
+    with ExitStack() as stack:
+        connection = stack.enter_context(chosen.connect())
+        addresses = wait_for_workers(chosen, connection, None, note)
+        stack.callback(_remove, cube)
+        with guarded(cube, "write beside the sweep's cube"):
+            space_of(cube).assemble(_begin)
+        tokens = leave_tokens(run, cube, cache)
+        proof = Proof(tokens, endpoints, endpoints)
+        context = RunContext.of(run, plan, (cube, cache), {}, "", proof)
+        admission = Admission(connection.code, plugin_name(run), tokens, note)
+        stack.callback(admission.close)
+        stack.callback(connection.code.remove, plugin_name(run))
+        install(connection, context, settings.name)
+        admission.first(addresses, lambda: present(connection))
+        return admission.verdicts(present(connection))
+
+
+def _begin(draft: Space) -> None:
+    draft.put("check", b"")
+
+
+def _remove(cube: str) -> None:
+    with suppress(OSError, StorageError):
+        space = space_of(cube)
+        if not space.remove():
+            space.clear("")

@@ -3,26 +3,217 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
-from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.load import as_config, named_code
+from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.precision import LEVELS, Precision
+from evalcube.flows.config.serving import Serve
+from evalcube.flows.config.templates import code_of
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import OneCube, is_dataset, need_address
-from evalcube.flows.plan.acting import acting_config, what_is_asked
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.records import read_notes
-from evalcube.flows.plan.sampling import Adaptive, Fixed, Sampling, Selection
-from evalcube.flows.plan.spending_budget import Amount, Budget, resumed, spent
-from evalcube.flows.plan.store import existing_store
+from evalcube.flows.plan.evaluations import withheld_template
+from evalcube.flows.plan.part import Adaptive, Fixed, Sampling, Selection
 from evalcube.flows.plan.targets import MOST_REPEATS, MOST_TRIALS
-from evalcube.flows.run.events import Noted, Subscriber
+from evalcube.flows.run.follow.events import Noted, Subscriber
+from evalcube.flows.run.spending import Amount, Budget, resumed, spent_on
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.sweep import Graders, run
+from evalcube.flows.state.records import MERGED, read_notes
+from evalcube.flows.state.store import existing_store
+from evalcube.flows.state.trust import remembered_code, remembered_config
 from evalcube.stages.analyze.formulas.allocation import Purpose
+from evalcube.stages.generate.dataset.matching import withheld
+from evalcube.stages.named_code import allow_code, may_run
+from evalcube.stages.process.grading import IMPORTED
+from evalcube.storage.cube.cube import Cube
+
+_NONE: Mapping[str, str] = MappingProxyType({})
+_HARMLESS = ("sim:", "local:smollm2")
+"""Endpoints that reach nothing but this machine and read no file that a cube names."""
+_SHOWN = 4
+_SHOWN_COMMAND = 80
+"""Characters."""
+
+
+def acting_config(
+    source: Sweep | Mapping[str, Any] | str | Path,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+    config: Sweep | Mapping[str, Any] | str | Path | None = None,
+    endpoints: Mapping[str, str] | str = _NONE,
+    key_envs: Mapping[str, str] | str = _NONE,
+) -> Sweep:
+    """The config to go on with, given in any form or by a cube.
+
+    Of a cube it is `config`, or else the config that this user last ran it with. Of one that the user never ran,
+    what its notes say is taken, but for whatever decides where requests, keys and files go: that is given here, or
+    refused.
+
+    Parameters
+    ----------
+    source
+        A config in any form that `evalcube.flows.config.as_config` takes, or the address of a cube.
+    cube, cache
+        Addresses that replace the config's.
+    config
+        The config of the cube.
+    endpoints, key_envs
+        By model of the cube's notes: the address to ask, and the environment variable that holds its key. One text
+        is meant for all models that a simulator or a bundled model on this machine does not stand in for.
+
+    Raises
+    ------
+    SweepError
+        If the cube does not say how it was made, or it is not said whom to ask.
+    ConfigError
+        If the config has problems.
+    """
+    # A config is a file on this machine; any other address that leads to something should lead to a cube.
+    if not isinstance(source, (str, Path)) or Path(source).expanduser().is_file() or not Cube.exists(source):
+        given = [
+            name
+            for name, value in (("config", config), ("endpoints", endpoints), ("key_envs", key_envs))
+            if value
+        ]
+        if given:
+            raise SweepError(f"`{given[0]}` goes with a cube, and '{source}' is none", "Leave it out")
+        return as_config(source, cube=cube, cache=cache)
+    if config is not None and (endpoints or key_envs):
+        raise SweepError("`config` excludes `endpoints` and `key_envs`", "Give one of them")
+    place = cube or str(source)
+    if config is not None:
+        return as_config(config, cube=place, cache=cache)
+    opened = Cube.open(source)
+    notes = read_notes(opened.records)
+    if IMPORTED in notes:
+        raise SweepError(
+            f"cube '{source}' was imported from the logs of another tool: there is nobody to ask for more",
+            "Ask with that tool, and import its new log, too; or measure with a config and a cube of your own",
+        )
+    own = None if endpoints or key_envs else remembered_config(opened)
+    if own is not None:
+        return as_config(own, cube=place, cache=cache)
+    noted = notes.get("config")
+    if not isinstance(noted, dict) and MERGED in opened.attrs:
+        raise SweepError(
+            f"cube '{source}' was merged from several, and so no one config made it",
+            "Say with `config` what to ask for, such as with that of one of the cubes: what any team has asked is not "
+            "asked again",
+        )
+    if not isinstance(noted, dict):
+        raise SweepError(
+            f"cube '{source}' does not tell how it was made: {source}/_evalcube/sweep.json is gone or damaged",
+            "Give the sweep's config file with `config`",
+        )
+    _refuse_code(noted)
+    # Where it works is decided by no cube, either; runs do not note it.
+    said = {name: value for name, value in noted.items() if name != "cluster"}
+    found = as_config(said, cube=place, cache=cache)
+    confirmed = _confirmed(found, endpoints, key_envs)
+    if cache is None:
+        # Not one beside the cube either, although it may be read: a run writes into its cache, and tidies it up.
+        raise SweepError(
+            f"you have not run cube '{source}' on this machine, so that it is not known which cache is yours",
+            "Give the address of a cache with `cache`",
+        )
+    return confirmed
+
+
+def _refuse_code(noted: Mapping[str, Any]) -> None:
+    """Refuse a cube's own config if it names code that no config of this user's does."""
+    named = named_code(noted)
+    if not all(map(may_run, named)):
+        allow_code(remembered_code())
+    templates = noted.get("templates")
+    sources = templates.items() if isinstance(templates, Mapping) else ()
+    why = {code_of(source): withheld_template(str(name)) for name, source in sources}
+    for name in sorted(named):
+        if not may_run(name):
+            raise SweepError(why.get(name) or withheld(name), "Or give the sweep's config with `config`")
+
+
+def what_is_asked(config: Sweep) -> list[str]:
+    """A line for each model that a run would ask: its address, and the variable whose key goes there."""
+    return [_line(model) for model in config.models]
+
+
+def _line(model: Model) -> str:
+    place = model.key_env or model.key_file
+    key = f" with the key in {place}" if place else ""
+    if model.key_command is not None:
+        key = f" with the key that {model.key_command[0]} prints"
+    return f"{model.name} at {_address(model)}{key}"
+
+
+def _address(model: Model) -> str:
+    if model.serve is not None:
+        return f"a server that the run starts with {_command(model.serve)}"
+    shown = " and ".join(model.addresses[:_SHOWN])
+    return f"{shown} and {len(model.addresses) - _SHOWN} more" if len(model.addresses) > _SHOWN else shown
+
+
+def _command(serve: Serve) -> str:
+    words = serve.command or (f"the preset {serve.preset}", *serve.args)
+    return repr(" ".join(words)[:_SHOWN_COMMAND])
+
+
+def _confirmed(config: Sweep, endpoints: Mapping[str, str] | str, key_envs: Mapping[str, str] | str) -> Sweep:
+    """The config with the user's endpoints and keys in place of those that the cube names."""
+    asked = _for_models("endpoints", endpoints, config)
+    keys = _for_models("key_envs", key_envs, config)
+    problems = [text for model in config.models for text in _unsaid(model, asked)]
+    if problems:
+        more = f"; and {len(problems) - _SHOWN} more" if len(problems) > _SHOWN else ""
+        raise SweepError(
+            f"you have not run this cube on this machine, and a cube does not decide whom to ask: "
+            f"{'; '.join(problems[:_SHOWN])}{more}",
+            "Give the sweep's config with `config`; or whom to ask with `endpoints`, and whose key with `key_envs`",
+        )
+    models = [_with(model, asked.get(model.name), keys.get(model.name)) for model in config.models]
+    return as_config({**config.model_dump(mode="json", exclude_unset=True), "models": models})
+
+
+def _for_models(parameter: str, given: Mapping[str, str] | str, config: Sweep) -> Mapping[str, str]:
+    """By name of a model, what is given for it."""
+    if isinstance(given, str):
+        return {model.name: given for model in config.models if model.endpoint not in _HARMLESS}
+    names = [model.name for model in config.models]
+    for name in given:
+        if name not in names:
+            raise SweepError(
+                f"`{parameter}`: no model of the cube is called '{name}'", f"It has: {', '.join(names)}"
+            )
+    return given
+
+
+def _unsaid(model: Model, endpoints: Mapping[str, str]) -> Iterator[str]:
+    if model.serve is not None and model.name not in endpoints:
+        yield f"it would run {_command(model.serve)} for {model.name}"
+    elif model.endpoint not in _HARMLESS and model.name not in endpoints:
+        yield f"it would ask {_line(model)}"
+    if model.key_file is not None:
+        yield f"it would send {model.name} what is in {model.key_file}"
+    if model.key_command is not None:
+        yield f"it would run {' '.join(model.key_command)[:_SHOWN_COMMAND]!r} for {model.name}"
+    if model.headers:
+        yield f"it would send headers of its own to {model.name}"
+    if model.ca_file is not None:
+        yield f"it would believe the authorities in {model.ca_file} for {model.name}"
+
+
+def _with(model: Model, endpoint: str | None, key_env: str | None) -> dict[str, Any]:
+    fields = model.model_dump(mode="json", exclude_unset=True)
+    fields.pop("key_env", None)
+    if endpoint is not None:
+        fields.pop("serve", None)  # a command that nobody confirmed
+    given = (("endpoint", endpoint), ("key_env", key_env))
+    return {**fields, **{name: value for name, value in given if value is not None}}
 
 
 def upsample(
@@ -152,7 +343,7 @@ def _budget(settings: Sweep, amount: Amount | str, purpose: Purpose, selection: 
             f"`budget`: there is no cube '{settings.cube}' yet that would tell where to spend",
             "Run the sweep with a few trials per cell first, such as trials: 16",
         )
-    before = float(spent(store.counters(), wanted.unit).sum())
+    before = float(spent_on(store.counters(), wanted.unit).sum())
     return resumed(Budget(wanted, purpose, selection, before), read_notes(store.cube.records).get("budget"))
 
 

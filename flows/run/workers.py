@@ -14,13 +14,12 @@ from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.deploy.clusters.code import View
-from evalcube.flows.run.doubts import Doubts
-from evalcube.flows.run.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
-from evalcube.flows.run.health import Health
+from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
+from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
-from evalcube.flows.run.plugin import plugin_name, plugin_on
 from evalcube.flows.run.preflight import Admission
-from evalcube.flows.run.queueing import Queueing
+from evalcube.flows.run.worker.doubts import Doubts
+from evalcube.flows.run.worker.plugin import plugin_name, plugin_on
 from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.sharing import Shared
 

@@ -16,7 +16,7 @@ DEATHS = "EVALCUBE_CHAOS_DEATHS"
 
 def dask_setup(worker):  # noqa: ARG001 - the interface of preloads
     """Put the poison in."""
-    from evalcube.flows.run import tasks
+    from evalcube.flows.run.worker import tasks
     from evalcube.stages.generate import Cell
 
     poison = {(one["when"], one["length"], one["trial"]) for one in json.loads(os.environ[VARIABLE])}

@@ -4,18 +4,17 @@ import numpy as np
 import pytest
 
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.open_trials import left_of, open_trials
-from evalcube.flows.plan.store import SweepStore, existing_store, open_store
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.run.batch_notes import requests_in_batches
-from evalcube.flows.run.events import Finished, Started, Traffic
-from evalcube.flows.run.failures import WorkerDiedError
-from evalcube.flows.run.poison_isolation import PoisonIsolation, run_marked
-from evalcube.flows.run.progress import Tracker
+from evalcube.flows.read.status import cube_status
+from evalcube.flows.run.follow.events import Finished, Started, Traffic
+from evalcube.flows.run.follow.live_file import LiveFile
+from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.spending import Spending
-from evalcube.flows.run.subscribers.live_file import LiveFile
+from evalcube.flows.run.worker.batch_notes import requests_in_batches
+from evalcube.flows.run.worker.poison import PoisonIsolation, WorkerDiedError, run_marked
+from evalcube.flows.state.open_trials import left_of, open_trials
+from evalcube.flows.state.store import SweepStore, existing_store, open_store
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube import cube as cube_module
 from evalcube.storage.cube.cube import Cube

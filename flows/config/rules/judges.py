@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evalcube.flows.config.assertions import declared_path, known_hooks, offers_tools
 from evalcube.flows.config.findings import Finding, Path, unknown_name
+from evalcube.flows.config.judges import declared_path, known_hooks, offers_tools
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules.models import names_of, repeated
 from evalcube.flows.config.rules.sampling import limits

@@ -146,7 +146,7 @@
 
   const json = (columns, rows) => JSON.stringify(exported(columns, rows), null, 1);
 
-  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/trials/harmless.py.
+  // What a spreadsheet takes for the beginning of a formula, or skips before one; the same as in flows/read/trials/escaped.py.
   const FORMULA = /^[=+\-@\t\r\n＝＋－＠]/;
   const NUMBER = /^[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/;
 

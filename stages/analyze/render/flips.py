@@ -29,7 +29,7 @@ def totals(pair: Pair | None, counts: Sequence[PlainRow], names: tuple[str, str]
     pair
         The comparison of all tasks; None if nothing was answered by both.
     counts
-        Of the tasks, as `evalcube.flows.trials.flips.Count` has them.
+        Of the tasks, as `evalcube.flows.read.trials.flips.Count` has them.
     names
         Of the first and the second side.
     """
@@ -69,7 +69,7 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
     Parameters
     ----------
     rows
-        Counts of `evalcube.flows.trials.flips.Count`, and ``first_rate``, ``second_rate``, ``p_holm`` of the
+        Counts of `evalcube.flows.read.trials.flips.Count`, and ``first_rate``, ``second_rate``, ``p_holm`` of the
         comparison.
     names
         Of the two sides.

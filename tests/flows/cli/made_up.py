@@ -7,10 +7,10 @@ from typer.testing import CliRunner
 
 from evalcube.flows.cli.app import app
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.plan.blocks import window_of
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.recording import receipt_of
-from evalcube.flows.plan.store import open_store
+from evalcube.flows.plan.targets import window_of
+from evalcube.flows.state.recording import receipt_of
+from evalcube.flows.state.store import open_store
 from evalcube.stages.reply.status import Status
 from evalcube.stages.score.counters import count_questions, count_trials
 from evalcube.storage.cube.ledger import Ledger

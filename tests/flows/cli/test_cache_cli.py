@@ -9,11 +9,11 @@ from contextlib import closing
 import pytest
 from typer.testing import CliRunner
 
-from evalcube.flows.cli import progress
+from evalcube.flows.cli import output
 from evalcube.flows.cli.cache import commands
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.references import References, request_keys
 from evalcube.flows.errors import SweepError
+from evalcube.flows.keep.references import References, request_keys
+from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.cache import DirectoryCache, open_cache
 from evalcube.storage.errors import StorageError
 from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
@@ -239,12 +239,12 @@ def test_commands__on_a_redis_server(place, redis_url):
 
 
 def test_progress__one_line_on_a_terminal(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "_REDRAW_SECONDS", 0.0)
+    monkeypatch.setattr(output, "_REDRAW_SECONDS", 0.0)
 
-    with progress.progress() as tick:
+    with output.progress() as tick:
         tick("entries read", 7)
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    with progress.progress() as tick:
+    with output.progress() as tick:
         tick("entries read", 8)
 
     assert capsys.readouterr().err == "\r\x1b[K8 entries read\r\x1b[K"

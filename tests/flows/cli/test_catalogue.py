@@ -7,7 +7,7 @@ from typer.testing import CliRunner
 
 from evalcube.flows.cli.app import app
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.catalogue import find_task, sample_trials, task_params
+from evalcube.flows.read.catalogue import find_task, sample_trials, task_params
 from evalcube.stages.generate import TASKS, Cell, TaskError
 
 

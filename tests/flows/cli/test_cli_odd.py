@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evalcube.flows.cli.output import complain, show_json
-from evalcube.flows.cubes.report import report
 from evalcube.flows.errors import SweepError
+from evalcube.flows.read.report import report
 from tests.flows.support import (
     change_attributes,
     evalcube,
@@ -213,9 +213,9 @@ def _broken(tmp_path, error):
     """A folder that makes every command fail with `error`, as a defect would."""
     (tmp_path / "sitecustomize.py").write_text(
         "import sys, types\n"
-        "module = types.ModuleType('evalcube.flows.cubes.status')\n"
+        "module = types.ModuleType('evalcube.flows.read.status')\n"
         f"exec({f'def cube_status(cube): {error}'!r}, vars(module))\n"
-        "sys.modules['evalcube.flows.cubes.status'] = module\n"
+        "sys.modules['evalcube.flows.read.status'] = module\n"
     )
     return {"PYTHONPATH": f"{tmp_path}{os.pathsep}{Path(__file__).parents[3]}"}
 

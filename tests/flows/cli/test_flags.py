@@ -16,12 +16,21 @@ import evalcube as ec
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.flags import Command, in_flags
 from evalcube.flows.config.suites import load_suite
-from evalcube.flows.cubes.statistics import leaderboard
 from evalcube.flows.errors import SweepError
+from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.upsample import upsample
 
 ROOT = Path(__file__).resolve().parents[3]
-LIBRARY = ("flows/config", "flows/plan", "flows/run", "flows/cubes", "flows/rework", "stages", "storage")
+LIBRARY = (
+    "flows/config",
+    "flows/plan",
+    "flows/state",
+    "flows/run",
+    "flows/read",
+    "flows/keep",
+    "stages",
+    "storage",
+)
 FLAG = re.compile(r"(?<![\w:-])--[a-z]")
 WHOLE_COMMAND = re.compile(r"(?:evalcube|pip) [a-z]+ [^`]*--[a-z]")
 
@@ -60,6 +69,7 @@ def error_of(*arguments: object) -> str:
 
 def test_library__names_no_flags_in_its_messages():
     files = [path for folder in LIBRARY for path in sorted((ROOT / folder).rglob("*.py"))]
+    files = [path for path in files if path.parent.name != "jobs"]  # these write command lines
 
     found = {path.relative_to(ROOT).as_posix(): named_flags(path.read_text()) for path in files}
 

@@ -7,9 +7,9 @@ from types import ModuleType, SimpleNamespace
 import pytest
 
 from evalcube.flows.cli import app, plugins
+from evalcube.flows.cli import plugins as config_plugins
 from evalcube.flows.cli.output import Code
-from evalcube.flows.config import plugins as config_plugins
-from evalcube.flows.run.failures import raise_if_failed
+from evalcube.flows.run.worker.poison import raise_if_failed
 
 SOURCE = """
 import json

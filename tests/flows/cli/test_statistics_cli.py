@@ -11,9 +11,9 @@ import xarray as xr
 from dask.callbacks import Callback
 
 import evalcube as ec
-from evalcube.flows.cubes.selection import Part, open_part
-from evalcube.flows.cubes.statistics import compare, leaderboard, metrics, rank
 from evalcube.flows.errors import SweepError
+from evalcube.flows.read.selection import Part, open_part
+from evalcube.flows.read.statistics import compare, leaderboard, metrics, rank
 from evalcube.stages.reply.status import Status
 from tests.flows.cli.made_up import REPEATS, TRIALS, document, run
 from tests.flows.support import evalcube, refused
@@ -95,7 +95,7 @@ def test_open_part__says_when_it_does_not_know_what_is_new(cube):
 
 
 def test_leaderboard__lowers_no_number_of_the_whole_by_being_asked_in_parts(cube):
-    _, found = importlib.import_module("evalcube.flows.cubes.boards").boards(cube, "family")
+    _, found = importlib.import_module("evalcube.flows.read.boards").boards(cube, "family")
 
     assert list(found) == ["other", "w"]
     assert [row.model_name for row in found["w"].rows] == ["weak"]

@@ -7,7 +7,7 @@ import re
 import pytest
 
 import evalcube as ec
-from evalcube.flows.cubes.statistics import compare, leaderboard, rank
+from evalcube.flows.read.statistics import compare, leaderboard, rank
 from evalcube.stages.analyze.render.shown import html_table
 from evalcube.stages.analyze.render.table import Column, TableSpec
 from tests.flows.cli.made_up import document, run

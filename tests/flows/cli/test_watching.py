@@ -18,14 +18,14 @@ from rich.console import Console
 
 from evalcube.flows.cli.watching import _line, _render
 from evalcube.flows.config.load import as_config
-from evalcube.flows.cubes.status import cube_status
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.records import read_live
-from evalcube.flows.plan.store import SweepStore, open_store
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.run.events import BlockDone, Finished, Started, Traffic
-from evalcube.flows.run.progress import Tracker
-from evalcube.flows.run.subscribers.live_file import LiveFile
+from evalcube.flows.read.status import cube_status
+from evalcube.flows.run.follow.events import BlockDone, Finished, Started, Traffic
+from evalcube.flows.run.follow.live_file import LiveFile
+from evalcube.flows.run.follow.progress import Tracker
+from evalcube.flows.state.records import read_live
+from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.storage.cube.directory import Directory
 from tests.flows.support import command, evalcube, refused, sweep_config, write_config
 from tests.waiting import wait_until

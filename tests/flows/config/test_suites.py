@@ -8,8 +8,14 @@ from statistics import mean
 import pytest
 
 from evalcube.flows.config.load import parse_config
-from evalcube.flows.config.suites import load_suite, load_sweep, suite_copy, suite_names, suite_text
-from evalcube.flows.config.suites.endpoints import model_section
+from evalcube.flows.config.suites import (
+    load_suite,
+    load_sweep,
+    model_section,
+    suite_copy,
+    suite_names,
+    suite_text,
+)
 from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.stages.generate import TASKS, Cell, expand
 from tests.flows.support import evalcube, refused

@@ -1,6 +1,6 @@
 import pytest
 
-from evalcube.flows.explore.answer_place import answer_place
+from evalcube.flows.explore.trials import answer_place
 
 
 @pytest.mark.parametrize(

@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.statistics import leaderboard, rank
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ENDPOINTS, ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
-from evalcube.flows.trials.read import trials
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.statistics import leaderboard, rank
+from evalcube.flows.read.trials.read import trials
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 

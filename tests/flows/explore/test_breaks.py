@@ -8,9 +8,6 @@ import numpy as np
 import pytest
 
 from evalcube import EvalcubeError
-from evalcube.flows.cubes.forensics import compression, hazard
-from evalcube.flows.cubes.selection import Part, open_part
-from evalcube.flows.cubes.statistics import table as estimate_groups
 from evalcube.flows.explore.answers import ENDPOINTS, ask
 from evalcube.flows.explore.endings import with_trials
 from evalcube.flows.explore.explored import Explored
@@ -18,13 +15,16 @@ from evalcube.flows.explore.groups import groups
 from evalcube.flows.explore.judges import agreement
 from evalcube.flows.explore.progress import limits
 from evalcube.flows.explore.query import Query
+from evalcube.flows.read.forensics import compression, hazard
+from evalcube.flows.read.selection import Part, open_part
+from evalcube.flows.read.statistics import table as estimate_groups
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.verdict.agreement import gwet_ac2
 from evalcube.storage.cube.cube import Cube
 from tests.flows.cli.made_up import make_cube
-from tests.flows.cubes.test_verdict import written_cube
-from tests.flows.merge.generated import Recipe
-from tests.flows.merge.generated import make_cube as made_cube
+from tests.flows.read.merged.generated import Recipe
+from tests.flows.read.merged.generated import make_cube as made_cube
+from tests.flows.read.test_verdict import written_cube
 
 NAMES = ("strong", "middle", "weak")
 

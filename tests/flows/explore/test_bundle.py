@@ -9,11 +9,10 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ENDPOINTS, ask
-from evalcube.flows.explore.bundle import bundle
+from evalcube.flows.explore.bundle import Placeless, bundle
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.placeless import Placeless
-from evalcube.flows.plan.records import NOTES, read_notes
-from evalcube.flows.trials.read import trials
+from evalcube.flows.read.trials.read import trials
+from evalcube.flows.state.records import NOTES, read_notes
 from evalcube.storage.cube.cube import Cube
 from tests.flows.explore.browsing import opened
 from tests.flows.support import evalcube, refused

@@ -9,8 +9,8 @@ import pytest
 
 from evalcube.flows.explore import trials
 from evalcube.flows.explore.answers import ENDPOINTS
-from evalcube.flows.explore.endpoint import Endpoint
-from evalcube.flows.trials.harmless import csv_text
+from evalcube.flows.explore.query import Endpoint
+from evalcube.flows.read.trials.escaped import csv_text
 from tests.flows.explore.browsing import opened
 
 

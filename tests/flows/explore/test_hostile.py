@@ -7,8 +7,8 @@ import pytest
 from evalcube.flows.explore import trials
 from evalcube.flows.explore.answers import ENDPOINTS
 from evalcube.flows.explore.bundle import bundle
-from evalcube.flows.explore.endpoint import Endpoint
 from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Endpoint
 from tests.flows.explore.browsing import opened, served
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 

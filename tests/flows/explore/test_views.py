@@ -5,8 +5,8 @@ import re
 import pytest
 
 from evalcube.flows.explore.answers import ENDPOINTS
-from evalcube.flows.explore.endpoint import Endpoint
 from evalcube.flows.explore.explored import Explored
+from evalcube.flows.explore.query import Endpoint
 from evalcube.flows.explore.ranking import ranking
 from tests.flows.explore.browsing import opened, served
 

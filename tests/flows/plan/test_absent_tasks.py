@@ -7,18 +7,18 @@ from importlib.metadata import EntryPoint
 
 import pytest
 
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.report import report
-from evalcube.flows.cubes.statistics import leaderboard
-from evalcube.flows.merge.write import merge_cubes
-from evalcube.flows.plan.records import NOTES, read_notes
-from evalcube.flows.plan.store import cube_plan, sweep_cube
-from evalcube.flows.publish.publish import publish_cube
-from evalcube.flows.publish.pull import pull_cube
-from evalcube.flows.rework.rescore import rescore_cube
-from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.keep.rescore import rescore_cube
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.report import report
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.read.trials.read import trials
 from evalcube.flows.run.sweep import run
-from evalcube.flows.trials.read import trials
+from evalcube.flows.share.merge import merge_cubes
+from evalcube.flows.share.publish.publish import publish_cube
+from evalcube.flows.share.publish.pull import pull_cube
+from evalcube.flows.state.records import NOTES, read_notes
+from evalcube.flows.state.store import cube_plan, sweep_cube
+from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.generate import TaskError, plugins
 from evalcube.stages.generate.tasks.arithmetic import Arithmetic
 from evalcube.storage.cube.cube import Cube
@@ -133,7 +133,7 @@ def test_rescore__needs_the_package_and_says_so(cube):
 def test_sweep_cube__of_an_absent_task_is_not_written_by_another_sweep(cube, tmp_path, simulator):
     from evalcube.flows.config.load import as_config
     from evalcube.flows.plan.build import build_plan
-    from evalcube.flows.plan.store import OtherSweepError
+    from evalcube.flows.state.store import OtherSweepError
 
     config = as_config(sweep_config(tmp_path, simulator.base_url, cells=1))
 

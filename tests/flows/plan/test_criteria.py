@@ -10,10 +10,10 @@ from evalcube.deploy.simulator.truth import Truth, decode, encode
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.criteria import CriteriaBook
 from evalcube.flows.plan.grading import LayerGrader
 from evalcube.flows.plan.judges import score_in
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import CriteriaBook
 from evalcube.flows.run.in_flight import InFlightLimit, JudgeLimit
 from evalcube.stages.generate import Trial
 from evalcube.stages.process.reading import read_reply
@@ -104,11 +104,11 @@ def test_criteria_book__joins_task_and_row_and_parses_each_list_once(tmp_path, m
     config = sweep_config(tmp_path, NOWHERE)
     config["tasks"]["boolean"]["assertions"] = [{"type": "json_valid"}]
     book = CriteriaBook(plan_of(config).tasks)
-    from evalcube.flows.plan import criteria
+    from evalcube.flows.plan import requests
 
-    parsed, parse = [], criteria.parse_assertions
+    parsed, parse = [], requests.parse_assertions
     monkeypatch.setattr(
-        criteria, "parse_assertions", lambda rows, **more: parsed.append(rows) or parse(rows, **more)
+        requests, "parse_assertions", lambda rows, **more: parsed.append(rows) or parse(rows, **more)
     )
     trial = Trial("p", "a", extras={"assertions": [{"type": "contains", "value": "x"}], "rubric": "own"})
 

@@ -10,9 +10,9 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.growing import described
 from evalcube.flows.plan.growth import Recorded, grown
 from evalcube.flows.plan.requests import trial_request
+from evalcube.flows.state.growing import described
 
 PAGE = Path(__file__).parents[3] / "docs" / "identity.md"
 NOWHERE = "http://127.0.0.1:1/v1"

@@ -9,7 +9,7 @@ import xarray as xr
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import Evaluation, NamedTemplate
-from evalcube.flows.plan.store import open_store
+from evalcube.flows.state.store import open_store
 from tests.flows.support import sweep_config
 
 MODELS = ("alpha", "beta")

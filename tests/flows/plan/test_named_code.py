@@ -8,15 +8,15 @@ import sys
 import pytest
 
 from evalcube.flows.config.load import named_code
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.selection import Part
-from evalcube.flows.cubes.statistics import leaderboard
 from evalcube.flows.errors import SweepError, TemplateError
-from evalcube.flows.formats.export import export
-from evalcube.flows.plan.acting import acting_config
-from evalcube.flows.rework.rescore import rescore_cube
+from evalcube.flows.keep.rescore import rescore_cube
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.selection import Part
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.read.trials.read import trials
 from evalcube.flows.run.sweep import run
-from evalcube.flows.trials.read import trials
+from evalcube.flows.run.upsample import acting_config
+from evalcube.flows.share.exports.export import export
 from evalcube.stages import named_code as registry
 from evalcube.stages.generate import TaskError
 from evalcube.stages.generate.dataset import matching
@@ -101,7 +101,7 @@ def test_acting_config__does_not_run_what_only_the_notes_name(graded, monkeypatc
 
 
 def test_acting_config__takes_no_cluster_and_no_command_from_notes(small_sweep, monkeypatch, tmp_path):
-    from evalcube.flows.plan.records import NOTES, read_notes
+    from evalcube.flows.state.records import NOTES, read_notes
     from evalcube.storage.cube.cube import Cube
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))

@@ -9,12 +9,12 @@ import pytest
 import xarray as xr
 
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.cubes.statistics import leaderboard
-from evalcube.flows.plan import row_ids as row_ids_module
+from evalcube.flows.plan import coordinates as row_ids_module
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.store import SweepStore, open_store
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.state.store import SweepStore, open_store
+from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.generate.errors import TaskError
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
@@ -81,7 +81,7 @@ def test_row_ids__grow_with_the_cube_and_end_with_the_rows(config, monkeypatch):
     made(config)
 
     monkeypatch.setattr(
-        "evalcube.flows.plan.store.label_rows", lambda *_: None
+        "evalcube.flows.state.store.label_rows", lambda *_: None
     )  # killed between growth and labels
     store = made(config, 8)
     assert shown(config).values.tolist() == [asked(store, 4)[0] + [""] * 4]

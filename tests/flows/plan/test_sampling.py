@@ -8,10 +8,10 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.sampling import Adaptive, Fixed, Selection
-from evalcube.flows.plan.spending_budget import Amount, Budget
-from evalcube.flows.plan.store import open_store
+from evalcube.flows.plan.part import Adaptive, Fixed, Selection
 from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.run.spending import Amount, Budget
+from evalcube.flows.state.store import open_store
 from evalcube.stages.analyze.formulas.precision import Precision
 from evalcube.stages.reply.status import COUNTERS
 

@@ -5,10 +5,9 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.blocks import Window
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.sampling import Adaptive, Fixed, Selection
-from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.plan.part import Adaptive, Fixed, Selection
+from evalcube.flows.plan.targets import SampleTargets, Window
 from evalcube.stages.analyze.formulas.precision import Precision
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.regions import Region

@@ -2,7 +2,7 @@
 
 import math
 
-from evalcube.flows.cubes.reader import Reader
+from evalcube.flows.read.reader import Reader
 from evalcube.flows.run.sweep import run
 from evalcube.stages.reply.record import Record
 from evalcube.storage.cache.cache import open_cache

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.plan.blocks import Block, Window
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run import judging, tasks, worker
-from evalcube.flows.run.dedup import Asked
+from evalcube.flows.plan.targets import Block, Window
 from evalcube.flows.run.servers import serve_models
-from evalcube.flows.run.worker import RunContext, Workspace
+from evalcube.flows.run.worker import tasks, workspace
+from evalcube.flows.run.worker.dedup import Asked
+from evalcube.flows.run.worker.workspace import RunContext, Workspace
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import Status
@@ -55,7 +55,7 @@ def block(tmp_path, monkeypatch):
     work = Workspace(context)
     counts = {"prepared": 0}
 
-    def ask(work, model, jobs, task):  # noqa: ARG001 - the signature of `evalcube.flows.run.dedup.ask`
+    def ask(work, model, jobs, task):  # noqa: ARG001 - the signature of `evalcube.flows.run.worker.dedup.ask`
         for job in jobs:
             text = '{"reasoning": "r", "score": 4, "reason": "fine"}' if model == "grader" else "Answer: Rome"
             choice = {"message": {"content": text}, "finish_reason": "stop"}
@@ -72,12 +72,11 @@ def block(tmp_path, monkeypatch):
 
         return call
 
-    for module in (tasks, judging):
-        monkeypatch.setattr(module, "workspace", lambda _: work)
-        monkeypatch.setattr(module, "get_worker", Node)
-        monkeypatch.setattr(module, "secede", lambda: None)
-        monkeypatch.setattr(module, "ask", ask)
-    monkeypatch.setattr(worker, "prepare_trials", counted("prepared", worker.prepare_trials))
+    monkeypatch.setattr(tasks, "workspace", lambda _: work)
+    monkeypatch.setattr(tasks, "get_worker", Node)
+    monkeypatch.setattr(tasks, "secede", lambda: None)
+    monkeypatch.setattr(tasks, "ask", ask)
+    monkeypatch.setattr(workspace, "prepare_trials", counted("prepared", workspace.prepare_trials))
     window = Window(Region(0, 0, 0), (1, 1, TRIALS, 1), 0, 0)
     yield SimpleNamespace(
         block=Block(window, 0, 0, np.arange(TRIALS)), work=work, counts=counts, monkeypatch=monkeypatch
@@ -87,7 +86,7 @@ def block(tmp_path, monkeypatch):
 
 def run_chain(block):
     order = tasks.generate("run", block.block)
-    delivery = judging.judge("run", block.block, tasks.infer("run", block.block, order))
+    delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, order))
     return tasks.process("run", block.block, delivery)
 
 
@@ -117,15 +116,15 @@ def test_chain__that_a_stop_finds_before_it_asks_asks_nothing(block):
     order = tasks.generate("run", block.block)
     block.work.drain()
 
-    delivery = judging.judge("run", block.block, tasks.infer("run", block.block, order))
+    delivery = tasks.judge("run", block.block, tasks.infer("run", block.block, order))
 
     assert (len(delivery.skipped), delivery.asked) == (TRIALS, TRIALS)
     assert block.counts == {"prepared": 1}
 
 
 def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, monkeypatch):
-    monkeypatch.setattr(worker, "_AT_HAND_BYTES", 5)
-    written = worker.Written(open_cache(tmp_path))
+    monkeypatch.setattr(workspace, "_AT_HAND_BYTES", 5)
+    written = workspace.Written(open_cache(tmp_path))
     first, second, third = ("ab" * 32, "cd" * 32, "ef" * 32)
 
     written.put(first, b"123")

@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 
 from evalcube.deploy.clusters import LocalProcesses, ThisProcess
-from evalcube.flows.run import region_tasks
 from evalcube.flows.run.chosen_cluster import default_cluster
-from evalcube.flows.run.events import BlockDone
+from evalcube.flows.run.follow.events import BlockDone
 from evalcube.flows.run.sweep import run
+from evalcube.flows.run.worker import region_tasks
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 from tests.waiting import PATIENCE

@@ -6,21 +6,21 @@ import shutil
 import pytest
 
 from evalcube.flows.config.kept_questions import key_of
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.selection import Part, open_part
-from evalcube.flows.cubes.statistics import leaderboard
 from evalcube.flows.errors import ConfigError
-from evalcube.flows.merge.write import merge_cubes
-from evalcube.flows.publish.check_secrets import SecretsError
-from evalcube.flows.publish.publish import publish_cube
-from evalcube.flows.publish.pull import pull_cube
-from evalcube.flows.rework.forget import forget
-from evalcube.flows.rework.rescore import rescore_cube
-from evalcube.flows.rework.to_forget import Choice
-from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.keep.forget import forget
+from evalcube.flows.keep.rescore import rescore_cube
+from evalcube.flows.keep.to_forget import Choice
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.selection import Part, open_part
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.read.trials.read import trials
 from evalcube.flows.run import sweep as sweep_module
 from evalcube.flows.run.sweep import run
-from evalcube.flows.trials.read import trials
+from evalcube.flows.share.merge import merge_cubes
+from evalcube.flows.share.publish.check_secrets import SecretsError
+from evalcube.flows.share.publish.publish import publish_cube
+from evalcube.flows.share.publish.pull import pull_cube
+from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.generate import TASKS
 from evalcube.stages.generate.dataset import kept
 from evalcube.stages.generate.dataset.books import Library

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from evalcube.flows.run.events import Traffic
-from evalcube.flows.run.limit_use import LimitUse, limit_use
-from evalcube.flows.run.progress import Tracker
+from evalcube.flows.run.endpoint_use import LimitUse, limit_use
+from evalcube.flows.run.follow.events import Traffic
+from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import RunSummary
 from evalcube.stages.infer.endpoint import Endpoint
 

@@ -7,7 +7,7 @@ import pytest
 
 from evalcube.deploy.clusters import ClusterError
 from evalcube.flows.run.driver import Driver
-from evalcube.flows.run.failures import raise_if_failed
+from evalcube.flows.run.worker.poison import raise_if_failed
 
 
 class Lost:

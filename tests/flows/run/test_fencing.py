@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from evalcube.flows.plan.blocks import NOTHING_KEPT, Window
-from evalcube.flows.run import region_tasks
+from evalcube.flows.plan.targets import NOTHING_KEPT, Window
+from evalcube.flows.run.worker import region_tasks
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import LeaseLostError
 

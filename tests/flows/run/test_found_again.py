@@ -3,10 +3,10 @@
 import json
 from dataclasses import replace
 
-from evalcube.flows.run.events import BlockDone, LookedUp, Started
-from evalcube.flows.run.found_again import FoundAgain
-from evalcube.flows.run.progress import Tracker
-from evalcube.flows.run.subscribers.event_log import EventLog
+from evalcube.flows.run.follow.event_log import EventLog
+from evalcube.flows.run.follow.events import BlockDone, LookedUp, Started
+from evalcube.flows.run.follow.progress import Tracker
+from evalcube.flows.run.fresh import FoundAgain
 
 ORIGIN = (0, 0, 0, 0, 7)
 

@@ -7,12 +7,12 @@ from contextlib import suppress
 import numpy as np
 import pytest
 
-from evalcube.flows.cubes.reader import Reader
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.estimate import estimate
-from evalcube.flows.rework.verify import verify_cube
+from evalcube.flows.read.estimate import estimate
+from evalcube.flows.read.reader import Reader
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
+from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.directory.objects import Directory
 from tests.flows.judging import judged_config

@@ -3,8 +3,7 @@
 import pytest
 
 from evalcube.deploy.clusters.code import Queue, View
-from evalcube.flows.run.health import Health
-from evalcube.flows.run.queueing import Queueing
+from evalcube.flows.run.health import Health, Queueing
 
 
 class Looked:

@@ -10,11 +10,11 @@ import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.code import View
-from evalcube.flows.plan.blocks import NOTHING_KEPT, RegionWork, Window, cut_blocks
+from evalcube.flows.plan.targets import NOTHING_KEPT, RegionWork, Window, cut_blocks
 from evalcube.flows.run import workers as workers_module
-from evalcube.flows.run.events import Noted, Slowed, Traffic, as_message, from_message, process_at
+from evalcube.flows.run.follow.events import Noted, Slowed, Traffic, as_message, from_message, process_at
+from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.in_flight import Address, InFlightLimit, make_limits
-from evalcube.flows.run.progress import Tracker
 from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine

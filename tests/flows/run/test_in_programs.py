@@ -11,7 +11,7 @@ from distributed import Client
 
 from evalcube.deploy.clusters import ClusterError
 from evalcube.deploy.clusters.silence import EVERYTHING
-from evalcube.flows.run.events import Noted
+from evalcube.flows.run.follow.events import Noted
 from evalcube.flows.run.sweep import run
 from tests.flows.support import assert_same_cube, simulator_stats, sweep_config
 from tests.waiting import PATIENCE

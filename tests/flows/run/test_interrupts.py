@@ -5,7 +5,7 @@ import signal
 
 import pytest
 
-from evalcube.flows.run.events import BlockDone
+from evalcube.flows.run.follow.events import BlockDone
 from evalcube.flows.run.sweep import run
 from tests.flows.support import simulator_stats, sweep_config
 

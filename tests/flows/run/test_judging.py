@@ -6,11 +6,11 @@ import signal
 import numpy as np
 import pytest
 
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.references import request_keys
-from evalcube.flows.cubes.statistics import leaderboard
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.estimate import estimate
+from evalcube.flows.keep.references import request_keys
+from evalcube.flows.read.estimate import estimate
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube

@@ -7,12 +7,12 @@ import time
 import numpy as np
 import pytest
 
-from evalcube.flows.config.spend import Spend
-from evalcube.flows.plan.records import Spent
-from evalcube.flows.run.events import Traffic
+from evalcube.flows.config.precision import Spend
+from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.in_flight import make_limits
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.sweep import run
+from evalcube.flows.state.records import Spent
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.cube import Cube

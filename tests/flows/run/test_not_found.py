@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evalcube.flows.run import not_found
+from evalcube.flows.run import endpoint_use
 from evalcube.stages.infer.endpoint import Endpoint
 
 BASE = "http://host:8000"
@@ -32,17 +32,17 @@ LISTS = {
     ],
 )
 def test_not_found_lines__tell_the_causes_apart(monkeypatch, base, model, said):
-    monkeypatch.setattr(not_found, "_listing", lambda address: LISTS.get(address, (404, [])))
+    monkeypatch.setattr(endpoint_use, "_listing", lambda address: LISTS.get(address, (404, [])))
     config = SimpleNamespace(name="m", model=model)
 
-    (line,) = not_found.not_found_lines([config], {"m": Endpoint("m", base)})
+    (line,) = endpoint_use.not_found_lines([config], {"m": Endpoint("m", base)})
 
     assert line.startswith("m: ")
     assert said in line
 
 
 def test_not_found_lines__leave_out_models_that_were_not_asked():
-    assert not_found.not_found_lines([SimpleNamespace(name="m", model="x")], {}) == []
+    assert endpoint_use.not_found_lines([SimpleNamespace(name="m", model="x")], {}) == []
 
 
 class Reply(io.BytesIO):
@@ -70,7 +70,7 @@ def test_listing__takes_any_reply(monkeypatch, body, found):
                 raise body
             return Reply(body)
 
-    monkeypatch.setattr(not_found.urllib.request, "build_opener", lambda *_: Opener())
+    monkeypatch.setattr(endpoint_use.urllib.request, "build_opener", lambda *_: Opener())
 
-    assert not_found._listing(f"{BASE}/models") == found
-    assert not_found._listing("file:///etc/passwd") == (0, [])
+    assert endpoint_use._listing(f"{BASE}/models") == found
+    assert endpoint_use._listing("file:///etc/passwd") == (0, [])

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.flows.run.events import Asked, Finished, Noted, Started, Traffic
-from evalcube.flows.run.progress import Tracker
-from evalcube.flows.run.subscribers.display import NotebookDisplay
+from evalcube.flows.run.follow.display import NotebookDisplay
+from evalcube.flows.run.follow.events import Asked, Finished, Noted, Started, Traffic
+from evalcube.flows.run.follow.progress import Tracker
 from tests.waiting import PATIENCE
 
 NOTEBOOK = Path(__file__).parents[3] / "docs" / "notebooks" / "sweep.ipynb"

@@ -4,8 +4,8 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.store import open_store
 from evalcube.flows.run.sweep import _notes
+from evalcube.flows.state.store import open_store
 from tests.flows.support import sweep_config
 
 

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 
 from evalcube.flows.config.load import parse_config
-from evalcube.flows.run.events import Traffic
-from evalcube.flows.run.limit_use import FoundLimit, found_limits
-from evalcube.flows.run.progress import Tracker
-from evalcube.flows.run.remembered import recalled, remember
+from evalcube.flows.run.endpoint_use import FoundLimit, found_limits, recalled, remember
+from evalcube.flows.run.follow.events import Traffic
+from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import lines_of
-from evalcube.flows.run.worker import Route
+from evalcube.flows.run.worker.workspace import Route
 from evalcube.stages.infer.endpoint import Endpoint
 from tests.flows.config.sources import text
 from tests.flows.run.test_efficiency import SUMMARY

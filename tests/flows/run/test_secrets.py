@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from distributed import Client
 
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.report import report
-from evalcube.flows.cubes.statistics import leaderboard
-from evalcube.flows.cubes.status import cube_status
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.report import report
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.read.status import cube_status
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import command, write_config

@@ -12,7 +12,7 @@ import pytest
 
 from evalcube.deploy.servers.command import CommandServer
 from evalcube.deploy.servers.supervisor import Supervisor
-from evalcube.flows.plan.engines import ENGINES
+from evalcube.flows.state.engines import ENGINES
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import assert_same_cube, evalcube, write_config
 from tests.waiting import PATIENCE, wait_until

@@ -7,16 +7,16 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from evalcube.flows.cubes.stopping import stop_run
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.stopping import STOP, ask_to_stop, who_stops
 from evalcube.flows.run import driver
 from evalcube.flows.run.driver import Driver
-from evalcube.flows.run.events import BlockDone, Noted, Traffic
+from evalcube.flows.run.follow.event_log import EventLog
+from evalcube.flows.run.follow.events import BlockDone, Noted, Traffic
+from evalcube.flows.run.jobs.watch import stop_run
 from evalcube.flows.run.stopping import StopWish
-from evalcube.flows.run.subscribers.event_log import EventLog
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
+from evalcube.flows.state.records import STOP, ask_to_stop, who_stops
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.lease import Lease

@@ -11,12 +11,11 @@ import pytest
 
 from evalcube import EvalcubeError
 from evalcube.deploy.clusters import ThisProcess
-from evalcube.flows.cubes.reader import Reader
-from evalcube.flows.cubes.report import report
-from evalcube.flows.plan.own_files import STATE_VARIABLE
-from evalcube.flows.plan.trust import remember_run, remembered_config
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.report import report
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
+from evalcube.flows.state.trust import STATE_VARIABLE, remember_run, remembered_config
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube, reset, simulator_stats, sweep_config
 

@@ -10,15 +10,15 @@ import pytest
 from evalcube import EvalcubeError
 from evalcube.deploy.clusters import ClusterError, ExistingScheduler
 from evalcube.flows.config.load import from_mapping
-from evalcube.flows.cubes.selection import open_part
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.estimate import estimate
-from evalcube.flows.plan.own_files import STATE_VARIABLE
-from evalcube.flows.plan.store import open_store
-from evalcube.flows.run.events import Noted
+from evalcube.flows.read.estimate import estimate
+from evalcube.flows.read.selection import open_part
+from evalcube.flows.run.follow.events import Noted
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample
+from evalcube.flows.state.store import open_store
+from evalcube.flows.state.trust import STATE_VARIABLE
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
 from tests.flows.shared_cluster import SHARED

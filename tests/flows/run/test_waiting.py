@@ -7,9 +7,9 @@ import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection, ExistingScheduler
 from evalcube.deploy.clusters.code import EVERYBODY, Choice, View
-from evalcube.flows.run import waiting, workers
-from evalcube.flows.run.events import Noted
-from evalcube.flows.run.waiting import wait_for_workers
+from evalcube.flows.run import chosen_cluster, workers
+from evalcube.flows.run.chosen_cluster import wait_for_workers
+from evalcube.flows.run.follow.events import Noted
 from tests.flows.support import sweep_config
 
 ADMITTED = SimpleNamespace(admitted=lambda there, *_: sorted(there), named=str, undecided=False)
@@ -47,8 +47,8 @@ class Queue(Connection):
 def clock(monkeypatch):
     """Seconds pass by sleeping only."""
     now = [0.0]
-    monkeypatch.setattr(waiting.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(waiting.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(chosen_cluster.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(chosen_cluster.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
 
 
 def arriving(*counts):
@@ -110,8 +110,8 @@ def test_workers__of_a_cluster_that_replaces_them_come_and_go_without_a_note(mon
 
 
 def test_run__a_config_that_names_its_cluster_is_run_there_and_the_cube_does_not_hold_it(tmp_path, simulator):
-    from evalcube.flows.plan.records import read_notes
     from evalcube.flows.run.sweep import run
+    from evalcube.flows.state.records import read_notes
     from evalcube.storage.cube.cube import Cube
 
     plain = sweep_config(tmp_path, simulator.base_url, trials=2, cube="plain.zarr")

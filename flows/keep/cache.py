@@ -1,0 +1,319 @@
+"""Looks after a cache: what it holds, whether it is sound, and how to shrink, copy or fill it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.read.outputs import Ticker, check_output, silent
+from evalcube.storage.cache.archive import opened, read_archive, write_archive
+from evalcube.storage.cache.cache import EntryInfo, ManagedCache, open_cache
+from evalcube.storage.cache.entry import Contexts, decode
+from evalcube.storage.errors import guarded
+from evalcube.storage.files import replaced
+
+if TYPE_CHECKING:
+    from evalcube.flows.keep.references import References
+
+_BATCH_BYTES = 16 * 2**20
+_BATCH_ENTRIES = 512
+_REMOVED_AT_ONCE = 100_000
+"""A directory writes all packs anew each time."""
+_SHOWN = 20
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What reading every entry found."""
+
+    entries: int
+    """Entries that were read."""
+    bytes: int
+    damaged: int
+    """Entries that do not pass their check."""
+    repaired: int
+    """Damaged ones that were moved away; the next sweep asks for them again."""
+    keys: Sequence[str]
+    """The first damaged ones."""
+
+
+@dataclass(frozen=True)
+class Collection:
+    """What no cube references."""
+
+    entries: int
+    """All entries."""
+    unreferenced: int
+    bytes: int
+    """Size of the unreferenced ones."""
+    temporaries: int
+    """Files that killed writers left in the cache and in the cubes."""
+    referenced: int
+    """Different requests of the cubes that were to be kept."""
+    missing: int
+    """Those of them that the cache does not answer."""
+    in_use: int
+    """Unreferenced entries that stay, since other processes write the packs that they are in."""
+    deleted: bool
+
+
+@dataclass(frozen=True)
+class Transfer:
+    """What went into a file, or came out of one."""
+
+    entries: int
+    new: int
+    """Entries that the cache did not have before; of an export, 0."""
+    skipped: int
+    """Damaged entries that were left out of an export."""
+    missing: int
+    """Requests of the chosen cube that the cache does not answer."""
+
+
+def stats(url: str) -> dict[str, Any]:
+    """What a cache holds, as JSON values.
+
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+
+    Returns
+    -------
+    dict
+        JSON values: ``entries``, their ``bytes``, how many are ``damaged``, and ``journals`` that are being written.
+
+    Raises
+    ------
+    StorageError
+        There is none, or it cannot be read.
+    """
+    with closing(open_cache(url, writable=False)) as cache:
+        return {"cache": url, **asdict(cache.stats())}
+
+
+def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> Verification:
+    """Read every entry and check it.
+
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+    repair
+        Move damaged entries away, so that the next run asks for them again.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Verification
+        What was read, and which entries are damaged.
+
+    Raises
+    ------
+    StorageError
+        There is no cache, or it cannot be read or written.
+    """
+    entries = size = repaired = 0
+    bad: list[str] = []
+    count = 0
+    contexts = Contexts()
+    with closing(open_cache(url, writable=repair)) as cache:
+        for batch in _batches(cache.entries()):
+            for info, content in zip(batch, _contents(cache, batch), strict=True):
+                if content is None:  # deleted meanwhile
+                    continue
+                entries, size = entries + 1, size + len(content)
+                if decode(info.key, content, contexts.decompressor) is None:
+                    count += 1
+                    repaired += repair and cache.quarantine(info.key)
+                    bad += [info.key] if len(bad) < _SHOWN else []
+            tick("entries read", entries)
+    return Verification(entries, size, count, repaired, tuple(bad))
+
+
+def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticker = silent) -> Collection:
+    """Find, or delete, the entries that none of the cubes references, and what killed writers left.
+
+    Entries that were stored after the call began are never touched, where the store knows which these are.
+
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+    cubes
+        Addresses of the cubes whose replies stay.
+    delete
+        Delete; without it the entries are only counted.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Collection
+        What there was, and what is deleted or would be.
+
+    Raises
+    ------
+    SweepError
+        No cube is given, or the requests of one cannot be made again.
+    StorageError
+        A cube or the cache is not there, or cannot be read or written.
+    """
+    if not cubes:
+        raise SweepError(
+            "no cube is to be kept, so that all entries would go", "Name each cube to keep with `cubes`"
+        )
+    from evalcube.flows.keep.references import (
+        References,  # takes a while, and what asks about a cache alone needs no cube
+    )
+
+    entries = unreferenced = size = in_use = 0
+    gone: list[str] = []
+    with closing(open_cache(url, writable=delete)) as cache:
+        # Before the cubes are read: what a sweep stores from now on is no part of it, whatever its clock says.
+        listing = cache.entries(there_now=delete)
+        kept = References.of(cubes, tick, cache)
+        for batch in _batches(listing):
+            wanted = kept.mark([info.key for info in batch])
+            for info, keep in zip(batch, wanted, strict=True):
+                if not keep:
+                    unreferenced, size = unreferenced + 1, size + info.size
+                    gone += [info.key] if delete else []
+            if len(gone) >= _REMOVED_AT_ONCE:
+                in_use += cache.remove(gone)
+                gone.clear()
+            entries += len(batch)
+            tick("entries looked at", entries)
+        in_use += cache.remove(gone) if gone else 0
+        temporaries = cache.sweep(delete=delete) + sum(_sweep_cube(cube, delete=delete) for cube in cubes)
+    return Collection(entries, unreferenced, size, temporaries, kept.total, kept.unseen, in_use, delete)
+
+
+def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:
+    """Write all entries of a cache, or those that a cube references, into one file.
+
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+    path
+        The file to write.
+    cube
+        Write only the replies that this cube references; default: all entries.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Transfer
+        What was written, and what was left out.
+
+    Raises
+    ------
+    SweepError
+        The cube's requests cannot be made again, or `path` is no place for a file.
+    StorageError
+        The cube or the cache is not there, or something cannot be read or written.
+    """
+    target = check_output(path, "path")
+    chosen: References | None = None
+    skipped = 0
+
+    def whole(cache: ManagedCache) -> Iterator[tuple[str, bytes]]:
+        nonlocal skipped
+        contexts, done = Contexts(), 0
+        for batch in _batches(_chosen(cache.entries(), chosen)):
+            for info, content in zip(batch, _contents(cache, batch), strict=True):
+                if content is not None and decode(info.key, content, contexts.decompressor) is not None:
+                    yield info.key, content
+                else:
+                    skipped += content is not None
+            done += len(batch)
+            tick("entries written", done)
+
+    with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
+        if cube is not None:
+            from evalcube.flows.keep.references import References
+
+            chosen = References.of([cube], tick, cache)
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(target) as file:
+            entries = write_archive(file, whole(cache))
+    return Transfer(entries, 0, skipped, chosen.unseen if chosen is not None else 0)
+
+
+def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
+    """Put the entries of a file into a cache; those that are there stay.
+
+    Parameters
+    ----------
+    url
+        Address of the cache: a path, ``s3://...`` or ``redis://...``.
+    path
+        A file that `export` wrote.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Transfer
+        What was read, and how much of it is new.
+
+    Raises
+    ------
+    StorageError
+        The file is no archive of a cache, or something cannot be read or written; entries before stay.
+    """
+    entries = new = size = 0
+    waiting: list[tuple[str, bytes]] = []
+    with opened(path) as file, closing(open_cache(url)) as cache:
+        for key, value in read_archive(file, path):
+            waiting.append((key, value))
+            size += len(value)
+            if size > _BATCH_BYTES or len(waiting) >= _BATCH_ENTRIES:
+                new += sum(cache.put_many(waiting))
+                entries, size = entries + len(waiting), 0
+                waiting.clear()
+                tick("entries stored", entries)
+        new += sum(cache.put_many(waiting))
+    return Transfer(entries + len(waiting), new, 0, 0)
+
+
+def _sweep_cube(url: str, *, delete: bool) -> int:
+    """Count or delete what killed writers left in a cube; one without any may be read-only."""
+    from evalcube.storage.cube.cube import Cube
+
+    found = Cube.open(url).sweep(delete=False)
+    return Cube.open(url, writable=True).sweep() if found and delete else found
+
+
+def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator[EntryInfo]:
+    if chosen is None:
+        yield from entries
+        return
+    for batch in _batches(entries):
+        marks = chosen.mark([info.key for info in batch])
+        yield from (info for info, wanted in zip(batch, marks, strict=True) if wanted)
+
+
+def _contents(cache: ManagedCache, batch: Sequence[EntryInfo]) -> list[bytes | None]:
+    return cache.contents([info.key for info in batch])
+
+
+def _batches(entries: Iterable[EntryInfo]) -> Iterator[list[EntryInfo]]:
+    """Some entries at a time, so many that they fit into memory."""
+    batch: list[EntryInfo] = []
+    size = 0
+    for info in entries:
+        if batch and (len(batch) >= _BATCH_ENTRIES or size + info.size > _BATCH_BYTES):
+            yield batch
+            batch, size = [], 0
+        batch.append(info)
+        size += info.size
+    if batch:
+        yield batch

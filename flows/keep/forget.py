@@ -1,0 +1,338 @@
+"""Takes results out of a cube, and their replies out of its cache, so that they are asked again or gone for good."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.keep.to_forget import Choice, Chosen, ToForget, find
+from evalcube.flows.plan.judges import judge_keys
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
+from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
+from evalcube.flows.state.caches import cache_at_hand
+from evalcube.flows.state.questions import forget_questions
+from evalcube.flows.state.recording import (
+    count_model,
+    forgotten_cells,
+    grader_of,
+    prices_of,
+    receipt_of,
+    write_forgotten,
+)
+from evalcube.flows.state.records import read_notes
+from evalcube.flows.state.shared_arrays import mend_shared, planned_of
+from evalcube.flows.state.store import cube_plan
+from evalcube.stages.reply.status import COUNTERS, LAST_FINISHED
+from evalcube.storage.cache.cache import ManagedCache, open_cache
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import CONTENT, stored_problems
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.urls import resolved
+
+_KEYS_AT_ONCE = 512
+
+
+def trial_request_keys(plan: Plan, parts: Sequence[Chosen]) -> Iterator[str]:
+    """Keys of the requests of all trials."""
+    for part in parts:
+        for item in _prepared(plan, part):
+            yield item.request.digest
+
+
+def judge_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache) -> Iterator[str]:
+    """Keys of what judges were asked about the answers that a cache holds."""
+    if not plan.judges:
+        return
+    book = CriteriaBook(plan.tasks)
+    for part in parts:
+        for item in _prepared(plan, part):
+            rubric = book.of(item.task, item.trial).rubric
+            if rubric:
+                reply = cache.get(item.request.digest)
+                keys = list(judge_keys(plan.judges, rubric, item.trial.prompt, reply))
+                yield from (
+                    key for key, there in zip(keys, cache.contents(keys), strict=True) if there is not None
+                )
+
+
+def _prepared(plan: Plan, part: Chosen) -> Iterator[Prepared]:
+    """The trials, some in memory at a time."""
+    positions = np.flatnonzero(part.mask)
+    for begin in range(0, len(positions), _KEYS_AT_ONCE):
+        some = positions[begin : begin + _KEYS_AT_ONCE]
+        yield from prepare_trials(plan, Block(part.window, 0, 0, some))
+
+
+Array = npt.NDArray[Any]
+_AT_ONCE = 100_000
+"""Replies that are deleted at once: a directory writes packs anew each time."""
+
+
+@dataclass(frozen=True)
+class Row:
+    """What goes of one model on one task."""
+
+    model: str
+    task: str
+    trials: int
+    """Results."""
+    requests: int
+    """Of these, planned ones: a run sends a request for each to have them again, unless the cache has the reply."""
+    usd: float
+    """What they cost, by their tokens and the cube's prices: about what it costs to have them again."""
+
+
+@dataclass(frozen=True)
+class Forgetting:
+    """What goes, or went."""
+
+    cube: str
+    cache: str
+    """Address of the cache whose replies go, too; empty if they stay."""
+    for_good: bool
+    done: bool
+    rows: list[Row] = field(default_factory=list)
+    cells: int = 0
+    """Cells that no run asks again, of those that are to go for good."""
+    replies: int = 0
+    """Requests whose replies are not in the cache any more, those to judges among them."""
+    kept_replies: int = 0
+    """Replies that stay, since another process writes the pack that they are in."""
+    batches: int = 0
+    """Notes of batches under way, whose answers may still come."""
+
+    @property
+    def trials(self) -> int:
+        """All results."""
+        return sum(row.trials for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """JSON values."""
+        totals = {"trials": self.trials, "requests": sum(row.requests for row in self.rows)}
+        return {"schema": "evalcube.forget", "schema_version": 1, **asdict(self), **totals}
+
+
+def forget(
+    url: str | Path,
+    choice: Choice,
+    *,
+    cache: str | Path | bool = False,
+    for_good: bool = False,
+    confirmed: Callable[[Forgetting], bool] = lambda _: True,
+) -> Forgetting:
+    """Take results out of a cube. Killed at any point, it leaves what a second call brings to its end.
+
+    Parameters
+    ----------
+    url
+        Address of the cube.
+    choice
+        Which results.
+    cache
+        True deletes their replies from the cache that is at hand, an address from the one there: only then a run asks
+        again, as it takes what is in the cache from there.
+    for_good
+        Also have no run ask for the chosen cells again; without it, they are pending again.
+    confirmed
+        Called with what would go; nothing does if it returns False.
+
+    Returns
+    -------
+    Forgetting
+        What went, or would have gone.
+
+    Raises
+    ------
+    SweepError
+        Nothing fulfils the choice, it is no choice of whole cells although these are to go for good, or no cache is
+        known whose replies could go.
+    StorageError
+        The cube or the cache is not there, cannot be read or written, or another process works on the cube.
+    """
+    if for_good and any(choice.parts()[1:]):
+        raise SweepError(
+            "`for_good`: a plan leaves out whole cells, and single trials were chosen",
+            "Choose by models and points alone, or leave `for_good` out",
+        )
+    cube = Cube.open(url)
+    notes = read_notes(cube.records)
+    plan = cube_plan(cube, notes)
+    address = _cache_address(cube, notes, cache)
+    if address:
+        open_cache(address, writable=False).close()  # says that it is not there
+    found = find(cube, plan, choice)
+    shown = _shown(cube, plan, found, address, for_good=for_good)
+    if not confirmed(shown):
+        return shown
+    writable = Cube.open(url, writable=True)
+    with Lease.acquire(writable.records):
+        return _Forgetter(writable, plan, choice, address, for_good=for_good).run()
+
+
+def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) -> str:
+    if not isinstance(cache, bool):
+        return str(cache)
+    if not cache:
+        return ""
+    noted = notes.get("cache")
+    address = cache_at_hand(cube, noted)
+    beside = f"{resolved(cube.url).rpartition('/')[0]}/{str(noted).rpartition('/')[2]}"
+    # For reading, the cache of a like sweep elsewhere will do. What is to be deleted must be this cube's.
+    if address is None or address not in (noted, beside):
+        raise SweepError(
+            f"it is not certain where the replies of cube '{cube.url}' are",
+            "Run the sweep's config once here, or put the cache beside the cube",
+        )
+    return address
+
+
+def _shown(cube: Cube, plan: Plan, found: ToForget, address: str, *, for_good: bool) -> Forgetting:
+    rows = [
+        Row(
+            plan.labels[model],
+            plan.task_names[task],
+            trials=int(counted[0]),
+            requests=0 if for_good else int(counted[1]),
+            usd=float(counted[2]),
+        )
+        for (model, task), counted in sorted(found.counts.items())
+    ]
+    cells = int(found.cells.sum()) if for_good else 0
+    batches = len(BatchNotes(cube.records).tokens())
+    return Forgetting(cube.url, address, for_good, False, rows, cells, batches=batches)
+
+
+class _Forgetter:
+    """Does it, for the holder of the lease."""
+
+    def __init__(self, cube: Cube, plan: Plan, choice: Choice, address: str, *, for_good: bool) -> None:
+        self._cube, self._plan, self._choice = cube, plan, choice
+        self._address, self._for_good = address, for_good
+
+    def run(self) -> Forgetting:
+        """In an order in which whoever is killed has promised nothing that a later run could undo unseen."""
+        mend_shared(self._cube)
+        cache = open_cache(self._address, writable=True) if self._address else None
+        # Again, under the lease: somebody may have recorded more since it was shown.
+        found = find(self._cube, self._plan, self._choice)
+        shown = _shown(self._cube, self._plan, found, self._address, for_good=self._for_good)
+        # The plan first: else a run after a kill would ask again what was to go for good.
+        planned = self._lower(found.cells)
+        deleted = left = 0
+        if cache is not None:
+            # Replies before results, as a run would take them from there; those of judges before the answers that they
+            # are about, without which nobody knows any more which they are.
+            chosen = list(found.regions)
+            for keys in (
+                judge_request_keys(self._plan, chosen, cache),
+                trial_request_keys(self._plan, chosen),
+            ):
+                while batch := list(islice(keys, _AT_ONCE)):
+                    left += cache.remove(batch)
+                    deleted += len(batch)
+            cache.close()
+        lowered = set(np.flatnonzero(found.cells.any(axis=(1, 2))).tolist()) if self._for_good else set()
+        self._clear([*found.regions, *self._unrecorded(found.empty)], planned, lowered)
+        if self._for_good:
+            forget_questions(self._cube.records, self._plan, np.asarray(planned.trials.any(axis=0)))
+        return replace(shown, done=True, replies=deleted, kept_replies=left)
+
+    def _lower(self, cells: npt.NDArray[np.bool_]) -> SampleTargets:
+        """Lower the plan where cells go for good, and lift what kept others from being asked."""
+        with Ledger(self._cube.records) as ledger:
+            planned = planned_of(self._cube, ledger.newest())
+        before = forgotten_cells(self._plan, self._cube.records)
+        after = before | cells if self._for_good else before & ~cells
+        if (after != before).any():
+            write_forgotten(self._plan, self._cube.records, after)
+        if not self._for_good:
+            return planned
+        trials, repeats = (np.where(cells, 0, array) for array in (planned.trials, planned.repeats))
+        self._cube.write_planned("trial", trials.astype(np.int32), lower=True)
+        self._cube.write_planned("repeat", repeats.astype(np.int32), lower=True)
+        return SampleTargets(trials.astype(np.int32), repeats.astype(np.int32))
+
+    def _unrecorded(self, regions: Iterable[Region]) -> Iterator[Chosen]:
+        """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
+        with Ledger(self._cube.records) as ledger:
+            newest = ledger.newest()
+        for region in regions:
+            if CONTENT in stored_problems(self._cube, newest[region])[0]:
+                window = window_of(self._cube.sizes, region, self._cube.chunks)
+                yield Chosen(region, window, np.zeros(window.shape, dtype=bool))
+
+    def _clear(self, chosen: Iterable[Chosen], planned: SampleTargets, lowered: set[int]) -> None:
+        """Write the regions without the results, record it, and count their models and those with less to do anew."""
+        with Ledger(self._cube.records) as ledger:
+            newest = ledger.newest()
+            for one in chosen:
+                grader = grader_of(self._plan.evaluations[one.region.model])
+                receipt = _cleared(self._cube, newest[one.region], one.mask, planned, grader)
+                ledger.append(receipt)
+                newest[receipt.region] = receipt
+            prices = [(float(p), float(c)) for p, c in np.nan_to_num(prices_of(self._cube))]
+            models = self._behind(newest) | lowered | {one.region.model for one in chosen}
+            counted = {
+                model: count_model(
+                    self._cube, (region for region in newest if region.model == model), planned, prices[model]
+                )
+                for model in sorted(models)
+            }
+        if counted:
+            self._cube.write_counters(counted)
+
+    def _behind(self, newest: dict[Region, Receipt]) -> set[int]:
+        """Models whose counters do not hold what is recorded: a call before this one was killed."""
+        recorded = np.zeros(self._cube.sizes["model"])
+        for region, receipt in newest.items():
+            recorded[region.model] += receipt.finished
+        counted = self._cube.read_counters()[..., COUNTERS.index("trials")].sum(axis=(1, 2))
+        return set(np.flatnonzero(recorded != counted).tolist())
+
+
+def _cleared(
+    cube: Cube, receipt: Receipt, mask: npt.NDArray[np.bool_], planned: SampleTargets, grader: str
+) -> Receipt:
+    """Write a region without some of its results; the receipt to record, of `grader` where nothing stays."""
+    window = window_of(cube.sizes, receipt.region, cube.chunks)
+    problems, stored = stored_problems(cube, receipt)
+    arrays: dict[str, Array] = {}
+    sizes = cube.sizes
+    kept = _kept(cube, receipt, window) & ~mask if not problems else np.zeros(window.shape, dtype=bool)
+    for name, variable in cube.trial_arrays.items():
+        more = tuple(sizes[dim] for dim in variable.dims[5:])
+        arrays[name] = np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
+        if not problems:
+            arrays[name][kept] = stored[name][kept]
+    digest = cube.write_region(receipt.region, arrays)
+    anything = bool((arrays["status"] <= LAST_FINISHED).any())
+    # What stays was graded and written when it was: neither grader nor time are today's.
+    made = receipt_of(
+        window,
+        receipt.generation + 1,
+        planned.mask(window),
+        arrays["status"],
+        digest,
+        {},
+        cube.shape_number,
+        receipt.grader if anything else grader,
+    )
+    return replace(made, at=receipt.at, fingerprints=receipt.fingerprints if anything else {})
+
+
+def _kept(cube: Cube, receipt: Receipt, window: Window) -> npt.NDArray[np.bool_]:
+    """The part of a region that its receipt vouches for; what a killed run left beyond is nobody's."""
+    found, sizes = np.zeros(window.shape, dtype=bool), cube.shape_of(receipt).sizes
+    found[: sizes["task"], : sizes["params"], : receipt.trials, : receipt.repeats] = True
+    return found

@@ -1,0 +1,87 @@
+"""Grades a cube again with the graders of today, in its place or as a new cube."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.nouns import OneCube, need_address
+from evalcube.flows.state.caches import needed_replies
+from evalcube.flows.state.records import read_notes
+from evalcube.flows.state.rescoring import Rescoring, regrade_recorded
+from evalcube.flows.state.store import cube_plan
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.copies import copy_cube
+from evalcube.storage.cube.cube import PUBLISHED, Cube
+from evalcube.storage.cube.holder import NAME as LEASE_NAME
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.errors import guarded
+
+
+def rescore_cube(
+    cube: OneCube,
+    *,
+    output: str | Path | None = None,
+    cache: str | Path | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Rescoring:
+    """Grade every recorded reply of a cube again, from the cache.
+
+    Parameters
+    ----------
+    cube
+        The cube, all of it.
+    output
+        Address of a new cube to write instead, where nothing is yet; default: into the same one.
+    cache
+        Address of the response cache; default: the one of this user's own run, or one beside the cube.
+    notify
+        Called with what a person should read while the cube's lease is waited for; see
+        `evalcube.storage.cube.lease.Lease.acquire`.
+
+    Returns
+    -------
+    Rescoring
+        Old and new counts by model and task.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, it is damaged, or another process works on it.
+    SweepError
+        If it is not a sweep's, no cache is known, or `output` exists.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.rescore("results/sweep.zarr").changed
+    0
+    """
+    cube = need_address(cube)
+    source = Cube.open(cube)
+    notes = read_notes(source.records)
+    if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):
+        raise SweepError(
+            f"the replies of cube '{cube}' were graded by the tool that they were imported from",
+            "Grade them again with that tool, and import its new log into a new cube",
+        )
+    found = needed_replies(source, notes.get("cache"), cache)
+    if PUBLISHED in source.attrs:
+        Cube.open(
+            cube, writable=True
+        )  # refuses, before a copy is made in which nothing can be written either
+    target = str(cube) if output is None else _copied(cube, output)
+    opened = Cube.open(target, writable=True)
+    with Lease.acquire(opened.records, notify=notify):
+        return regrade_recorded(opened, cube_plan(opened, notes), found, older_only=False)
+
+
+def _copied(url: str | Path, output: str | Path) -> str:
+    """A copy of a cube, without the lease."""
+    if Cube.exists(output):
+        raise SweepError(f"`output`: '{output}' is there already", "Give a new name")
+    with guarded(output, "copy the cube"):
+        copy_cube(space_of(url), space_of(output), lambda key: not key.startswith(f"{SIDE}/{LEASE_NAME}"))
+    return str(output)

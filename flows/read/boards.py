@@ -1,0 +1,67 @@
+"""A leaderboard for each value of a coordinate."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from evalcube.flows.errors import refused
+from evalcube.flows.nouns import CubeLike
+from evalcube.flows.plan.filters import checked_names
+from evalcube.flows.read.results import LeaderboardResult
+from evalcube.flows.read.selection import Part, open_part
+from evalcube.flows.read.statistics import leaderboard_of
+from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.analyze.labelled.scores import Version
+from evalcube.stages.analyze.labelled.selection import keys
+
+
+def boards(
+    cube: CubeLike,
+    by: str | None,
+    part: Part | None = None,
+    *,
+    version: Version = "auto",
+    mode: Mode = "C_P",
+    sort: str = "",
+) -> tuple[tuple[str, ...], dict[str, LeaderboardResult]]:
+    """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
+
+    Parameters
+    ----------
+    cube
+        A cube, or several in a list.
+    by
+        A facet, tier, task, ...; None is one leaderboard, under the empty text.
+    part
+        Which part of it; default: all of it.
+    version, mode, sort
+        As for `leaderboard`.
+
+    Returns
+    -------
+    tuple
+        Warnings; value of the coordinate -> its leaderboard.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `leaderboard`.
+    """
+    opened = open_part(cube, part, trials=False)
+    if by is None:
+        return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode, sort=sort)}
+    table = keys(opened.arrays)
+    name = checked_names([by], table, "by")[0]
+    name = "model_name" if name == "model" and "model_name" in table else name
+    values = axes.names(opened.arrays, "tier") if name == "tier" else table[name].values
+    found = {}
+    for value in dict.fromkeys(value for value in values if value is not None):
+        with refused():
+            dataset = restrict(opened.arrays, {name: value})
+        words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
+        found[str(value)] = leaderboard_of(
+            replace(opened, arrays=dataset, selection=words), version=version, mode=mode, sort=sort
+        )
+    return opened.warnings, found

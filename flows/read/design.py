@@ -1,0 +1,193 @@
+"""What a cube's description says about its points and evaluations, as coordinates of its dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalcube._arrays import variable
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.spec import Spec, base_coordinate, filled_base, parse_spec
+from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.counters import counter_cells
+from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.reply.status import BASE
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+FILE_VERSION = "file_version"
+OLDER = "older_file"
+_CELL = ("task", "params")
+_DIGITS = 8
+
+
+def with_design(dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset of a cube with ``base_trials`` (model, task, params) and ``max_tokens`` (model).
+
+    Where a data file was edited, ``file_version`` and ``older_file`` (task, params) tell what was asked before from
+    what is asked now.
+
+    Points weigh by the former.
+
+    Parameters
+    ----------
+    dataset
+        With the cube's attributes; one without a sweep's description is returned as it is.
+
+    Returns
+    -------
+    Dataset
+        Lazy where it was.
+    """
+    if "max_tokens" in dataset.coords or "spec" not in dataset.attrs or "cell_id" not in dataset.coords:
+        return dataset
+    try:
+        spec = parse_spec(dataset.attrs["spec"])
+    except SweepError:
+        return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
+    dataset = _with_versions(spec, dataset)
+    limits = {row.eval_id: _limit(row.sampler.params) for row in spec.evaluations}
+    tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
+    found = _with(
+        dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
+    )
+    base = _written(spec, dataset)
+    if base is None:
+        return found
+    stored = dataset[BASE].transpose("model", *_CELL).values if BASE in dataset.coords else None
+    coordinate = base_coordinate(filled_base(stored, base, dataset.sizes["model"]))
+    return _with(found, BASE, coordinate.dims, coordinate.values, dict(coordinate.attrs))
+
+
+def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset with `FILE_VERSION` and `OLDER` (task, params), if the data file of any point was edited."""
+    points = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
+    if not any(point.older for point in points.values()):
+        return dataset
+    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
+    version, older = np.full(cells.shape, "", dtype=object), np.zeros(cells.shape, dtype=bool)
+    for place, cell in np.ndenumerate(cells):
+        point = points.get((tasks[place[0]], str(cell)))
+        if point is not None:
+            version[place], older[place] = str(point.params.get("sha256", ""))[:_DIGITS], point.older
+    said = "first digits of the data file's SHA-256"
+    found = _with(dataset, FILE_VERSION, _CELL, version, {"long_name": said})
+    return _with(found, OLDER, _CELL, older, {"long_name": "whether the data file was edited since"})
+
+
+def _with(
+    dataset: xr.Dataset, name: str, dims: tuple[str, ...], values: np.ndarray, attrs: dict[str, object]
+) -> xr.Dataset:
+    return dataset.assign_coords({name: variable(dims, values, attrs)})
+
+
+def without_older(dataset: xr.Dataset) -> tuple[xr.Dataset, tuple[str, ...]]:
+    """The dataset without what edited data files had in them before, where what they have now was measured.
+
+    Parameters
+    ----------
+    dataset
+        As `with_design` returns it, with counters.
+
+    Returns
+    -------
+    Dataset, tuple of str
+        And what was left out, a sentence for its readers; none where nothing was.
+    """
+    if OLDER not in dataset.coords:
+        return dataset, ()
+    older = dataset[OLDER].transpose(*_CELL).values
+    place = names(dataset, "counter").index("trials")
+    trials = counter_cells(dataset).values[..., place].sum(axis=0)
+    left_out = older & ((trials > 0) & ~older).any(axis=1, keepdims=True)
+    if not left_out.any():
+        return dataset, ()
+    marked = _with(dataset, OLDER, _CELL, left_out, dataset[OLDER].attrs)
+    digests = dict.fromkeys(dataset[FILE_VERSION].transpose(*_CELL).values[left_out].tolist())
+    tasks = [name for name, row in zip(names(dataset, "task"), left_out, strict=True) if row.any()]
+    text = (
+        f"The data file of {', '.join(tasks)} was edited, and only its newest version counts here: "
+        f"{int(trials[left_out].sum()):,} trials of earlier ones are left out; "
+        f"the condition {FILE_VERSION}={','.join(digests)} shows them."
+    )
+    return restrict(marked, {OLDER: [False]}), (text,)
+
+
+def tells_version(where: Iterable[str]) -> bool:
+    """Whether conditions say which version of a data file is meant.
+
+    Parameters
+    ----------
+    where
+        Their names, or texts ``NAME=VALUE``.
+
+    Returns
+    -------
+    bool
+        True if one of them does.
+    """
+    return any(name.partition("=")[0].strip() in (FILE_VERSION, OLDER, "params", "cell_id") for name in where)
+
+
+def _limit(sampler: Mapping[str, object]) -> int:
+    """Most tokens of a reply; 0 if the sampler, which anyone may have written, sets none."""
+    for name in ("max_tokens", "max_completion_tokens"):
+        value = sampler.get(name)
+        if isinstance(value, int) and 0 < value < 2**53:
+            return value
+    return 0
+
+
+def _written(spec: Spec, dataset: xr.Dataset) -> np.ndarray | None:
+    """The base design in the description, shape (task, params); None if a point lacks it."""
+    known = {(task.label, point.cell_id): point.base for task in spec.tasks for point in task.points}
+    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
+    base = np.zeros(cells.shape, dtype=np.int64)
+    for place, cell in np.ndenumerate(cells):
+        if cell:
+            first = known.get((tasks[place[0]], str(cell)))
+            if first is None:
+                return None
+            base[place] = first
+    return base
+
+
+def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float] | None, str | None]:
+    """Weights of the layers by name, None where all are the same, and the control; None where it is not declared.
+
+    Parameters
+    ----------
+    notes
+        What the last run noted beside the cube.
+
+    Returns
+    -------
+    tuple
+        The weights, and the control.
+
+    Raises
+    ------
+    SweepError
+        If the config there says what no config may.
+    """
+    config = notes.get("config")
+    declared = config.get("composite") if isinstance(config, Mapping) else None
+    if declared is None:
+        return None, None
+    from pydantic import ValidationError
+
+    from evalcube.flows.config.judges import (
+        CompositeConfig,  # with pydantic, which most boards need nothing of
+    )
+
+    try:
+        found = CompositeConfig.model_validate(declared)
+    except ValidationError as error:
+        raise SweepError(
+            "the config that the cube was made with has a section `composite` that says what none may",
+            "See what is damaged: evalcube cube verify CUBE, or run its sweep again",
+        ) from error
+    return None if found.weights is None else found.weights.model_dump(), found.control

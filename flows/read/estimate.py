@@ -1,0 +1,435 @@
+"""What a sweep would ask and cost, worked out without sending or writing anything."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube import known_as
+from evalcube.flows.config.load import as_config
+from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.evaluations import token_limit
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import prepare_trials
+from evalcube.flows.plan.targets import Block, Positions, SampleTargets, Window
+from evalcube.flows.read.judge_estimate import JudgeCount, JudgeTally
+from evalcube.flows.read.status import Unnamed, unnamed
+from evalcube.flows.state.open_trials import OpenTrials, open_trials, unbegun
+from evalcube.flows.state.store import SweepStore, existing_store
+from evalcube.stages.process.reading import read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cache.cache import Cache, find_cache
+
+if TYPE_CHECKING:
+    from evalcube.stages.analyze.verdict.power import Power
+
+FloatArray = npt.NDArray[np.float64]
+
+EXACT_LIMIT = 20_000
+"""Up to so many requests of a sweep each is looked up in the cache; beyond, a sample of them."""
+SMALLEST_SAMPLE = 200
+"""Requests of an evaluation that are looked up at least: a share of one half is then known to ± 7 %."""
+
+LIMITED = "max_tokens"
+"""Basis of an estimate that takes each answer for as long as it may be."""
+_UNLIMITED = "unknown: the sampler sets no max_tokens"
+_CHARACTERS_PER_TOKEN = 4.0
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class EvaluationEstimate:
+    """One evaluation of a dry run."""
+
+    evaluation: str
+    requests: int
+    """Trials of the target, repeats included."""
+    done: int
+    """Recorded in the cube."""
+    cached: int
+    """Not recorded, but answered by the cache."""
+    to_send: int
+    exact: bool
+    """Whether `cached` was counted or estimated from a sample."""
+    prompt_tokens: int
+    """Estimate for what is to send."""
+    completion_tokens: int | None
+    """Estimate for what is to send: the mean of the cell's answers so far, else of cached replies, else max_tokens,
+    which is the most that they can be; None where nobody knows, as the sampler sets none."""
+    completion_basis: str
+    """Where the completion estimate comes from."""
+    cost: float | None
+    """USD, estimate for what is to send; None where the config declares no prices, or nobody knows the tokens."""
+    prompt_cost: float | None = None
+    """USD of the prompts alone."""
+
+    @property
+    def at_most(self) -> bool:
+        """Whether tokens and cost of the answers are what they are at most, and no estimate."""
+        return self.completion_basis == LIMITED
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class SweepEstimate:
+    """A dry run."""
+
+    name: str
+    cube: str
+    cache: str
+    cells: int
+    """Per evaluation."""
+    points: Mapping[str, Mapping[str, int]]
+    """Number of points by task and tier; ``all`` counts each once."""
+    totals: Mapping[str, int]
+    """Number of points of all tasks by tier; ``all`` counts each once."""
+    trials: int
+    """Of a cell; with a precision, of its first round."""
+    most_trials: int
+    """Of a cell; more than `trials` if a precision may ask for more."""
+    repeats: int
+    evaluations: tuple[EvaluationEstimate, ...]
+    judges: tuple[EvaluationEstimate, ...] = ()
+    """What judges are asked about them, in the same terms."""
+    pending: int = 0
+    """Trials of the plan that are not done, outside of the part that is asked."""
+    unnamed: Unnamed | None = None
+    """What the cube has and the config does not name."""
+    power: Power | None = None
+    """What the planned questions are enough for, where outputs are scored in layers and variants compared."""
+    few_problems: Mapping[str, int] = field(default_factory=dict)
+    """By task, how many of its easiest points repeat a problem in more than half of their trials."""
+
+    @property
+    def rows(self) -> tuple[EvaluationEstimate, ...]:
+        """Evaluations and judges."""
+        return (*self.evaluations, *self.judges)
+
+    @property
+    def requests(self) -> int:
+        """Of the whole sweep."""
+        return sum(row.requests for row in self.rows)
+
+    @property
+    def to_send(self) -> int:
+        """Of the whole sweep."""
+        return sum(row.to_send for row in self.rows)
+
+    @property
+    def cost(self) -> float | None:
+        """USD of what has declared prices; None if nothing has."""
+        known = [row.cost for row in self.rows if row.cost is not None]
+        return sum(known) if known else None
+
+    def to_dict(self) -> dict[str, Any]:
+        """The estimate as JSON values."""
+        return {**asdict(self), "requests": self.requests, "to_send": self.to_send, "cost": self.cost}
+
+
+def estimate(
+    config: Sweep | Mapping[str, Any] | str | Path,
+    *,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+    only: Sequence[str] = (),
+    trials: str | None = None,
+) -> SweepEstimate:
+    """Work out what a run would ask and cost, without asking.
+
+    Parameters
+    ----------
+    config
+        A config, a mapping of the same form, or the path of a YAML file.
+    cube, cache
+        Address of the results and of the response cache; default: those of the config.
+    only, trials
+        The part of the plan that a run is to ask, as for `evalcube.run`; default: all of it.
+
+    Returns
+    -------
+    SweepEstimate
+        Cells, requests, tokens and cost of what is left, and what the cube and the cache hold already.
+
+    Raises
+    ------
+    ConfigError
+        If the config has problems.
+    SweepError
+        If the cube contradicts the config, or the part is none of the plan's.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.plan("sweep.yaml").requests
+    64
+    """
+    config = as_config(config, cube=cube, cache=cache)
+    part = Only.of(only, trials)
+    own = plan = build_plan(config)
+    if part is not None and part.trials is not None:
+        own = plan = replace(plan, trials=part.trials)
+    store = existing_store(plan, config.cube)
+    plan = plan if store is None else replace(store.plan, trials=own.trials, repeats=own.repeats)
+    whole = SampleTargets.uniform(plan, plan.trials, plan.repeats)
+    targets = whole if part is None else part.targets(plan)
+    cache_store = find_cache(config.cache)
+    left = _open_trials(plan, store, targets)
+    pending = 0
+    if part is not None:
+        every = sum(whole.counts) if store is None else sum(map(_count, _open_trials(plan, store, whole)))
+        pending = every - sum(map(_count, left))
+    limit = max(SMALLEST_SAMPLE, EXACT_LIMIT // max(1, sum(map(bool, left))))
+    if sum(map(_count, left)) <= EXACT_LIMIT:
+        limit = EXACT_LIMIT
+    tally = JudgeTally(plan, cache_store)
+    priced = {model.name for model in config.models if model.priced}
+    counters = None if store is None else store.counters()
+    lengths = _lengths(plan, counters)
+    rows = tuple(
+        _estimate_evaluation(
+            plan,
+            pending_trials,
+            cache_store,
+            i,
+            limit,
+            tally,
+            targets.counts[i],
+            plan.evaluations[i].model in priced,
+            lengths[i],
+        )
+        for i, pending_trials in enumerate(left)
+        if plan.named is None or plan.named.evaluations[i]
+    )
+    points = {
+        task.label: {
+            "all": len(task.cells),
+            **{tier: sum(1 for cell in task.cells if tier in cell.tiers) for tier in own.tiers},
+        }
+        for task in own.tasks
+    }
+    most = max(plan.trials, config.precision.max if config.precision else 0)
+    return SweepEstimate(
+        config.name,
+        config.cube,
+        config.cache,
+        own.cells,
+        points,
+        {name: sum(counts[name] for counts in points.values()) for name in ("all", *own.tiers)},
+        plan.trials,
+        most,
+        plan.repeats,
+        rows,
+        tuple(
+            _judge_row(config, judge, count)
+            for judge, count in zip(plan.judges, tally.counts, strict=True)
+            if any(judge.identity == one.identity for one in own.judges)
+        ),
+        pending,
+        None if store is None or counters is None else unnamed(store.plan, counters),
+        _power(plan),
+        own.few_problems(most),
+    )
+
+
+def _power(plan: Plan) -> Power | None:
+    """What the planned questions are enough for; None where nothing is scored in layers, or nothing compared."""
+    units = sum(len(task.cells) for task in plan.tasks if task.graded) * plan.trials
+    if not units or len(plan.evaluations) < 2:
+        return None
+    from evalcube.stages.analyze.verdict.power import power  # with scipy, which takes a while
+
+    return power(units)
+
+
+@dataclass(frozen=True)
+class PlannedPoint:
+    """One point of a task, as a sweep would measure it."""
+
+    params: Mapping[str, object]
+    tiers: tuple[str, ...]
+    difficulty: float
+    """Elementary steps."""
+
+
+def planned_points(config: Sweep, label: str) -> list[PlannedPoint]:
+    """The points of one task of a sweep, in their order in the cube.
+
+    Raises
+    ------
+    SweepError
+        If the sweep has no task of that label.
+    """
+    plan = build_plan(config)
+    for task in plan.tasks:
+        if task.label == label:
+            return [
+                PlannedPoint(planned.cell.params.canonical(), planned.tiers, planned.cell.difficulty)
+                for planned in task.cells
+            ]
+    raise SweepError(
+        f"the sweep has no task {show(label)}", did_you_mean(label, list(config.tasks), "Its tasks")
+    )
+
+
+def _estimate_evaluation(
+    plan: Plan,
+    parts: Sequence[OpenTrials],
+    cache: Cache | None,
+    model: int,
+    limit: int,
+    tally: JudgeTally,
+    each: int,
+    priced: bool,
+    lengths: FloatArray,
+) -> EvaluationEstimate:
+    evaluation = plan.evaluations[model]
+    left = _count(parts)
+    exact = left <= limit
+    prompts, hits, known = [], 0, []
+    for window, positions in _chosen(parts, None if exact else limit):
+        for item in prepare_trials(plan, Block(window, 0, 0, positions)):
+            prompts.append(len(item.request.body))
+            data = cache.get(item.request.digest) if cache is not None else None
+            tally.add(item, data)
+            if data is not None:
+                hits += 1
+                known.append(read_reply(Record.decode(data)).completion_tokens)
+    seen = len(prompts)
+    cached = hits if exact else round(left * hits / max(seen, 1))
+    to_send = left - cached
+    each_completion, basis = _completion(
+        parts,
+        lengths,
+        [length for length in known if length >= 0],
+        token_limit(evaluation.sampler.params),
+    )
+    prompt_tokens = to_send * (sum(prompts) / max(seen, 1)) / _CHARACTERS_PER_TOKEN
+    tally.end(model, left / max(seen, 1), each_completion, exact=exact)
+    return EvaluationEstimate(
+        plan.labels[model],
+        each,
+        each - left,
+        cached,
+        to_send,
+        exact,
+        round(prompt_tokens),
+        *_answers(to_send, each_completion, basis, prompt_tokens, plan.prices[model] if priced else None),
+    )
+
+
+def _answers(
+    to_send: int, each: float, basis: str, prompt_tokens: float, prices: tuple[float, float] | None
+) -> tuple[int | None, str, float | None, float | None]:
+    """Completion tokens, their basis, and USD of prompts and answers and of prompts alone."""
+    known = not to_send or not basis.endswith(_UNLIMITED)
+    tokens = to_send * each
+    if prices is None:
+        return round(tokens) if known else None, basis, None, None
+    prompts = prompt_tokens * prices[0] / 1e6
+    # Answers that cost nothing cost nothing at any length.
+    cost = prompts + tokens * prices[1] / 1e6 if known or not prices[1] else None
+    return round(tokens) if known else None, basis, cost, prompts
+
+
+def _lengths(plan: Plan, counters: FloatArray | None) -> FloatArray:
+    """Mean completion tokens of the trials that each cell has (model, task, params); NaN where it has none."""
+    if counters is None:
+        return np.full((len(plan.evaluations), len(plan.tasks), plan.slots), np.nan)
+    tokens, trials = (counters[..., COUNTERS.index(name)] for name in ("tokens_sum", "trials"))
+    return np.divide(tokens, trials, out=np.full_like(tokens, np.nan), where=trials > 0)
+
+
+def _completion(
+    parts: Sequence[OpenTrials], lengths: FloatArray, cached: Sequence[int], longest: int
+) -> tuple[float, str]:
+    """Mean completion tokens of what is to send, and where that is known from.
+
+    Parameters
+    ----------
+    parts
+        Of one evaluation.
+    lengths
+        Means of its cells (task, params).
+    cached
+        Lengths of the cached replies among them.
+    longest
+        The sampler's limit; 0 if it has none.
+    """
+    if cached:
+        otherwise, basis = float(np.mean(cached)), "mean of cached replies"
+    else:
+        otherwise, basis = float(longest), LIMITED if longest else _UNLIMITED
+    each = sum((part.by_cell() for part in parts), np.zeros(lengths.shape, np.int64))
+    expected, each = lengths[each > 0], each[each > 0]
+    known = np.isfinite(expected)
+    if not known.any():
+        return otherwise, basis
+    basis = "mean of answers so far" + ("" if known.all() else f"; of points without any: {basis}")
+    return float(np.average(np.where(known, expected, otherwise), weights=each)), basis
+
+
+def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
+    asked = next(model for model in config.models if model.name == judge.model)
+    prices = asked.prices
+    prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
+    to_send = round(count.to_send)
+    longest = token_limit(judge.sampler)
+    return EvaluationEstimate(
+        f"judge {judge.name}",
+        count.requests,
+        count.requests - count.left,
+        count.left - to_send,
+        to_send,
+        count.exact,
+        round(prompt_tokens),
+        *_answers(
+            to_send,
+            longest,
+            LIMITED if longest else _UNLIMITED,
+            prompt_tokens,
+            (prices.prompt, prices.completion) if asked.priced else None,
+        ),
+    )
+
+
+def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -> list[list[OpenTrials]]:
+    """What of the targets is not yet recorded, by evaluation."""
+    models = range(len(plan.evaluations))
+    targets.refuse_too_many()
+    if store is not None:
+        store = SweepStore(store.cube, store.plan, targets, store.found)
+        return [list(open_trials(store, model)) for model in models]
+    shape = (len(plan.tasks), plan.slots, plan.trials, plan.repeats)
+    return [[unbegun(targets, shape, model)] for model in models]
+
+
+def _count(parts: Sequence[OpenTrials]) -> int:
+    return sum(part.count for part in parts)
+
+
+def _chosen(parts: Sequence[OpenTrials], size: int | None) -> Iterator[tuple[Window, Positions]]:
+    """`size` of the open trials, each as likely as any other, as a stride could skip whole cells; None for all."""
+    count = _count(parts)
+    chosen = (
+        np.arange(count)
+        if size is None
+        else np.sort(np.random.default_rng(0).choice(count, size, replace=False))
+    )
+    first = 0
+    for part in parts:
+        begin, end = np.searchsorted(chosen, (first, first + part.count))
+        if begin < end:
+            yield part.window, part.at(chosen[begin:end] - first)
+        first += part.count

@@ -1,0 +1,375 @@
+"""What the traces, token counts and prices of a cube say, as tables and drawings."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import xarray as xr
+
+from evalcube.flows.errors import SweepError, refused
+from evalcube.flows.read.outputs import check_picture, write_picture
+from evalcube.flows.read.selection import OpenPart, Part, open_part
+from evalcube.flows.read.statistics import leaderboard_of
+from evalcube.flows.read.trials.read import trials
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.forensics import (
+    compression_table,
+    cost_table,
+    hazard_table,
+    pareto_rows,
+)
+from evalcube.stages.analyze.labelled.results import Leaderboard, label_rows
+from evalcube.stages.analyze.render import plots as figures
+from evalcube.stages.analyze.render import table_specs
+from evalcube.stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows
+from evalcube.stages.analyze.render.table import TableSpec
+from evalcube.stages.process.grading import compressed_size
+from evalcube.stages.score.recount import recount
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.figure import Figure
+
+Found = tuple[OpenPart, TableSpec, list[PlainRow]]
+
+_CLIPPED = ("limit", "score", "score_lower", "score_upper")
+
+_LIMITS = 5
+"""Limits tried if none are given."""
+
+
+def compression(
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    by_task: bool = False,
+    plot: Path | None = None,
+    traces: Callable[[xr.Dataset], xr.Dataset] | None = None,
+) -> Found:
+    """How well reasoning traces compress, by evaluation and outcome.
+
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    by_task
+        Tell tasks apart.
+    plot
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
+    traces
+        Gives the part other lengths of traces; default: the cube's own.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `evalcube.flows.read.selection.open_part`; also if no trial has a reasoning trace, or the picture cannot be
+        made.
+    """
+    check_picture(plot)
+    opened = open_part(cube, part)
+    if traces is not None:
+        opened = replace(opened, arrays=traces(opened.dataset))
+    labels = axes.evaluation_labels(opened.dataset)
+    with refused():
+        table = compression_table(opened.dataset, by_task=by_task)
+        whole = table if not by_task or plot is None else compression_table(opened.dataset)
+    rows = compression_rows(table, labels)
+    if not rows:
+        raise SweepError(
+            "no trial has a reasoning trace, so that there is nothing to compress",
+            "Select a model that has one with `where`, or compress what the answers say with `replies`",
+        )
+    if plot is not None:
+        write_picture(plot, figures.compression_figure(compression_rows(whole, labels)))
+    return opened, table_specs.compression_spec(rows, _groups(by_task=by_task), _notes(opened)), rows
+
+
+def hazard(
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    width: int = 256,
+    by_task: bool = False,
+    plot: Path | None = None,
+) -> Found:
+    """When trials end, by tokens.
+
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    width
+        Tokens in a line of the table.
+    by_task
+        Tell tasks apart.
+    plot
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `evalcube.flows.read.selection.open_part`; also if no trial is finished, or the picture cannot be made.
+    """
+    check_picture(plot)
+    opened = open_part(cube, part)
+    labels = axes.evaluation_labels(opened.dataset)
+    with refused():
+        table = hazard_table(opened.dataset, by_task=by_task, width=width)
+        whole = table if not by_task or plot is None else hazard_table(opened.dataset, width=width)
+    rows = hazard_rows(table, labels)
+    if not rows:
+        raise SweepError(
+            "no finished trial has its tokens counted",
+            "Run the sweep first, with an endpoint that counts them",
+        )
+    if plot is not None:
+        write_picture(plot, figures.hazard_figure(whole, labels))
+    return opened, table_specs.hazard_spec(rows, _groups(by_task=by_task), _notes(opened)), rows
+
+
+def clip(
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    limits: Sequence[str] = (),
+    version: str = "auto",
+    plot: Path | None = None,
+) -> Found:
+    """Leaderboards as they were with smaller limits of completion tokens, one after the other.
+
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    limits
+        Limits of completion tokens, as texts; default: the five largest powers of two below the longest answer.
+    version
+        Of the score, "auto", "v1" or "v2", as of a leaderboard.
+    plot
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `evalcube.flows.read.selection.open_part`; also if a limit is no whole number from 1, or the picture cannot
+        be made.
+    """
+    check_picture(plot)
+    wanted = [_limit(text) for text in limits]
+    opened = open_part(cube, part)
+    boards: dict[int | None, Leaderboard] = {}
+    for limit in [*sorted(wanted or _default_limits(opened.dataset)), None]:
+        dataset = opened.dataset
+        with refused():
+            dataset = dataset if limit is None else recount(dataset, clip_tokens=limit)
+        boards[limit] = leaderboard_of(
+            replace(opened, arrays=dataset),
+            version=version,  # type: ignore[arg-type]  # refused there if it is none
+            mode="C_P",
+        )
+    names = axes.evaluation_labels(opened.dataset)
+    rows = sorted(
+        (row for limit, board in boards.items() for row in _clipped(limit, board)),
+        key=lambda row: names.index(row["model"]),
+    )
+    if plot is not None:
+        write_picture(plot, _clip_figure(rows, names))
+    return opened, table_specs.clip_spec(rows, (*_notes(opened), _lead(boards[None]))), rows
+
+
+def cost(
+    cube: str | Path,
+    part: Part | None = None,
+    *,
+    by_task: bool = False,
+    plot: Path | None = None,
+) -> Found:
+    """Costs by evaluation, with the fronts of score against tokens and cost.
+
+    Parameters
+    ----------
+    cube
+        The cube's address.
+    part
+        Which part of it; default: all of it.
+    by_task
+        Tell tasks apart.
+    plot
+        Write a figure there, too: .svg or .png; needs the extra ``plots``.
+
+    Returns
+    -------
+    tuple
+        The part; the table; its rows as JSON values.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `evalcube.flows.read.selection.open_part`; also if the picture cannot be made.
+    """
+    check_picture(plot)
+    opened = open_part(cube, part)
+    labels = axes.evaluation_labels(opened.dataset)
+    board = leaderboard_of(opened)
+    front = pareto_rows(board)
+    with refused():
+        table = cost_table(opened.dataset, by_task=by_task)
+    rows = cost_rows(table, labels, dict(zip(label_rows(board), front, strict=True)))
+    notes = _notes(opened)
+    if all(math.isnan(row["total"]) for row in rows):
+        notes = (
+            *notes,
+            "No price is known: give `prices` in the config and run it again; nothing is asked twice.",
+        )
+    if plot is not None:
+        against = "tokens" if any(math.isnan(row.cost) for row in front) else "cost"
+        named = [replace(row, model_name=label) for row, label in zip(front, label_rows(board), strict=True)]
+        write_picture(plot, figures.pareto_figure(named, against=against))
+    return opened, table_specs.cost_spec(rows, _groups(by_task=by_task), notes), rows
+
+
+def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
+    return [
+        {
+            "model": label,
+            "limit": limit,
+            "score": row.score.value,
+            "score_lower": row.score.lower,
+            "score_upper": row.score.upper,
+            "version": board.version,
+            "rank": row.rank,
+            "accuracy": row.rate.value,
+            "truncated": row.truncated,
+            "tokens": row.tokens_per_trial,
+            "cost_per_1000": row.cost_per_1000,
+        }
+        for row, label in zip(board.rows, label_rows(board), strict=True)
+    ]
+
+
+def _lead(board: Leaderboard) -> str:
+    """Which score this is, and what ranks go by."""
+    score = (
+        "ReasonScore of what the rates may be" if board.version == "auto" else f"ReasonScore {board.version}"
+    )
+    if board.lead == "score":
+        return f"score: {score}, as `evalcube leaderboard` shows it; ranks go by it."
+    return (
+        f"score: {score}. It needs about {board.enough} trials per task and tier, here are {board.size:.0f}: ranks go "
+        f"by {board.mode}."
+    )
+
+
+def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> Figure:
+    series = []
+    for name in names:
+        mine = [row for row in rows if row["model"] == name and row["limit"] is not None]
+        x, y, lower, upper = ([float(row[key]) for row in mine] for key in _CLIPPED)
+        series.append(figures.Series(name, x, y, lower, upper))
+    return figures.draw(series, x_label="limit of completion tokens", y_label="score")
+
+
+def _default_limits(dataset: xr.Dataset) -> list[int]:
+    """The largest powers of two below the longest answer."""
+    with refused():
+        if "tokens" not in dataset:
+            raise ValueError("the dataset has no array `tokens`; open it with `Cube.dataset()`")
+    longest = int(np.asarray(dataset["tokens"].max().values))
+    top = max(longest - 1, 1).bit_length()
+    return [2**power for power in range(max(top - _LIMITS, 0), top) if 2**power < longest]
+
+
+def _limit(text: str) -> int:
+    if not (text.isascii() and text.isdecimal() and int(text) > 0):
+        raise SweepError(f"`limits`: '{text}' is no number of tokens", "Write it like 256,1024")
+    return int(text)
+
+
+def _groups(*, by_task: bool) -> list[str]:
+    return ["model", "task"] if by_task else ["model"]
+
+
+def _notes(opened: OpenPart) -> tuple[str, ...]:
+    return (f"Part of the cube ({opened.selection}).",) if opened.selection else ()
+
+
+_COLUMNS = ("eval_id", "task", "cell_id", "trial", "repeat", "reasoning_bytes", "response")
+
+
+def with_replies(
+    dataset: xr.Dataset, cube: str | Path | Sequence[str | Path], cache: Sequence[str] | None = None
+) -> xr.Dataset:
+    """A part of a cube in which what a reply says stands for the trace that it lacks, read from the cache.
+
+    Parameters
+    ----------
+    dataset
+        The part, with the trial arrays.
+    cube
+        Its address, or those that it was joined from.
+    cache
+        Addresses of response caches; default: the one at hand.
+
+    Returns
+    -------
+    Dataset
+        With other ``reasoning_bytes`` and ``compressed_bytes``, in memory.
+
+    Raises
+    ------
+    SweepError
+        If no reply is at hand.
+    """
+    lengths = {name: dataset[name].copy(deep=True).load() for name in ("reasoning_bytes", "compressed_bytes")}
+    dims = ("model", "task", "params", "trial", "repeat")
+    whole, packed = (array.transpose(*dims).values for array in lengths.values())
+    models = {str(name): place for place, name in enumerate(dataset["eval_id"].values)}
+    tasks = {str(name): place for place, name in enumerate(dataset["task"].values)}
+    ids = dataset["cell_id"].transpose("task", "params").values
+    slots = [{str(name): place for place, name in enumerate(row) if name} for row in ids]
+    found = 0
+    for row in trials(cube, columns=_COLUMNS, cache=cache).rows():
+        model, task = models.get(row["eval_id"]), tasks.get(row["task"])
+        slot = None if task is None else slots[task].get(row["cell_id"])
+        if model is None or slot is None or row["trial"] >= whole.shape[3] or row["response"] is None:
+            continue
+        found += 1
+        if row["reasoning_bytes"]:
+            continue
+        text = row["response"].encode("utf-8", "surrogatepass")
+        place = (model, task, slot, row["trial"], row["repeat"])
+        whole[place], packed[place] = len(text), compressed_size(text)
+    if not found:
+        raise SweepError(
+            "no reply is at hand, so that there is nothing to compress",
+            "Name this sweep's cache with `cache`",
+        )
+    return dataset.assign(
+        {name: (dims, values) for name, values in zip(lengths, (whole, packed), strict=True)}
+    )

@@ -1,0 +1,270 @@
+"""A cube that is merged: it is only read, and only what its ledger vouches for, also while a run works on it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.plan.spec import (
+    REMEDY,
+    Spec,
+    damaged_at,
+    described_base,
+    description_problem,
+    filled_base,
+    parse_spec,
+)
+from evalcube.flows.plan.targets import window_of
+from evalcube.flows.read.merged.union import Place, Rename, renamed
+from evalcube.flows.state.recording import prices_of
+from evalcube.flows.state.records import read_notes, read_spent
+from evalcube.flows.state.shared_arrays import planned_of
+from evalcube.stages.reply.status import BASE, Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.group import heal
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.integrity import stored_problems
+from evalcube.storage.cube.ledger import Ledger, Receipt, to_line
+from evalcube.storage.cube.regions import Region, region_digest
+from evalcube.storage.errors import CubeDamagedError
+
+Array = npt.NDArray[Any]
+
+_ATTEMPTS, _PAUSE = 40, 0.25
+"""A run may write a region again while it is read, and appends the receipt a moment later: seconds between attempts."""
+
+
+class Input:
+    """One cube that is merged.
+
+    Parameters
+    ----------
+    url
+        Its address.
+    renames
+        New names for its models and tasks.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or its metadata cannot be read.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
+    """
+
+    def __init__(self, url: str, renames: Sequence[Rename] = ()) -> None:
+        self.url = url
+        self.cube = Cube.open(url)
+        self.sizes, self.chunks = self.cube.sizes, self.cube.chunks
+        self.described = parse_spec(self.cube.attrs.get("spec"), self.sizes)
+        self.spec = renamed(self.described, url, renames)
+        problem = description_problem(self.cube.attrs, self.described)
+        if problem is not None:
+            raise CubeDamagedError(f"its description was changed: {problem}", self.cube.url, REMEDY)
+        _refuse_twins(self.spec)
+        with Ledger(self.cube.records) as ledger:
+            self.receipts = ledger.newest()
+            self.damaged_lines = ledger.damaged
+        self.planned = planned_of(self.cube, self.receipts)
+
+    @cached_property
+    def notes(self) -> dict[str, Any]:
+        """What the last run noted beside it."""
+        return read_notes(self.cube.records)
+
+    @cached_property
+    def base(self) -> Array:
+        """Answers that the first plan gave each point, shape (model, task, params); 0 where they came later."""
+        if self.cube.has_label(BASE):
+            return self.cube.whole_label(BASE)
+        return filled_base(None, described_base(self.described, self.sizes["params"]), self.sizes["model"])
+
+    @cached_property
+    def prices(self) -> list[tuple[float, float]]:
+        """USD per million prompt and completion tokens, by evaluation."""
+        return [pair if np.isfinite(pair).all() else (0.0, 0.0) for pair in prices_of(self.cube)]
+
+    @cached_property
+    def facets(self) -> list[dict[str, Any]]:
+        """Free labels, by evaluation."""
+        found = []
+        for text in self.cube.whole_label("facets"):
+            try:
+                facets = json.loads(str(text))
+            except (ValueError, RecursionError):
+                facets = None
+            found.append(facets if isinstance(facets, dict) else {})
+        return found
+
+    @cached_property
+    def spent(self) -> tuple[float, float]:
+        """Tokens and dollars that its runs have noted as spent."""
+        spent = read_spent(self.cube.records)
+        return (spent.tokens, spent.usd) if spent else (0.0, 0.0)
+
+    @cached_property
+    def times(self) -> tuple[int, int] | None:
+        """When its first and its last region were written, seconds since the epoch; None if none is."""
+        known = [receipt.at for receipt in self.receipts.values()]
+        return (min(known), max(known)) if known else None
+
+    @cached_property
+    def ledger_digest(self) -> str:
+        """See `ledger_digest`."""
+        return ledger_digest(self.receipts.values())
+
+    @cached_property
+    def spec_digest(self) -> str:
+        """SHA-256 of its description."""
+        text = json.dumps(self.cube.attrs.get("spec"), sort_keys=True)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+    def cells(self, place: Place, slots: int) -> tuple[Array, Array]:
+        """Flat indices of its cells, by task and slot, in its own arrays and in those of the union.
+
+        Parameters
+        ----------
+        place
+            Where it stands in the union.
+        slots
+            Length of the union's axis of params.
+        """
+        mine, theirs = [], []
+        for row, (task, targets) in enumerate(zip(place.tasks, place.slots, strict=True)):
+            mine += [row * self.sizes["params"] + slot for slot, target in enumerate(targets) if target >= 0]
+            theirs += [task * slots + target for target in targets if target >= 0]
+        return np.array(mine, dtype=np.intp), np.array(theirs, dtype=np.intp)
+
+    def read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
+        """A recorded region: its receipt, and the arrays as far as that speaks of them; None if there is no receipt.
+
+        Raises
+        ------
+        CubeDamagedError
+            What is stored is not what was recorded, and nobody is writing it anew.
+        """
+        found = self._read(region)
+        if found is not None:
+            self._refuse_unplanned(region, found[1]["status"])
+        return found
+
+    def _read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
+        receipt = self.receipts.get(region)
+        if receipt is None:
+            return None
+        problems: Mapping[str, str] = {}
+        for _ in range(_ATTEMPTS):
+            found = self._matching(receipt)
+            if found is not None:
+                return receipt, found
+            problems, arrays = stored_problems(self.cube, receipt)
+            if not problems:
+                return receipt, self._vouched(arrays, receipt)
+            again = self._recorded_again(region)
+            if again == receipt:
+                if apparent_holder(self.cube.records) is None:
+                    break
+                time.sleep(_PAUSE)
+            receipt = again
+        name, problem = next(iter(problems.items()))
+        raise CubeDamagedError(
+            f"region {region.model}/{region.trial}/{region.repeat}: {name or 'one of its arrays'} {problem}",
+            self.url,
+            f"{heal(self.url)} Or take its results out: `evalcube forget`.",
+        )
+
+    def _refuse_unplanned(self, region: Region, status: Array) -> None:
+        """Refuse a plan that lacks trials which were measured: they would be left out without a word."""
+        window = window_of(self.sizes, region, self.chunks)
+        there = status != Status.MISSING
+        part = np.s_[:, :, : status.shape[2], : status.shape[3]]
+        if not (there & ~self.planned.mask(window)[part]).any():
+            return
+        self.planned = planned_of(self.cube, self.receipts)  # a run may have grown it meanwhile
+        if (there & ~self.planned.mask(window)[part]).any():
+            raise CubeDamagedError(
+                "`planned_trials` or `planned_repeats` lacks trials that were measured",
+                self.url,
+                heal(self.url),
+            )
+
+    def peek(self, region: Region, name: str) -> tuple[Receipt, dict[str, Array]] | None:
+        """One array of a recorded region, not compared with what was recorded; otherwise as `read`.
+
+        A cube that has no such array has nothing of it: outputs of another cube may be scored in layers.
+        """
+        receipt = self.receipts.get(region)
+        if receipt is None:
+            return None
+        names = [name] if name in self.cube.trial_arrays else []
+        return receipt, self._vouched(self.cube.read_region(region, names), receipt)
+
+    def _matching(self, receipt: Receipt) -> dict[str, Array] | None:
+        """The arrays of a region that is what its receipt says; None if it is not, or that takes a closer look."""
+        try:
+            arrays = self.cube.read_region(receipt.region)
+        except CubeDamagedError:
+            return None
+        known = self.cube.shape_of(receipt).cropped(arrays, receipt.trials, receipt.repeats)
+        # No digest has latencies: where all are missing their chunk may be gone.
+        if region_digest(known) != receipt.digest or np.isnan(known["latency"]).all():
+            return None
+        return self._vouched(arrays, receipt)
+
+    def _vouched(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
+        """What a receipt speaks of, with all cells of the cube as it is now, and fills where it says nothing."""
+        shape = self.cube.shape_of(receipt)
+        known = shape.cropped(arrays, receipt.trials, receipt.repeats)
+        if shape == self.cube.shapes[-1]:
+            return known
+        found = {}
+        for name in arrays:
+            variable = self.cube.trial_arrays[name]
+            values = arrays[name][:, :, : receipt.trials, : receipt.repeats]
+            found[name] = np.full(values.shape, variable.fill, dtype=variable.dtype)
+            if name in known:
+                found[name][tuple(slice(size) for size in known[name].shape)] = known[name]
+        return found
+
+    def _recorded_again(self, region: Region) -> Receipt:
+        """The region's receipt as the ledger has it now."""
+        with Ledger(self.cube.records) as ledger:
+            newest = ledger.newest().get(region, self.receipts[region])
+        self.receipts[region] = newest
+        self.cube.refresh()
+        self.sizes = self.cube.sizes
+        return newest
+
+
+def ledger_digest(receipts: Iterable[Receipt]) -> str:
+    """SHA-256 of what a ledger vouches for: equal for equal results, wherever they lie.
+
+    Parameters
+    ----------
+    receipts
+        The newest one of each region.
+    """
+    digest = hashlib.sha256()
+    for receipt in sorted(receipts, key=lambda one: one.region):
+        digest.update(to_line(receipt))
+    return digest.hexdigest()
+
+
+def _refuse_twins(spec: Spec) -> None:
+    """Refuse what no sweep describes: two places for one thing, or prices for other evaluations than there are."""
+    ids = [row.eval_id for row in spec.evaluations]
+    labels = [task.label for task in spec.tasks]
+    cells = [[point.cell_id for point in task.points] for task in spec.tasks]
+    for where, names in (("evaluations", ids), ("tasks", labels), *(("points", row) for row in cells)):
+        if len(set(names)) < len(names):
+            raise damaged_at(f"spec.{where}", "one of them stands there twice")
+    pairs = spec.asserted_prices
+    if pairs and (len(pairs) != len(ids) or any(len(pair) != 2 for pair in pairs)):
+        raise damaged_at("spec.asserted_prices", "must be two numbers for each evaluation")

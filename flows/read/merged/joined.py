@@ -1,0 +1,286 @@
+"""Several cubes as one sweep: its plan, how far it is to be measured, and what is known of its prompts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.plan.coordinates import OF_CODE, ROW_ID, ROW_ID_ATTRS, labels
+from evalcube.flows.plan.grading import trial_variables
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.spec import base_coordinate, damaged_at, joined_base
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.read.merged.inputs import Input
+from evalcube.flows.read.merged.layers import Array, Layers, Variables
+from evalcube.flows.read.merged.union import Place, Union, same_judges, unite
+from evalcube.flows.state.questions import offer_questions
+from evalcube.flows.state.recording import forgotten_cells
+from evalcube.stages.generate.absent import AbsentTask
+from evalcube.storage.cube.cube import Coordinate
+from evalcube.storage.cube.schema import DUPLICATE
+
+_UNKNOWN = int(DUPLICATE.fill)
+
+
+def planned_of(one: Input, place: Place, shape: tuple[int, int, int]) -> Array:
+    """How many trials and repeats a cube plans, int32 (2, model, cell) of the union.
+
+    Parameters
+    ----------
+    one
+        The cube.
+    place
+        Where it stands in the union.
+    shape
+        Models, tasks and slots of the union.
+    """
+    mine, theirs = one.cells(place, shape[2])
+    found = np.zeros((2, shape[0], shape[1] * shape[2]), dtype=np.int32)
+    for row, target in enumerate(place.models):
+        if target >= 0:
+            found[0, target, theirs] = one.planned.trials[row].reshape(-1)[mine]
+            found[1, target, theirs] = one.planned.repeats[row].reshape(-1)[mine]
+    return found
+
+
+def joined_duplicates(
+    inputs: Sequence[Input], places: Sequence[Place], shape: tuple[int, int, int]
+) -> tuple[npt.NDArray[np.uint8], list[tuple[int, int]]]:
+    """Which prompts occurred before in their cell, as any of the cubes knows.
+
+    Parameters
+    ----------
+    inputs, places
+        The cubes, and where each stands in the union.
+    shape
+        Tasks, slots and trials of the union.
+
+    Returns
+    -------
+    ndarray
+        uint8 (task, params, trial); 255 where no cube knows.
+    list
+        Tasks and slots of which two cubes say different things. A cell's prompts are the same in both, so that one of
+        them is wrong: nothing is known of the cell then, and the next run compares its prompts.
+    """
+    flags = np.full((shape[0] * shape[1], shape[2]), _UNKNOWN, dtype=np.uint8)
+    wrong = np.zeros(len(flags), dtype=bool)
+    for one, place in zip(inputs, places, strict=True):
+        mine, theirs = one.cells(place, shape[1])
+        values = one.cube.read_duplicates().reshape(-1, one.cube.sizes["trial"])[mine, : shape[2]]
+        known = flags[theirs, : values.shape[1]]
+        wrong[theirs] |= ((known != _UNKNOWN) & (values != _UNKNOWN) & (known != values)).any(axis=1)
+        flags[theirs, : values.shape[1]] = np.where(known == _UNKNOWN, values, known)
+    flags[wrong] = _UNKNOWN
+    cells = [(int(cell) // shape[1], int(cell) % shape[1]) for cell in np.flatnonzero(wrong)]
+    return flags.reshape(shape), cells
+
+
+class Joined:
+    """The union of several cubes.
+
+    Parameters
+    ----------
+    inputs
+        The cubes.
+    without_judges
+        Whether scores by judges are left out where other judges rated each cube; else such cubes are refused.
+    part
+        What of them is meant, its data files named as they are in it; default: all that any of them has.
+
+    Raises
+    ------
+    SweepError
+        If they do not fit together, or would be more than a cube can have.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        *,
+        without_judges: bool = False,
+        part: Union | None = None,
+    ) -> None:
+        self.inputs = inputs
+        names = [one.url for one in inputs]
+        specs = [one.spec for one in inputs]
+        unjudged = without_judges and not same_judges(specs)
+        if unjudged:
+            specs = [spec.model_copy(update={"judges": []}) for spec in specs]
+        self.union: Union = part or unite(specs, names, [one.prices for one in inputs])
+        self.notes = list(self.union.notes)
+        self.plan = self._planned_sweep({} if part else _noted_files(inputs))
+        self.variables: Variables = trial_variables(self.plan)
+        if unjudged:
+            self.variables = {name: one for name, one in self.variables.items() if name != "judge"}
+            self.notes.append(
+                "Other judges rated each of these cubes: their scores are no scores of the same, and are left out."
+            )
+        self.targets = self._all_targets()
+        self.targets.refuse_too_many()
+        trials, repeats = self.targets.maxima
+        most = [max(one.sizes[dim] for one in inputs) for dim in ("trial", "repeat")]
+        self.plan = replace(self.plan, trials=max(trials, most[0]), repeats=max(repeats, most[1]))
+        self.chunks: Mapping[str, int] = self.plan.chunks
+        shape = (len(self.plan.tasks), self.plan.slots, self.plan.trials)
+        self.flags, wrong = joined_duplicates(inputs, self.union.places, shape)
+        for task, slot in wrong:
+            point = json.dumps(self.plan.tasks[task].cells[slot].cell.plain_params)
+            self.notes.append(
+                f"The cubes do not agree which prompts of {self.plan.task_names[task]} {point} occurred before: the "
+                "next run compares them."
+            )
+        self.forgotten = self._forgotten_cells()
+        for one in inputs:
+            if one.damaged_lines:
+                self.notes.append(
+                    f"{one.damaged_lines} lines of the ledger of '{one.url}' are damaged: what they spoke of is "
+                    "not taken."
+                )
+
+    def _planned_sweep(self, files: Mapping[str, str]) -> Plan:
+        """The plan of the union, with the prices and facets of the cube that was measured last."""
+        plan = Plan.from_spec(self.union.spec, 1, 1, files)
+        for one in self.inputs:
+            offer_questions(one.cube.records, plan)
+        self.notes += [f"{reason}. Its results are joined as the cubes say." for reason in plan.absent]
+        for task, described in zip(plan.tasks, self.union.spec["tasks"], strict=True):
+            for planned, point in zip(task.cells, described["points"], strict=True):
+                if planned.cell.id != point["cell_id"]:
+                    raise damaged_at(f"task {task.label}", f"point {point['cell_id'][:12]} has other params")
+        for row, described in zip(plan.evaluations, self.union.spec["evaluations"], strict=True):
+            if row.eval_id != described["eval_id"]:
+                raise damaged_at(f"evaluation {row.label}", "its id is not that of its requests")
+        prices = self._newest("prices", [one.prices for one in self.inputs])
+        facets = self._newest("facets", [one.facets for one in self.inputs])
+        asserted = tuple((a, b) for a, b in self.union.spec.get("asserted_prices", ()))
+        return replace(plan, prices=tuple(prices), facets=tuple(facets), asserted_prices=asserted)
+
+    def labels(self) -> list[Coordinate]:
+        """See `evalcube.flows.plan.coordinates.labels`; what only absent code tells is as the cubes have it."""
+        found = labels(self.plan)
+        absent = [row for row, task in enumerate(self.plan.tasks) if isinstance(task.task, AbsentTask)]
+        made = {one.name: one.values for one in found if one.name in OF_CODE}
+        for one, place in zip(self.inputs, self.union.places, strict=True) if absent else ():
+            mine, theirs = one.cells(place, self.plan.slots)
+            taken = np.isin(theirs // self.plan.slots, absent)
+            theirs_of = [str(tier) for tier in one.cube.whole_label("tier")]
+            tiers = [tier for tier in self.plan.tiers if tier in theirs_of]
+            for name, values in made.items():
+                stored = one.cube.whole_label(name)
+                stored = stored.reshape(*stored.shape[:-2], -1)[..., mine[taken]]
+                flat = values.reshape(*values.shape[:-2], -1)  # the same memory
+                if name == "in_tier":
+                    rows = np.array([self.plan.tiers.index(tier) for tier in tiers], dtype=np.intp)
+                    stored = stored[[theirs_of.index(tier) for tier in tiers]]
+                    flat[np.ix_(rows, theirs[taken])] = stored
+                else:
+                    flat[theirs[taken]] = stored
+        return [*found, base_coordinate(self._base())]
+
+    def _base(self) -> Array:
+        """The base design of each evaluation, as its own cube has it."""
+        shape = self.targets.trials.shape
+        parts = []
+        for one, place in zip(self.inputs, self.union.places, strict=True):
+            mine, theirs = one.cells(place, shape[2])
+            part = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.int64)
+            for row, target in enumerate(place.models):
+                if target >= 0:
+                    part[target, theirs] = one.base[row].reshape(-1)[mine]
+            parts.append(part.reshape(shape))
+        return joined_base(parts)
+
+    def _forgotten_cells(self) -> Array:
+        """Which cells were taken out of a cube for good and are in no other one, shape (model, task, params)."""
+        found = np.zeros(self.targets.trials.shape, dtype=bool)
+        for one in self.inputs:
+            theirs = forgotten_cells(self.plan, one.cube.records)
+            if back := int((theirs & (self.targets.trials > 0)).sum()):
+                self.notes.append(
+                    f"{back:,} cells that were taken out of '{one.url}' for good are in another cube, and so in this "
+                    "one: `evalcube forget` takes them out of it, too."
+                )
+            found |= theirs
+        kept: Array = found & (self.targets.trials == 0)
+        return kept
+
+    def row_ids(self) -> list[Coordinate]:
+        """The ids of the rows of named points, as the cubes have them; nothing if there are no such points."""
+        named = {place: number for number, place in enumerate(self.plan.named_points)}
+        if not named:
+            return []
+        ids = np.full((len(named), self.plan.trials), "", dtype=object)
+        for one, place in zip(self.inputs, self.union.places, strict=True):
+            if not one.cube.has_label(ROW_ID):
+                continue  # a cube without named points
+            places = {
+                (task.label, number): (to_task, slot)
+                for task, to_task, own in zip(one.described.tasks, place.tasks, place.slots, strict=True)
+                for number, slot in enumerate(own)
+            }
+            stored = [one.cube.whole_label(name) for name in (ROW_ID, "dataset_task", "dataset_params")]
+            for values, label, number in zip(*stored, strict=True):
+                row = named.get(places.get((str(label), int(number)), (-1, -1)))
+                if row is not None:
+                    known = ids[row, : len(values)]
+                    known[known == ""] = values[: len(known)][known == ""]
+        return [Coordinate(ROW_ID, ("dataset", "trial"), ids, ROW_ID_ATTRS)]
+
+    def _newest(self, what: str, values: Sequence[Sequence[Any]]) -> list[Any]:
+        """What the cube says that was written last, by evaluation of the union."""
+        found: dict[int, tuple[tuple[int, str], Any]] = {}
+        for one, place, own in zip(self.inputs, self.union.places, values, strict=True):
+            time = one.times[1] if one.times else 0
+            for model, value in zip(place.models, own, strict=True):
+                if model < 0:
+                    continue
+                key = (time, json.dumps(value, sort_keys=True))
+                known = found.get(model)
+                if known is not None and known[1] != value:
+                    label = self.union.spec["evaluations"][model]["model"]
+                    note = (
+                        f"The {what} of '{label}' differ: those of the cube that was written last are taken."
+                    )
+                    if note not in self.notes:
+                        self.notes.append(note)
+                found[model] = max(known, (key, value), key=lambda pair: pair[0]) if known else (key, value)
+        return [found[model][1] for model in sorted(found)]
+
+    def _all_targets(self) -> SampleTargets:
+        """How far each cell is to be measured, as far as any cube plans it."""
+        shape = (len(self.plan.evaluations), len(self.plan.tasks), self.plan.slots)
+        pairs = zip(self.inputs, self.union.places, strict=True)
+        planned = np.maximum.reduce([planned_of(one, place, shape) for one, place in pairs])
+        return SampleTargets(*planned.reshape(2, *shape))
+
+    def layers(self, only: str | None = None) -> Layers:
+        """What each of the cubes knows, for one thread.
+
+        Parameters
+        ----------
+        only
+            The one array to read, of models that one cube alone has; default: all, compared with their receipts.
+        """
+        return Layers(
+            self.inputs,
+            self.union.places,
+            (len(self.plan.tasks), self.plan.slots),
+            self.variables,
+            only,
+        )
+
+
+def _noted_files(inputs: Sequence[Input]) -> dict[str, str]:
+    """Paths of data files by SHA-256, as the notes of the cubes have them, the first one's before all others."""
+    files: dict[str, str] = {}
+    for one in reversed(inputs):
+        noted = one.notes.get("files")
+        if isinstance(noted, dict):
+            files |= {str(digest): path for digest, path in noted.items() if isinstance(path, str)}
+    return files

@@ -1,0 +1,321 @@
+"""What each of several cubes knows of a part of their union, in the union's order of cells."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.read.merged.inputs import Input
+from evalcube.flows.read.merged.union import Place
+from evalcube.stages.reply.status import LAST_FINISHED, Status
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import Variable
+
+Array = npt.NDArray[Any]
+
+_TRANSPORT = int(Status.TRANSPORT)
+UNTIMED = "latency"
+"""The array that differs between equal runs."""
+
+
+@dataclass(frozen=True, eq=False)
+class Layer:
+    """What one cube knows of a region."""
+
+    source: int
+    """Number of the cube."""
+    arrays: dict[str, Array]
+    """Each of shape (cell, trial, repeat), of judges' readings with their dims after these."""
+    at: Array
+    """When each was written, float64 (trial, repeat), seconds since the epoch; NaN where that is not known."""
+
+
+@dataclass(frozen=True, eq=False)
+class Contradiction:
+    """Trials that two cubes have finished with different outcomes."""
+
+    upper: int
+    """Number of the cube whose outcome stays."""
+    lower: int
+    """Number of the other one."""
+    where: Array
+    """Flat positions of shape (cell, trial, repeat), in order."""
+    kept: dict[str, Array]
+    """What stays there."""
+    hidden: dict[str, Array]
+    """What does not."""
+    undecided: int
+    """How many of them have no newer side."""
+
+
+def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Contradiction]]:
+    """One layer of all.
+
+    Parameters
+    ----------
+    layers
+        At least one, taken one by one; the first one's arrays are written to.
+    newer
+        Whether the later outcome stays where two contradict, and not that of the earlier layer.
+
+    Returns
+    -------
+    Layer
+        Finished trials of any layer, else transport errors, else missing ones. Of equal outcomes the shorter latency
+        is kept, so that the order of layers is of no account where nothing contradicts.
+    list of Contradiction
+        One for each layer that contradicts those before it, if any.
+    """
+    rest = iter(layers)
+    top = next(rest)
+    found: list[Contradiction] = []
+    second = next(rest, None)
+    if second is None:
+        return top, found
+    shape = top.arrays["status"].shape
+    owner = np.full(shape, top.source, dtype=np.intp)
+    time = np.broadcast_to(top.at, shape).copy()
+    for layer in chain([second], rest):
+        found += _lay_one(top.arrays, owner, time, layer, newer=newer)
+    return top, found
+
+
+def _lay_one(
+    arrays: dict[str, Array], owner: Array, time: Array, layer: Layer, *, newer: bool
+) -> list[Contradiction]:
+    here, there = _rank(arrays["status"]), _rank(layer.arrays["status"])
+    _take(arrays, layer, there > here, owner, time)
+    both = np.flatnonzero((here == 2) & (there == 2))
+    if not len(both):
+        return []
+    ours = {name: _flat(values)[both] for name, values in arrays.items()}
+    theirs = {name: _flat(values)[both] for name, values in layer.arrays.items()}
+    differ = differing(ours, theirs)
+    same = both[~differ]
+    latency = _flat(arrays[UNTIMED])
+    latency[same] = np.fmin(latency[same], _flat(layer.arrays[UNTIMED])[same])
+    if not differ.any():
+        return []
+    where = both[differ]
+    at = np.broadcast_to(layer.at, owner.shape).reshape(-1)[where]
+    later = at > time.reshape(-1)[where]
+    undecided = ~later & ~(at < time.reshape(-1)[where])
+    won = later if newer else np.zeros(len(where), dtype=bool)
+    found = []
+    for source in np.unique(owner.reshape(-1)[where]):
+        for taken in (False, True):
+            chosen = (owner.reshape(-1)[where] == source) & (won == taken)
+            if chosen.any():
+                pair = [
+                    {name: values[differ][chosen] for name, values in side.items()} for side in (ours, theirs)
+                ]
+                kept, hidden = reversed(pair) if taken else pair
+                upper, lower = (layer.source, int(source)) if taken else (int(source), layer.source)
+                found.append(
+                    Contradiction(upper, lower, where[chosen], kept, hidden, int(undecided[chosen].sum()))
+                )
+    if won.any():
+        mask = np.zeros(owner.size, dtype=bool)
+        mask[where[won]] = True
+        _take(arrays, layer, mask.reshape(owner.shape), owner, time)
+    return found
+
+
+def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> Array:
+    """Which trials have other values than latencies, bool (trial,).
+
+    Parameters
+    ----------
+    ours, theirs
+        Arrays of the same trials, shape (trial, ...).
+    """
+    found = np.zeros(len(ours["status"]), dtype=bool)
+    for name, values in ours.items():
+        if name == UNTIMED:
+            continue
+        other = theirs[name]
+        unequal = values != other
+        if values.dtype.kind == "f":
+            unequal &= ~(np.isnan(values) & np.isnan(other))
+        found |= unequal.any(axis=tuple(range(1, unequal.ndim)))
+    return found
+
+
+def _take(arrays: dict[str, Array], layer: Layer, mask: Array, owner: Array, time: Array) -> None:
+    if not mask.any():
+        return
+    for name, values in arrays.items():
+        values[mask] = layer.arrays[name][mask]
+    owner[mask] = layer.source
+    time[mask] = np.broadcast_to(layer.at, mask.shape)[mask]
+
+
+def _rank(status: Array) -> Array:
+    """2 for finished trials, 1 for transport errors, 0 for missing ones."""
+    return np.where(status <= LAST_FINISHED, 2, np.where(status == _TRANSPORT, 1, 0)).astype(np.int8)
+
+
+def _flat(values: Array) -> Array:
+    """Trials one after another; a view."""
+    return values.reshape(-1, *values.shape[3:])
+
+
+Variables = Mapping[str, tuple[Variable, tuple[int, ...]]]
+"""The arrays of the union's regions, with the sizes of the dims that they have beyond a trial's."""
+
+_MISSING = int(Status.MISSING)
+
+
+@dataclass(frozen=True)
+class Part:
+    """Some trials and repeats of one model of the union."""
+
+    model: int
+    trials: tuple[int, int]
+    """The first one, and the one after the last."""
+    repeats: tuple[int, int]
+
+
+class Layers:
+    """Reads several cubes in the terms of their union. One thread uses it, and models are read one after another.
+
+    Parameters
+    ----------
+    inputs
+        The cubes.
+    places
+        Where each stands in the union.
+    cells
+        Tasks and slots of the union.
+    variables
+        Its arrays.
+    only
+        The one array to read, which then nothing compares with what was recorded; None for all.
+    """
+
+    def __init__(
+        self,
+        inputs: Sequence[Input],
+        places: Sequence[Place],
+        cells: tuple[int, int],
+        variables: Variables,
+        only: str | None = None,
+    ) -> None:
+        self._inputs, self._places = inputs, places
+        self._variables = variables if only is None else {only: variables[only]}
+        self._only = only
+        self._cells = cells[0] * cells[1]
+        self._maps = [one.cells(place, cells[1]) for one, place in zip(inputs, places, strict=True)]
+        self._rows = [
+            {target: row for row, target in enumerate(place.models) if target >= 0} for place in places
+        ]
+        # A region may be larger than the union's: it is read once for all that it reaches into.
+        self._read: OrderedDict[tuple[int, Region], tuple[Receipt, dict[str, Array]] | None] = OrderedDict()
+
+    def sharing(self, model: int) -> list[int]:
+        """Numbers of the cubes that have a model."""
+        return [source for source, rows in enumerate(self._rows) if model in rows]
+
+    def of(self, part: Part, receipts: list[Receipt]) -> Iterator[Layer]:
+        """What each cube that knows something of a part knows of it, in the order of the cubes.
+
+        Parameters
+        ----------
+        part
+            Which trials.
+        receipts
+            Gets the receipts of what was read.
+        """
+        for source in self.sharing(part.model):
+            layer = self.one(source, part, receipts)
+            if layer is not None:
+                yield layer
+
+    def one(self, source: int, part: Part, receipts: list[Receipt]) -> Layer | None:
+        """What one cube knows of a part; None if that is nothing."""
+        one, row = self._inputs[source], self._rows[source][part.model]
+        layer: Layer | None = None
+        for region in _overlapping(one, row, part):
+            found = self._region(source, region)
+            if found is None:
+                continue
+            receipt, arrays = found
+            spans = [
+                _overlap(first, length, wanted)
+                for first, length, wanted in (
+                    (region.trial * one.chunks["trial"], receipt.trials, part.trials),
+                    (region.repeat * one.chunks["repeat"], receipt.repeats, part.repeats),
+                )
+            ]
+            if any(span is None for span in spans):
+                continue
+            receipts.append(receipt)
+            if layer is None:
+                layer = self._empty(source, part)
+            self._copy(layer, arrays, spans, receipt.at)  # type: ignore[arg-type]  # none of them is None
+        return layer
+
+    def _copy(
+        self, layer: Layer, arrays: Mapping[str, Array], spans: Sequence[tuple[slice, slice]], at: int
+    ) -> None:
+        """Put a region's trials where they belong in a layer."""
+        mine, theirs = self._maps[layer.source]
+        (from_trials, to_trials), (from_repeats, to_repeats) = spans
+        whole = len(mine) == self._cells and np.array_equal(mine, theirs)
+        order = self._places[layer.source].judges
+        for name, target in layer.arrays.items():
+            if name not in arrays:
+                continue  # no task of that cube is graded in layers
+            values = arrays[name].reshape(-1, *arrays[name].shape[2:])[:, from_trials, from_repeats]
+            if name == "judge_readings":
+                moved = np.full_like(target[: len(values), to_trials, to_repeats], np.nan)
+                moved[..., list(order), : values.shape[-1]] = values
+                values = moved
+            if whole and len(values) == self._cells:
+                target[:, to_trials, to_repeats] = values
+            else:
+                target[theirs, to_trials, to_repeats] = values[mine]
+        layer.at[to_trials, to_repeats] = at
+
+    def _empty(self, source: int, part: Part) -> Layer:
+        lengths = (part.trials[1] - part.trials[0], part.repeats[1] - part.repeats[0])
+        arrays = {
+            name: np.full((self._cells, *lengths, *more), variable.fill, dtype=variable.dtype)
+            for name, (variable, more) in self._variables.items()
+        }
+        return Layer(source, arrays, np.full(lengths, np.nan))
+
+    def _region(self, source: int, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
+        key = (source, region)
+        if key not in self._read:
+            one = self._inputs[source]
+            self._read[key] = one.read(region) if self._only is None else one.peek(region, self._only)
+            while len(self._read) > 2 * len(self._inputs):
+                self._read.popitem(last=False)
+        return self._read[key]
+
+
+def _overlapping(one: Input, row: int, part: Part) -> Iterator[Region]:
+    """The regions of a cube that a part reaches into."""
+    spans = [
+        range(first // one.chunks[dim], -(-min(last, one.sizes[dim]) // one.chunks[dim]))
+        for dim, (first, last) in (("trial", part.trials), ("repeat", part.repeats))
+    ]
+    for trial in spans[0]:
+        for repeat in spans[1]:
+            yield Region(row, trial, repeat)
+
+
+def _overlap(first: int, length: int, wanted: tuple[int, int]) -> tuple[slice, slice] | None:
+    """Where a run of trials and a wanted one meet, in either of the two."""
+    begin, end = max(first, wanted[0]), min(first + length, wanted[1])
+    if begin >= end:
+        return None
+    return slice(begin - first, end - first), slice(begin - wanted[0], end - wanted[0])

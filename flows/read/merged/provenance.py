@@ -1,0 +1,251 @@
+"""Where the trials of a merged cube come from: who measured what, and when, as far as the cubes say.
+
+Anyone may have written a cube that is merged, and with it the names in it: of each entry so much is kept, and of all
+entries so many, that no cube makes the next one larger than it has to be.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evalcube import __version__
+from evalcube.flows.plan.spec import parse_spec
+from evalcube.flows.read.merged.inputs import Input
+from evalcube.flows.state.records import MERGED
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of, newest_of
+from evalcube.storage.urls import Address
+
+RECORD = "merged.json"
+"""Key of the record that says what the ledger was when the cube was merged: more may have been measured since."""
+
+MOST_SOURCES = 200
+_MOST_NAMES = 50
+_LONGEST = 120
+_READ_BYTES = 10_000
+_Text = Field(max_length=_LONGEST)
+
+
+class Source(BaseModel):
+    """One cube whose trials came in."""
+
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
+
+    name: str = _Text
+    """Last part of its address."""
+    ledger: str = Field(pattern="^[0-9a-f]{64}$")
+    """SHA-256 of what its ledger vouched for: equal for equal results."""
+    spec: str = Field(pattern="^[0-9a-f]{64}$")
+    """SHA-256 of its description."""
+    models: list[str] = Field(max_length=_MOST_NAMES)
+    """Of what it measured; cut after so many."""
+    tasks: list[str] = Field(max_length=_MOST_NAMES)
+    trials: int = Field(ge=0, le=2**53)
+    """Finished ones, repeats included."""
+    graders: list[str] = Field(max_length=_MOST_NAMES)
+    first: int | None = Field(default=None, ge=0, le=2**53)
+    """When its first region was written, seconds since the epoch."""
+    last: int | None = Field(default=None, ge=0, le=2**53)
+    spent_tokens: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    spent_usd: float = Field(default=0.0, ge=0, allow_inf_nan=False)
+    evalcube: str = Field(default="", max_length=_LONGEST)
+    """Version that read it."""
+
+
+def provenance(inputs: Sequence[Input]) -> dict[str, Any]:
+    """The attribute of a merged cube: all sources by name, each once.
+
+    Parameters
+    ----------
+    inputs
+        The cubes. Of one that was merged itself, its own sources stand for it, unless more was measured into it since.
+    """
+    found: dict[str, Source] = {}
+    for one in inputs:
+        earlier, ledger = sources_of(one.cube)
+        own = [] if earlier and ledger == one.ledger_digest else [_source(one)]
+        for source in (*earlier, *own):
+            # The same results under two names are one source; the smaller name, in whatever order they come.
+            known = found.setdefault(source.ledger, source)
+            found[source.ledger] = min(known, source, key=lambda each: each.name)
+    ordered = sorted(found.values(), key=lambda source: (source.name, source.ledger))
+    return {
+        "sources": [source.model_dump(exclude_defaults=True) for source in ordered[:MOST_SOURCES]],
+        **({"more": len(ordered) - MOST_SOURCES} if len(ordered) > MOST_SOURCES else {}),
+    }
+
+
+def sources_of(cube: Cube) -> tuple[list[Source], str]:
+    """The sources of a merged cube, and the digest of its ledger when it was merged; none and nothing of another one.
+
+    What no merge has written is passed over.
+    """
+    attribute = cube.attrs.get(MERGED)
+    if not isinstance(attribute, Mapping):
+        return [], ""
+    entries = attribute.get("sources")
+    found = []
+    for entry in entries[:MOST_SOURCES] if isinstance(entries, list) else ():
+        try:
+            found.append(Source.model_validate(entry))
+        except (ValidationError, RecursionError):
+            continue
+    return found, _merged_ledger(cube)
+
+
+def write_ledger_digest(cube: Cube, digest: str) -> None:
+    """Note what a merged cube's ledger says.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    digest
+        See `evalcube.flows.read.merged.inputs.ledger_digest`.
+    """
+    cube.records.put(RECORD, json.dumps({"ledger": digest}).encode())
+
+
+def _merged_ledger(cube: Cube) -> str:
+    found = cube.records.get(RECORD, _READ_BYTES)
+    try:
+        document = json.loads(found.data) if found else None
+    except (ValueError, RecursionError):
+        return ""
+    ledger = document.get("ledger") if isinstance(document, dict) else None
+    return ledger if isinstance(ledger, str) else ""
+
+
+def _source(one: Input) -> Source:
+    receipts = one.receipts.values()
+    first, last = one.times or (None, None)
+    tokens, usd = one.spent
+    return Source(
+        name=_cut(one.url.rstrip("/\\").replace("\\", "/").rpartition("/")[2]),
+        ledger=one.ledger_digest,
+        spec=one.spec_digest,
+        models=_names(row.label for row in one.described.evaluations),
+        tasks=_names(task.label for task in one.described.tasks),
+        trials=max(0, sum(receipt.finished for receipt in receipts)),
+        graders=_names(graders_of(receipts)),
+        first=first,
+        last=last,
+        spent_tokens=max(0.0, tokens),
+        spent_usd=max(0.0, usd),
+        evalcube=__version__,
+    )
+
+
+def _names(texts: Iterable[str]) -> list[str]:
+    return [_cut(text) for _, text in zip(range(_MOST_NAMES), texts, strict=False)]
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+
+
+_PAUSE = 3600
+"""Seconds without a receipt after which what follows is taken for another run."""
+
+
+@dataclass(frozen=True)
+class Writing:
+    """A stretch of time in which regions were written, mostly one run."""
+
+    first: int
+    """Seconds since the epoch."""
+    last: int
+    regions: int
+    """Receipts, those of regions that were written again later included."""
+    replaced: int
+    """Of these, how many were written again later."""
+    models: tuple[str, ...]
+    trials: int
+    """Finished trials of the regions as they were written then."""
+    transport: int
+    graders: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class History:
+    """A cube's past."""
+
+    cube: str
+    sources: tuple[Source, ...]
+    """What was merged into it; none of a cube that was only measured."""
+    writings: tuple[Writing, ...]
+    """In the order of time."""
+    damaged_lines: int
+    """Lines of the ledger that cannot be read."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The history as JSON values."""
+        return {
+            "cube": self.cube,
+            "sources": [source.model_dump() for source in self.sources],
+            "writings": [asdict(one) for one in self.writings],
+            "damaged_lines": self.damaged_lines,
+        }
+
+
+def cube_history(url: Address) -> History:
+    """The past of a cube, from its ledger and its provenance.
+
+    Parameters
+    ----------
+    url
+        The cube's address.
+
+    Returns
+    -------
+    History
+        Sources and times.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
+    """
+    cube = Cube.open(url)
+    spec = parse_spec(cube.attrs.get("spec"), cube.sizes)
+    labels = [row.label for row in spec.evaluations]
+    with Ledger(cube.records) as ledger:
+        receipts = list(ledger.receipts())
+        newest = set(map(id, newest_of(receipts).values()))
+        damaged = ledger.damaged
+    writings = [_writing(some, newest, labels) for some in _stretches(receipts)]
+    return History(str(url), tuple(sources_of(cube)[0]), tuple(writings), damaged)
+
+
+def _stretches(receipts: Iterable[Receipt]) -> Iterator[list[Receipt]]:
+    """Receipts that were written one soon after the other."""
+    ordered = sorted(receipts, key=lambda one: one.at)
+    some: list[Receipt] = []
+    for receipt in ordered:
+        if some and receipt.at - some[-1].at > _PAUSE:
+            yield some
+            some = []
+        some.append(receipt)
+    if some:
+        yield some
+
+
+def _writing(receipts: list[Receipt], newest: set[int], labels: list[str]) -> Writing:
+    models = sorted({one.region.model for one in receipts})
+    return Writing(
+        receipts[0].at,
+        receipts[-1].at,
+        len(receipts),
+        sum(id(one) not in newest for one in receipts),
+        tuple(labels[model] for model in models if model < len(labels)),
+        sum(one.finished for one in receipts),
+        sum(one.transport for one in receipts),
+        graders_of(receipts),
+    )

@@ -1,0 +1,218 @@
+"""Files that users ask for: pages, tables and pictures, written whole; never anything else than a file."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, BinaryIO
+
+from evalcube.flows.errors import SweepError
+from evalcube.storage.errors import guarded
+from evalcube.storage.files import replaced, sync_path, sync_tree
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+def check_output(path: Path, parameter: str = "output") -> Path:
+    """The file that `path` stands for, symbolic links followed; it need not exist.
+
+    Parameters
+    ----------
+    path
+        As a user gave it.
+    parameter
+        The caller's parameter that has it, for the message.
+
+    Returns
+    -------
+    Path
+        The file itself.
+
+    Raises
+    ------
+    SweepError
+        If something other than a regular file is there: replacing a device or a pipe would destroy it.
+    StorageError
+        If the path cannot be looked at.
+    """
+    target = Path(os.path.realpath(path))
+    with guarded(path, "look at the file to write"):
+        try:
+            mode = target.stat().st_mode
+        except FileNotFoundError:
+            return target
+    if stat.S_ISDIR(mode):
+        raise SweepError(f"`{parameter}`: '{path}' is a directory", "Give the name of a file in it")
+    if not stat.S_ISREG(mode):
+        raise SweepError(
+            f"`{parameter}`: '{path}' is not a regular file but a device, pipe or socket",
+            "Give the name of a file to write",
+        )
+    return target
+
+
+def write_output(path: Path, data: bytes, doing: str) -> None:
+    """Write a file whole, with the folders above it; `doing` says what is tried, as in "write the report".
+
+    Parameters
+    ----------
+    path
+        The file.
+    data
+        All of its bytes.
+    doing
+        What is tried, for the message, as in "write the report".
+
+    Raises
+    ------
+    SweepError
+        As `check_output`.
+    StorageError
+        If it cannot be written.
+    """
+    with new_file(path, doing) as file:
+        file.write(data)
+
+
+@contextmanager
+def new_file(path: Path, doing: str, parameter: str = "output") -> Iterator[BinaryIO]:
+    """A file to write that takes the place of `path`, on disk, once the block has ended well; else nothing changes.
+
+    Parameters
+    ----------
+    path
+        As a user gave it; folders above it are made.
+    doing
+        What is tried, for the message, as in "write the report".
+    parameter
+        The caller's parameter that has it, for the message.
+
+    Yields
+    ------
+    BinaryIO
+        The new file.
+
+    Raises
+    ------
+    SweepError
+        As `check_output`.
+    StorageError
+        If it cannot be written.
+    """
+    target = check_output(path, parameter)
+    with guarded(path, doing):
+        target.parent.mkdir(parents=True, exist_ok=True)
+        with replaced(target) as file:
+            yield file
+
+
+@contextmanager
+def new_folder(path: Path, doing: str, parameter: str = "output") -> Iterator[Path]:
+    """A folder to fill that appears at `path`, on disk, once the block has ended well; else nothing does.
+
+    Parameters
+    ----------
+    path
+        As a user gave it; nothing may be there. Folders above it are made.
+    doing
+        What is tried, for the message, as in "export the cube".
+    parameter
+        The caller's parameter that has it, for the message.
+
+    Yields
+    ------
+    Path
+        Where to write meanwhile.
+
+    Raises
+    ------
+    SweepError
+        If something is there.
+    StorageError
+        If it cannot be written.
+    """
+    if os.path.lexists(path):
+        raise SweepError(f"`{parameter}`: '{path}' is there already", "Give a new name, or move it away")
+    with guarded(path, doing):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
+        temporary.mkdir()
+        try:
+            yield temporary
+            sync_tree(temporary)
+            temporary.rename(path)  # of two that export to one place, the second is refused
+            sync_path(path.parent)
+        finally:
+            shutil.rmtree(temporary, ignore_errors=True)
+
+
+def check_picture(path: Path | None) -> None:
+    """Refuse a picture that could not be made, before the work is done.
+
+    Parameters
+    ----------
+    path
+        The picture to be made; None: none.
+
+    Raises
+    ------
+    SweepError
+        If the name ends neither in .svg nor in .png, matplotlib is not installed, or something other than a file is
+        there.
+    """
+    if path is None:
+        return
+    if path.suffix.lower() not in (".svg", ".png"):
+        raise SweepError(f"`plot`: '{path}' is no name of a picture", "Give one that ends in .svg or .png")
+    check_output(path, "plot")
+    try:
+        import_module("matplotlib")
+    except ImportError as error:
+        raise SweepError(
+            "a picture needs the extra `plots`, which is not installed", "Run: pip install 'evalcube[plots]'"
+        ) from error
+
+
+def write_picture(path: Path, figure: Figure) -> None:
+    """Write a figure in the form that the file's name asks for.
+
+    Parameters
+    ----------
+    path
+        The file, .svg or .png.
+    figure
+        The figure.
+
+    Raises
+    ------
+    SweepError
+        As `check_output`.
+    StorageError
+        If it cannot be written.
+    """
+    from evalcube.stages.analyze.render.plots import picture
+
+    write_output(path, picture(figure, path.suffix.lower()[1:]), "write the picture")
+
+
+Ticker = Callable[[str, int], None]
+"""Hears what is done and how much of it, now and then."""
+
+
+def silent(what: str, count: int) -> None:
+    """Hear nothing.
+
+    Parameters
+    ----------
+    what
+        What is counted.
+    count
+        How much of it there is so far.
+    """

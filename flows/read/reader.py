@@ -1,0 +1,326 @@
+"""Look up single trials of a cube: prompt, reply, answer and grade. Nothing here asks an endpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.evaluations import evaluation_place
+from evalcube.flows.plan.filters import matching_points
+from evalcube.flows.plan.judges import Opinion, opinions
+from evalcube.flows.plan.plan import is_imported
+from evalcube.flows.plan.requests import CriteriaBook, trial_messages, trial_request
+from evalcube.flows.state.caches import replies_at_hand
+from evalcube.flows.state.records import read_notes
+from evalcube.flows.state.store import cube_plan
+from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.generate.absent import AbsentTask
+from evalcube.stages.generate.errors import CodeError
+from evalcube.stages.generate.stream import canonical_json
+from evalcube.stages.process.reading import Reading, read_reply
+from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.urls import Address
+
+ANSWERED = "answered"
+"""What a reply is called that no reference can be held against."""
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """A reply as it was read. `reading` and `parsed` are a model's own text."""
+
+    reading: Reading
+    first_token: float
+    """Seconds until the reply began; NaN where it was not streamed."""
+    parsed: str | None
+    """The answer in it; None if it has none, did not end by itself, was not to be read, or the code for that lacks."""
+
+
+def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = True) -> Answered | None:
+    """What a cached reply says to one of a cell's trials; None if there is no reply.
+
+    The answer is read with the parsers of today, which may see more in a reply than those that graded it.
+
+    Parameters
+    ----------
+    data
+        The entry of the cache, None if there is none.
+    cell, truth
+        What was asked.
+    parse
+        Whether the answer is read, which takes as long as all the rest.
+
+    Returns
+    -------
+    Answered or None
+        What was read.
+    """
+    if data is None:
+        return None
+    try:
+        record = Record.decode(data)
+    except ValueError:  # whole, but no record: whatever it is, it is no answer
+        return None
+    reading = read_reply(record)
+    if is_imported(cell):  # no parser of ours has read it
+        parsed = None if reading.imported is None else reading.imported.answer
+    else:
+        try:
+            parsed = cell.parse(reading.answer, truth) if parse and reading.finish == "stop" else None
+        except CodeError:  # what was recorded stands; `Plan.not_run` says why no more is known
+            parsed = None
+    return Answered(reading, record.first_token, parsed)
+
+
+def row_of(truth: Trial) -> tuple[int | None, str]:
+    """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones.
+
+    Parameters
+    ----------
+    truth
+        The trial.
+
+    Returns
+    -------
+    tuple of (int or None, str)
+        The number and the name.
+    """
+    row = truth.extras.get("row")
+    return (row if isinstance(row, int) else None), str(truth.extras.get("id", ""))
+
+
+def status_name(status: Status, cell: Cell) -> str:
+    """Name of an outcome; that an answer is not the reference says nothing where there is none.
+
+    Parameters
+    ----------
+    status
+        The outcome.
+    cell
+        The cell whose trial had it.
+
+    Returns
+    -------
+    str
+        In small letters.
+    """
+    if status == Status.INCORRECT and not cell.task.has_reference(cell.params):
+        return ANSWERED
+    return status.name.lower()
+
+
+SCORES = ("fact", "behavior", "judge")
+
+
+@dataclass(frozen=True)
+class TrialView:
+    """One trial as a person wants to see it. `response`, `reasoning` and `parsed` are a model's own text."""
+
+    model: str
+    task: str
+    params: Mapping[str, object]
+    trial: int
+    repeat: int
+    status: str
+    """As recorded in the cube."""
+    messages: Sequence[Mapping[str, str]]
+    """What was sent."""
+    response: str | None
+    """None if the cache does not hold the reply."""
+    reasoning: str
+    parsed: str | None
+    reference: str
+    tokens: int
+    latency: float
+    first_token: float
+    """Seconds until the reply began; NaN where it was not streamed."""
+    digest: str
+    """Digest of the request, which is the cache's key."""
+    layers: Mapping[str, float]
+    """Scores from 1 to 5 of the layers that there are."""
+    opinions: Sequence[Opinion]
+    """Of the judges, as far as the cache holds them."""
+    row: int | None = None
+    """Number of the row, from 1, where the question is from a file."""
+    row_id: str = ""
+    """The row's own name, where the data set names a field with it."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The view as JSON values; what is not a number is None."""
+        fields = asdict(self)
+        for part in (fields, *fields["opinions"]):
+            part.update({name: None for name, value in part.items() if value != value})  # noqa: PLR0124 - NaN
+        return fields
+
+
+class Reader:
+    """A cube with its plan and, where it can be found, its cache."""
+
+    def __init__(self, cube: Address, cache: str | Path | Sequence[str | Path] | None = None) -> None:
+        self.cube = Cube.open(cube)
+        self.notes = read_notes(self.cube.records)
+        self.plan = cube_plan(self.cube, self.notes)
+        self._cache = cache
+        self._replies: Cache | None = None
+        self.away: list[str] = []
+        """A line for each cache at hand that did not answer when replies were last looked for."""
+        self._region: tuple[Region | None, dict[str, Any]] = (None, {})
+
+    def cache(self) -> Cache | None:
+        """The response cache, if it was given, is that of an own run, or lies beside the cube."""
+        if self._replies is None:  # a run may just be making one
+            self.away.clear()
+            self._replies = replies_at_hand(self.cube, self.notes.get("cache"), self._cache, away=self.away)
+        return self._replies
+
+    def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
+        """The place of an evaluation, by its model's label, its full label or its number.
+
+        Parameters
+        ----------
+        name
+            One of the three; a number may be one, or a text.
+        parameter
+            The caller's parameter that has it, for the message.
+
+        Returns
+        -------
+        int
+            Its index along ``model``.
+
+        Raises
+        ------
+        SweepError
+            If none or several match.
+        """
+        rows = self.plan.evaluations
+        models, full = [row.model for row in rows], [row.label for row in rows]
+        return evaluation_place(name, self.plan.labels, models, full, parameter)
+
+    def point(self, task: str, params: str | None) -> tuple[int, int]:
+        """Indices of a task and of one of its points.
+
+        Parameters
+        ----------
+        task
+            The task's label.
+        params
+            JSON, ``name=value,...`` (the values that tell points apart are enough; one with a comma needs JSON), a
+            slot number, or None if the task has one point only, versions of an edited data file apart: then it is
+            the newest.
+
+        Returns
+        -------
+        tuple of int
+            Indices along ``task`` and ``params``.
+
+        Raises
+        ------
+        SweepError
+            If nothing or more than one point matches.
+        """
+        names = list(self.plan.task_names)
+        if task not in names:
+            raise SweepError(f"`task`: '{task}' is not in this cube", f"Give one of: {', '.join(names)}")
+        row = names.index(task)
+        cells = self.plan.tasks[row].cells
+        points = [cell.cell.plain_params for cell in cells]
+        slots = matching_points(points, params)
+        if not params:
+            slots = [slot for slot in slots if not cells[slot].older]
+        if len(slots) != 1:
+            what = "no point" if not slots else f"{len(slots)} points"
+            listed = "; ".join(f"{i} = {canonical_json(point)}" for i, point in enumerate(points[:12]))
+            raise SweepError(f"`params`: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
+        return row, slots[0]
+
+    def view(self, model: int, task: int, slot: int, trial: int, repeat: int = 0) -> TrialView:
+        """One trial; prompt and reference are made again, the reply comes from the cache.
+
+        Parameters
+        ----------
+        model, task, slot
+            Indices along ``model``, ``task`` and ``params``.
+        trial, repeat
+            Numbers of the trial and its repeat, from 0.
+
+        Returns
+        -------
+        TrialView
+            The trial; without response, parsed answer and opinions where the cache does not hold the reply.
+
+        Raises
+        ------
+        SweepError
+            If the trial or repeat is outside of the cube.
+        """
+        for name, value, size in (("trial", trial, self.plan.trials), ("repeat", repeat, self.plan.repeats)):
+            if not 0 <= value < size:
+                raise SweepError(
+                    f"`{name}`: {value} is outside of the cube", f"Give a number from 0 to {size - 1}"
+                )
+        evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
+        cell = entry.cells[slot].cell
+        stored = self._stored(model, task, slot, trial, repeat)
+        response, reasoning, parsed, first_token = None, "", None, math.nan
+        messages: Sequence[Mapping[str, str]]
+        absent = [cell.task.reason] if isinstance(cell.task, AbsentTask) else []
+        truth = Trial("", "") if absent else cell.trial(trial)
+        if absent or evaluation.not_run:
+            store, key = None, ""
+            messages = [{"role": "note", "content": reason} for reason in (absent or evaluation.not_run)]
+        else:
+            store = self.cache()
+            key = trial_request(evaluation, cell, truth, repeat).digest
+            messages = trial_messages(evaluation, cell, truth)
+        said: list[Opinion] = []
+        answered = read_answer(None if store is None else store.get(key), cell, truth)
+        if answered is not None and store is not None:
+            response, reasoning = answered.reading.answer, answered.reading.reasoning
+            parsed, first_token = answered.parsed, answered.first_token
+            if answered.reading.imported is not None and answered.reading.imported.prompt is not None:
+                messages = [{"role": "user", "content": answered.reading.imported.prompt}]
+            rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
+            if rubric:
+                said = list(opinions(self.plan.judges, rubric, truth.prompt, response, store))
+        return TrialView(
+            self.plan.labels[model],
+            entry.label,
+            cell.plain_params,
+            trial,
+            repeat,
+            status_name(Status(int(stored["status"])), cell),
+            messages,
+            response,
+            reasoning,
+            parsed,
+            truth.answer,
+            int(stored["tokens"]),
+            float(stored["latency"]),
+            first_token,
+            key,
+            {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
+            said,
+            *row_of(truth),
+        )
+
+    def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
+        chunks = self.cube.chunks
+        region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
+        known, arrays = self._region
+        if known != region:  # trials that are looked at one after another are mostly of one region
+            names = [name for name in SCORES if name in self.plan.layers]
+            arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
+            self._region = (region, arrays)
+        place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
+        return {name: values[place] for name, values in arrays.items()}

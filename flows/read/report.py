@@ -1,0 +1,304 @@
+"""Writes the report of a cube, or of several as if they were merged."""
+
+from __future__ import annotations
+
+import datetime
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube import __version__
+from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.errors import WrongTypeError, need_number, refused, told
+from evalcube.flows.nouns import CubeLike, is_dataset, listed, need_address, need_addresses, source_of
+from evalcube.flows.plan.filters import differing, telling
+from evalcube.flows.read.outputs import check_output, write_output
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.selection import OpenPart, Part, open_part
+from evalcube.flows.read.standing import shown_standing
+from evalcube.flows.read.statistics import leaderboard_of
+from evalcube.flows.read.status import cube_status
+from evalcube.stages.analyze.formulas.design import Weigh
+from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.leaderboard import row_order
+from evalcube.stages.analyze.labelled.pairing import Pair, compare_evaluations
+from evalcube.stages.analyze.labelled.results import Leaderboard
+from evalcube.stages.analyze.labelled.scores import Version
+from evalcube.stages.analyze.render.report import SampleTrial, close_rows, render_report
+from evalcube.stages.generate.absent import AbsentTask
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.errors import CubeDamagedError, StorageError
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_MOST_ANSWERED = 20
+_MIXED = (Status.CORRECT, Status.INCORRECT, Status.INVALID, Status.TRUNCATED, Status.REFUSED)
+SAMPLED: Mapping[str, tuple[Status, ...]] = {
+    "mixed": _MIXED,
+    "wrong": _MIXED[1:],
+    **{status.name.lower(): (status,) for status in _MIXED},
+}
+"""Which outcomes sample trials have, by the word for it."""
+
+
+def report(
+    cube: CubeLike,
+    output: str | Path,
+    *,
+    samples: int = 1,
+    outcomes: str = "mixed",
+    cache: str | Path | None = None,
+    date: datetime.date | None = None,
+    part: Part | None = None,
+    version: Version = "auto",
+    mode: Mode = "C_P",
+    weigh: Weigh = "tasks",
+    tell: Callable[[str], object] = str,
+) -> Path:
+    """Write a report of a cube, or of several as if they were merged: one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    cube
+        A cube, or several. Of a dataset that is a part of its cube, that part.
+    output
+        The file to write.
+    samples
+        Trials to show of each evaluation and task; none if the cache is not at hand.
+    outcomes
+        Which trials these are: "mixed", "wrong" (incorrect, invalid, truncated or refused), or one outcome by its name.
+    cache
+        Address of the response cache; default: where the sweep left it.
+    date
+        Shown in the report; default: today.
+    part
+        Which part of the cube to report on, see `evalcube.flows.read.selection.open_part`; default all of it.
+    version
+        Of the score, "auto", "v1" or "v2".
+    mode, weigh
+        How accuracies of tasks are estimated, see `evalcube.stages.analyze.labelled.aggregate.aggregate`.
+    tell
+        Called with each line that a reader of the file should know, such as that a cache does not answer; they stand in
+        it, too.
+
+    Returns
+    -------
+    Path
+        The file that was written.
+
+    Raises
+    ------
+    SweepError
+        If `output` is something other than a file, an option is unknown, or a cube's description is damaged.
+    StorageError
+        If a cube cannot be read.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.report("results/sweep.zarr", "report.html").name
+    'report.html'
+    """
+    path = Path(need_address(output, "output"))
+    check_output(path)  # told now, not when the work is done
+    one, *others = given = listed(cube)
+    addresses = [source_of(one)] if is_dataset(one) and not others else need_addresses(given)
+    need_number("samples", samples, whole=True)
+    if date is not None and not isinstance(date, datetime.date):
+        raise WrongTypeError(f"`date`: {told(date)} is no date", "Give a datetime.date")
+    readers = [Reader(address, cache) for address in addresses]
+    checked_option("weigh", weigh, get_args(Weigh))
+    checked_option("outcomes", outcomes, list(SAMPLED))
+    if others:
+        opened = open_part(addresses, part, trials=False)
+    else:
+        whose = one if is_dataset(one) else readers[0].cube
+        opened = open_part(whose, part, notes=readers[0].notes, trials=False)
+    board = leaderboard_of(opened, version=version, mode=mode)
+    pair = _first_two(given, part, opened, board)
+    with refused():
+        standing, without = (None, "") if opened.selection or len(readers) > 1 else shown_standing(readers[0])
+        models = [row for address in addresses for row in cube_status(address)["models"]]
+        shown, lacking = _samples(readers, samples, opened.dataset, SAMPLED[outcomes])
+        for line in lacking:
+            tell(line)
+        html = render_report(
+            opened.dataset,
+            board,
+            facts=_facts(readers, date or datetime.datetime.now(tz=datetime.UTC).date())
+            | _answered(models)
+            | ({"samples": "; ".join(lacking)} if lacking else {}),
+            samples=shown,
+            weigh=weigh,
+            failures=_failures(models),
+            verdict=standing,
+            no_verdict=without,
+            pair=pair,
+            warnings=opened.warnings,
+        )
+    write_output(path, html.encode("utf-8", "replace"), "write the report")
+    return path
+
+
+def _first_two(cube: CubeLike, part: Part | None, opened: OpenPart, board: Leaderboard) -> Pair | None:
+    """The leader and the nearest whose interval overlaps, on the questions of both; None if there is none of these."""
+    places = close_rows(board)[:2]
+    if len(places) < 2:
+        return None
+    if "status" not in opened.dataset:
+        opened = open_part(cube, part)
+    order = row_order(opened.dataset, board)
+    with suppress(ValueError):  # they have no trial in common
+        return compare_evaluations(opened.dataset, [order[place] for place in places])[0]
+    return None
+
+
+def _failures(models: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
+    """Transport errors by evaluation and cause, of all cubes."""
+    found: dict[str, dict[str, int]] = {}
+    for row in models:
+        for cause, count in row["causes"].items():
+            causes = found.setdefault(row["model"], {})
+            causes[cause] = causes.get(cause, 0) + count
+    return found
+
+
+def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
+    def listed(texts: Iterable[str]) -> str:
+        return ", ".join(dict.fromkeys(texts))
+
+    plans = [reader.plan for reader in readers]
+    specs = [json.dumps(reader.cube.attrs["spec"], sort_keys=True) for reader in readers]
+    return {
+        "title": listed(str(reader.notes.get("name", "evalcube sweep")) for reader in readers),
+        "date": date.isoformat(),
+        **({"cubes": str(len(readers))} if len(readers) > 1 else {}),
+        "points": listed(str(plan.cells) for plan in plans),
+        "trials per point": listed(
+            _per_point(reader) + (f" × {reader.plan.repeats} repeats" if reader.plan.repeats > 1 else "")
+            for reader in readers
+        ),
+        "seed": listed(str(plan.seed) for plan in plans),
+        "sweep": listed(hashlib.sha256(spec.encode()).hexdigest()[:12] for spec in specs),
+        "evalcube": __version__,
+    }
+
+
+def _per_point(reader: Reader) -> str:
+    """How many trials points are planned with: all alike, or from the fewest to the most."""
+    planned = reader.cube.read_planned("trial")
+    asked = planned[planned > 0]
+    low, high = (int(end) for end in (asked.min(initial=reader.plan.trials), asked.max(initial=0)))
+    return f"{low}" if low >= high else f"{low} to {high}, median {np.median(asked):.0f}"
+
+
+def _answered(models: Sequence[Mapping[str, Any]]) -> dict[str, str]:
+    """What answered, as far as servers and replies said, and what its reader should know of that."""
+    rows = [row for row in models if row["answered_by"]]
+    if not rows:
+        return {}
+    said = list(dict.fromkeys(row["answered_by"] for row in rows))
+    caution = " ".join(row["warning"] for row in rows if row["warning"])
+    found = {"caution": caution} if caution else {}
+    if len(said) == 1 and len(rows) == len(models):
+        return {"answered by": said[0], **found}
+    shown = [f"{row['model']}: {row['answered_by']}" for row in rows[:_MOST_ANSWERED]]
+    more = [f"and {len(rows) - _MOST_ANSWERED} more"] if len(rows) > _MOST_ANSWERED else []
+    return {"answered by": "; ".join(shown + more), **found}
+
+
+def _samples(
+    readers: Sequence[Reader], count: int, dataset: xr.Dataset, wanted: Sequence[Status]
+) -> tuple[list[SampleTrial], list[str]]:
+    """Some trials of each evaluation and task, of different outcomes where there are some.
+
+    Also a line for each cache that did not answer: all else in a report needs no replies.
+    """
+    samples: list[SampleTrial] = []
+    lacking: list[str] = []
+    shown = set[tuple[str, str]]()
+    for reader in readers if count > 0 else ():
+        try:
+            if reader.cache() is not None:
+                samples += _of_cube(reader, count, dataset, wanted, shown)
+        except CubeDamagedError:
+            raise
+        except StorageError as error:
+            lacking.append(f"without the replies of a cache that does not answer: {error}")
+        lacking += reader.away
+    return samples, list(dict.fromkeys(lacking))
+
+
+def _of_cube(
+    reader: Reader, count: int, dataset: xr.Dataset, wanted: Sequence[Status], shown: set[tuple[str, str]]
+) -> list[SampleTrial]:
+    """Trials of a cube to show, without evaluations and tasks that are shown already."""
+    samples: list[SampleTrial] = []
+    meant, tasks = (set(axes.names(dataset, name)) for name in ("eval_id", "task"))
+    points = set(np.ravel(dataset["cell_id"].values).tolist()) if "cell_id" in dataset.coords else set()
+    for model, evaluation in enumerate(reader.plan.evaluations):
+        if evaluation.eval_id not in meant:
+            continue
+        status = reader.cube.read_region(Region(model, 0, 0), ("status",))["status"]
+        for task, entry in enumerate(reader.plan.tasks):
+            key = evaluation.eval_id, entry.label
+            if entry.label not in tasks or key in shown or isinstance(entry.task, AbsentTask):
+                continue
+            inside = np.zeros((status.shape[1], 1, 1), dtype=bool)
+            inside[: len(entry.cells), 0, 0] = [one.cell.id in points for one in entry.cells]
+            shown_here = np.where(inside, status[task], Status.MISSING)
+            places = _places(shown_here, count, model + task, wanted)
+            samples += [_sample(reader, model, task, place) for place in places]
+            shown.update([key] if places else [])
+    return samples
+
+
+def _places(
+    status: npt.NDArray[np.generic], count: int, turn: int, wanted: Sequence[Status]
+) -> list[tuple[int, int, int]]:
+    """Positions (slot, trial, repeat) of trials of several outcomes, beginning with another each turn.
+
+    One of each outcome comes before a second of any; those of an outcome are taken from all over the task.
+    """
+    hits = [np.argwhere(status == wanted[(turn + offset) % len(wanted)]) for offset in range(len(wanted))]
+    found: list[tuple[int, int, int]] = []
+    for turns in range(count):
+        for places in hits:
+            if turns < min(len(places), count):
+                slot, trial, repeat = places[turns * len(places) // count].tolist()
+                found.append((slot, trial, repeat))
+    return found[:count]
+
+
+def _told(reader: Reader, task: int, params: Mapping[str, object]) -> Mapping[str, object]:
+    """The parameters that tell a point from the others of its task."""
+    points = [cell.cell.plain_params for cell in reader.plan.tasks[task].cells]
+    return telling(params, differing(points))
+
+
+def _sample(reader: Reader, model: int, task: int, place: tuple[int, int, int]) -> SampleTrial:
+    slot, trial, repeat = place
+    view = reader.view(model, task, slot, trial, repeat)
+    reasoning = f"[reasoning]\n{view.reasoning}\n[answer]\n" if view.reasoning else ""
+    return SampleTrial(
+        eval_id=reader.plan.evaluations[model].eval_id,
+        model=view.model,
+        task=view.task,
+        status=view.status,
+        prompt="\n\n".join(message["content"] for message in view.messages),
+        response=reasoning + (view.response if view.response is not None else "(not in the cache)"),
+        parsed=view.parsed,
+        reference=view.reference,
+        note=", ".join(f"{name}={value}" for name, value in _told(reader, task, view.params).items())
+        + f"; trial {trial}"
+        + (f", repeat {repeat}" if reader.plan.repeats > 1 else ""),
+    )

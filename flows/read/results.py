@@ -1,0 +1,274 @@
+"""Results of analyses as Python users get them: tables to look at, values to compute with, figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+from evalcube import known_as
+from evalcube._arrays import as_xarray
+from evalcube.flows.read.selection import OpenPart
+from evalcube.stages.analyze.formulas.design import WEIGHING
+from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.analyze.labelled.ranking import Ranking
+from evalcube.stages.analyze.labelled.results import Leaderboard
+from evalcube.stages.analyze.render.shown import Shown
+
+if TYPE_CHECKING:
+    import xarray as xr
+    from matplotlib.axes import Axes
+
+    from evalcube.stages.analyze.render.table import TableSpec
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class LeaderboardResult(Leaderboard, Shown):
+    """A leaderboard that is shown as a table."""
+
+    @classmethod
+    def of(cls, board: Leaderboard) -> Self:
+        """The same values.
+
+        Parameters
+        ----------
+        board
+            A leaderboard.
+        """
+        return cls(**{field.name: getattr(board, field.name) for field in fields(Leaderboard)})
+
+    def _table(self) -> TableSpec:
+        from evalcube.stages.analyze.render.board_spec import leaderboard_spec
+
+        return leaderboard_spec(self)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw what leads the board with its intervals, best first.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        Axes
+            With the drawing.
+
+        Raises
+        ------
+        EvalcubeError
+            If matplotlib is not installed.
+        """
+        from evalcube.stages.analyze.render.plots import plot_board
+
+        return plot_board(self, ax)
+
+
+class _Standing(NamedTuple):
+    part: OpenPart
+    ranking: Ranking
+    board: LeaderboardResult
+
+
+@known_as("evalcube.results")
+class RankingResult(Shown, _Standing):
+    """Who stands where: `part` that was read, `ranking` of its rows, and their `board`."""
+
+    __slots__ = ()
+
+    def _table(self) -> TableSpec:
+        from evalcube.stages.analyze.render.board_spec import ranking_spec
+
+        return ranking_spec(self.ranking, self.board)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, as ``evalcube rank --json`` prints them."""
+        return self.ranking.to_dict(self.board)
+
+    def records(self) -> list[dict[str, Any]]:
+        """The ``rows`` of `to_dict`."""
+        rows: Any = self.to_dict()["rows"]
+        return list(rows)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the ranks that each evaluation takes when the questions are drawn again.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        Axes
+            With the drawing.
+
+        Raises
+        ------
+        EvalcubeError
+            If matplotlib is not installed.
+        """
+        from evalcube.stages.analyze.render.plots import plot_ranks
+
+        return plot_ranks(self.ranking, ax)
+
+
+class _Compared(NamedTuple):
+    part: OpenPart
+    pairs: tuple[Pair, ...]
+
+
+@known_as("evalcube.results")
+class ComparisonResult(Shown, _Compared):
+    """Paired comparisons: `part` that was read, and a `Pair` for each two evaluations."""
+
+    __slots__ = ()
+
+    def _table(self) -> TableSpec:
+        from evalcube.stages.analyze.render.table_specs import pair_spec, pairs_spec
+
+        return pair_spec(self.pairs[0]) if len(self.pairs) == 1 else pairs_spec(self.pairs)
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values: the pairs with their tasks, and what each says in words."""
+        from evalcube.stages.analyze.render.rows import pair_row
+        from evalcube.stages.analyze.render.table_specs import pair_conclusion
+
+        return {
+            "selection": self.part.selection,
+            "warnings": list(self.part.warnings),
+            "pairs": [pair_row(pair) | {"words": pair_conclusion(pair)} for pair in self.pairs],
+        }
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each task of each pair, and one without a task for all tasks together."""
+        from evalcube.stages.analyze.render.rows import pair_records
+
+        return pair_records(self.pairs)
+
+    def plot(self, ax: Axes | None = None) -> Axes:
+        """Draw the differences with their intervals: by task of one pair, overall of several.
+
+        Parameters
+        ----------
+        ax
+            Where to draw; default: a new figure.
+
+        Returns
+        -------
+        Axes
+            With the drawing.
+
+        Raises
+        ------
+        EvalcubeError
+            If matplotlib is not installed.
+        """
+        from evalcube.stages.analyze.render.plots import plot_differences
+
+        return plot_differences(self.pairs, ax)
+
+
+class _Found(NamedTuple):
+    part: OpenPart
+    arrays: xr.Dataset
+
+
+class _Grouped(Shown, _Found):
+    """Groups of what was read; it unpacks into `part` and `estimates`."""
+
+    __slots__ = ()
+
+    @property
+    def estimates(self) -> xr.Dataset:
+        """Of the groups, which are its dimensions; what was asked for stands in its ``attrs``."""
+        return as_xarray(self.arrays)
+
+    def __iter__(self) -> Iterator[Any]:
+        return iter((self.part, self.estimates))
+
+    def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as of a tuple
+        return tuple(self)[place]
+
+
+@known_as("evalcube.results")
+class TableResult(_Grouped):
+    """Success rates of groups: `part` that was read, and `estimates` (a dataset whose dimensions are the groups)."""
+
+    __slots__ = ()
+
+    @property
+    def by(self) -> list[str]:
+        """What was grouped by."""
+        return [str(name) for name in self.arrays["point"].dims]
+
+    def _table(self) -> TableSpec:
+        from evalcube.stages.analyze.render.table_specs import group_spec
+
+        found = self.arrays.attrs
+        notes = [f"Part of the cube ({self.part.selection})."] if self.part.selection else []
+        notes.append(f"By {found['weigh']}: {WEIGHING[found['weigh']]}.")
+        notes += found["points_told"]
+        if axes.most_repeats(self.part.arrays) > 1 and found["joint"] == "none":
+            notes.append("Questions were asked several times: intervals go by question.")
+        return group_spec(self.records(), self.by, found["mode"], tuple(notes))
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each group that has planned points."""
+        from evalcube.stages.analyze.render.rows import group_rows
+
+        return group_rows(self.arrays, axes.evaluation_labels(self.part.arrays))
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, as ``evalcube table --json`` prints them."""
+        head = {"schema": "evalcube.table", "schema_version": 2, **self.arrays.attrs, "by": self.by}
+        return {**head, "selection": self.part.selection, "rows": self.records()}
+
+
+@known_as("evalcube.results")
+class MetricsResult(_Grouped):
+    """Metrics of repeated answers: `part` that was read, and `estimates`, with what was asked for in its ``attrs``."""
+
+    __slots__ = ()
+
+    @property
+    def by(self) -> list[str]:
+        """What was grouped by."""
+        return [str(name) for name in self.arrays["points_planned"].dims]
+
+    def _table(self) -> TableSpec:
+        from evalcube.stages.analyze.render.table_specs import metric_spec
+        from evalcube.stages.reply.status import BASE
+
+        found = self.arrays.attrs
+        return metric_spec(
+            self.records(),
+            self.by,
+            found["metrics"],
+            self.part.selection,
+            float(found["settings"].get("confidence", 0.95)),
+            weighed=BASE in self.part.arrays.coords,
+            more=found["points_told"],
+        )
+
+    def records(self) -> list[dict[str, Any]]:
+        """A row for each group and k."""
+        from evalcube.stages.analyze.render.rows import metric_rows
+
+        return metric_rows(
+            self.arrays, self.arrays.attrs["metrics"], axes.evaluation_labels(self.part.arrays)
+        )
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, as ``evalcube metrics --json`` prints them."""
+        return {
+            "schema": "evalcube.metrics",
+            "schema_version": 1,
+            **self.arrays.attrs,
+            "by": self.by,
+            "selection": self.part.selection,
+            "rows": self.records(),
+        }

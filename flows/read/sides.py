@@ -1,0 +1,329 @@
+"""Two evaluations, of one cube or of two, laid side by side question by question."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.plan.evaluations import evaluation_place
+from evalcube.flows.read.selection import OpenPart, Part, open_part
+from evalcube.stages.analyze.labelled import axes, pairing
+from evalcube.stages.analyze.labelled.clustering import CLUSTER
+from evalcube.stages.analyze.labelled.counters import base_design, members
+from evalcube.stages.analyze.labelled.pairing import Pair
+from evalcube.stages.reply.status import BASE, Status
+from evalcube.storage.urls import redacted
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+CELL = ("task", "params")
+
+
+@dataclass(frozen=True)
+class Side:
+    """One evaluation of a cube, or of a part of it."""
+
+    address: str
+    """Of its cube."""
+    label: str
+    """What it is called beside the other."""
+    eval_id: str
+    dataset: xr.Dataset
+    """Of this evaluation alone, dims ``model`` of length 1, ``task``, ``params``, ``trial``, ``repeat``."""
+
+    @cached_property
+    def points(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """(label of the task, id of the cell) -> indices along the dataset's ``task`` and ``params``."""
+        tasks = axes.names(self.dataset, "task")
+        ids = self.dataset["cell_id"].transpose(*CELL).values
+        return {(tasks[task], str(cell)): (task, slot) for (task, slot), cell in np.ndenumerate(ids) if cell}
+
+    def array(self, name: str) -> npt.NDArray[np.integer]:
+        """An array of its trials or points, without ``model``."""
+        variable = self.dataset[name].variable.isel(model=0)
+        order = [dim for dim in (*CELL, "trial", "repeat") if dim in variable.dims]
+        return np.asarray(variable.transpose(*order).compute().values)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A point that at least one of two sides has."""
+
+    task: str
+    cell_id: str
+    params: str
+    """JSON."""
+
+
+@dataclass(frozen=True)
+class SideBySide:
+    """Two sides with their trials in common order; arrays have the dims that `dataset` has."""
+
+    first: Side
+    second: Side
+    selection: str
+    warnings: tuple[str, ...]
+    points: tuple[tuple[Point, ...], ...]
+    """By task; a task's points fill the beginning of ``params``."""
+    dataset: xr.Dataset
+    """``status`` (model, task, params, trial, repeat), the two sides along ``model``, the points' weights, and
+    ``cluster`` if questions have any."""
+    planned: npt.NDArray[np.bool_]
+    """Which trials were to be asked: shape of ``status``."""
+
+    @cached_property
+    def status(self) -> npt.NDArray[np.uint8]:
+        """Outcomes, shape (side, task, params, trial, repeat)."""
+        return np.asarray(self.dataset["status"].values)
+
+    @property
+    def tasks(self) -> list[str]:
+        """Labels of the tasks."""
+        return axes.names(self.dataset, "task")
+
+    def both(self, truncated: str = "wrong") -> npt.NDArray[np.bool_]:
+        """Which trials are compared, as both finished them: shape (task, params, trial, repeat).
+
+        Parameters
+        ----------
+        truncated
+            "drop" leaves out those that either truncated.
+        """
+        return np.asarray(pairing.counted(self.status, truncated).all(axis=0))
+
+    def compared(
+        self, *, truncated: str = "wrong", cells: npt.NDArray[np.bool_] | None = None
+    ) -> Pair | None:
+        """The paired comparison of the two; None where they have no finished trial in common.
+
+        Parameters
+        ----------
+        truncated
+            See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
+        cells
+            Points that are meant, shape (task, params); default: all.
+        """
+        dataset = self.dataset
+        mask = self.both(truncated)
+        if cells is not None:
+            import xarray as xr
+
+            kept = xr.DataArray(cells, dims=CELL)
+            dataset = dataset.assign(status=dataset["status"].where(kept, np.uint8(Status.MISSING)))
+            mask &= cells[..., np.newaxis, np.newaxis]
+        if not mask.any():
+            return None
+        (pair,) = pairing.compare_evaluations(dataset, [0, 1], truncated=truncated)
+        return replace(pair, first=self.first.label, second=self.second.label)
+
+
+def side_by_side(
+    cubes: Sequence[str | Path],
+    models: Sequence[str] = (),
+    part: Part | None = None,
+    *,
+    repeats: int | None = None,
+) -> SideBySide:
+    """Two evaluations of one cube, or one of each of two cubes.
+
+    Parameters
+    ----------
+    cubes
+        Addresses of one cube or two.
+    models
+        Labels, names of models or numbers. Of one cube two, or none if it has two evaluations only. Of two cubes: one
+        for both, one for each, or none if one label only is in both, or each has one evaluation only.
+    part
+        Which part of the cubes; default: all.
+    repeats
+        The first so many answers to each question; default: all.
+
+    Returns
+    -------
+    SideBySide
+        The two, with their outcomes in memory.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or it cannot be read.
+    SweepError
+        If the two are not named clearly, a name is unknown, or the part is wrong.
+    """
+    no_bare_text(cubes=cubes, models=models)
+    if len(cubes) > 2:
+        raise SweepError(
+            f"`cube`: answers of two are laid side by side, got {len(cubes)} cubes", "Name one cube or two"
+        )
+    if len(models) > 2:
+        raise SweepError(f"`models`: two are laid side by side, got {len(models)}", "Name two of them")
+    opened = [open_part(str(cube), part) for cube in cubes]
+    first, second = (
+        _of_one(str(cubes[0]), opened[0], models)
+        if len(opened) == 1
+        else _of_two([str(cube) for cube in cubes], opened, models)
+    )
+    warnings = tuple(dict.fromkeys(text for one in opened for text in one.warnings))
+    return _aligned(first, second, opened[0].selection, warnings, repeats)
+
+
+def _of_one(cube: str, opened: OpenPart, models: Sequence[str]) -> tuple[Side, Side]:
+    labels = axes.evaluation_labels(opened.dataset)
+    if len(models) == 1 or (not models and len(labels) != 2):
+        raise SweepError(
+            f"`models`: two are laid side by side; this cube has: {', '.join(labels)}", "Name two of them"
+        )
+    places = [_place(name, opened.dataset) for name in models] or [0, 1]
+    if places[0] == places[1]:
+        raise SweepError("`models`: one is named twice", "Name two different ones")
+    first, second = (_side(cube, opened.dataset, place, labels[place]) for place in places)
+    return first, second
+
+
+def _of_two(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[str]) -> tuple[Side, Side]:
+    labels = [axes.evaluation_labels(one.dataset) for one in opened]
+    names = list(models) * 2 if len(models) == 1 else list(models)
+    if names:
+        places = [_place(name, one.dataset) for name, one in zip(names, opened, strict=True)]
+    elif len(labels[0]) == len(labels[1]) == 1:
+        places = [0, 0]
+    else:
+        both = [label for label in labels[0] if label in labels[1]]
+        if len(both) != 1:
+            found = f"both have {', '.join(both)}" if both else "no evaluation has one name in both"
+            raise SweepError(
+                f"`models`: of which evaluation do you mean the answers in both cubes? {found}",
+                "Name one for both, or one for each",
+            )
+        places = [label.index(both[0]) for label in labels]
+    shown = [label[place] for label, place in zip(labels, places, strict=True)]
+    if shown[0] == shown[1]:
+        shown = [f"{name} ({end})" for name, end in zip(shown, _ends(cubes), strict=True)]
+    first, second = (
+        _side(cube, one.dataset, place, name)
+        for cube, one, place, name in zip(cubes, opened, places, shown, strict=True)
+    )
+    return first, second
+
+
+def _ends(cubes: Sequence[str]) -> list[str]:
+    """What tells two addresses apart, from their ends: as few steps of their paths as it takes."""
+    steps = [redacted(cube).rstrip("/").split("/") for cube in cubes]
+    for count in range(1, max(map(len, steps)) + 1):
+        ends = ["/".join(path[-count:]) for path in steps]
+        if ends[0] != ends[1]:
+            return ends
+    return ["first", "second"]
+
+
+def _side(cube: str, dataset: xr.Dataset, place: int, label: str) -> Side:
+    one = dataset.isel(model=[place])
+    return Side(cube, axes.plain(label), axes.names(one, "eval_id")[0], one)
+
+
+def _place(name: str, dataset: xr.Dataset) -> int:
+    return evaluation_place(
+        name, axes.evaluation_labels(dataset), axes.names(dataset, "model_name"), full_labels(dataset)
+    )
+
+
+def full_labels(dataset: xr.Dataset) -> list[str]:
+    """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too.
+
+    Parameters
+    ----------
+    dataset
+        As a cube is read.
+
+    Returns
+    -------
+    list of str
+        A name for each evaluation: model, template and sampler with strokes between them.
+    """
+    parts = [axes.names(dataset, name) for name in ("model_name", "template", "sampler")]
+    return [" / ".join(names) for names in zip(*parts, strict=True)]
+
+
+def _aligned(
+    first: Side, second: Side, selection: str, warnings: tuple[str, ...], repeats: int | None
+) -> SideBySide:
+    """The two with their points, which are the same where cells have the same id, in common places."""
+    sides = (first, second)
+    places = _places(sides)
+    tasks = list(dict.fromkeys(task for task, _ in places))
+    sizes = {dim: max(side.dataset.sizes[dim] for side in sides) for dim in ("trial", "repeat")}
+    sizes["repeat"] = min(sizes["repeat"], repeats or sizes["repeat"])
+    width = max((slot for _, slot in places.values()), default=-1) + 1
+    shape = (2, len(tasks), width, sizes["trial"], sizes["repeat"])
+    status, planned = np.full(shape, int(Status.MISSING), np.uint8), np.zeros(shape, bool)
+    base, groups = np.zeros(shape[:3]), np.zeros(shape, np.int64)
+    points: list[list[Point]] = [[] for _ in tasks]
+    for number, side in enumerate(sides):
+        codes, asked = side.array("status")[..., : sizes["repeat"]], _asked(side, sizes["repeat"])
+        weights = base_design(side.dataset)[0]
+        own = side.array(CLUSTER)[..., : sizes["repeat"]] if CLUSTER in side.dataset else None
+        trials = codes.shape[2]
+        for key, (task, slot) in side.points.items():
+            row, column = places[key]
+            status[number, row, column, :trials, : codes.shape[3]] = codes[task, slot]
+            planned[number, row, column, :trials, : codes.shape[3]] = asked[task, slot]
+            base[number, row, column] = weights[task, slot]
+            if own is not None:
+                groups[number, row, column, :trials, : own.shape[3]] = own[task, slot]
+    for key, (row, _) in places.items():
+        side = first if key in first.points else second
+        params = side.dataset["params_json"].transpose(*CELL).values[side.points[key]]
+        points[row].append(Point(*key, str(params)))
+    import xarray as xr
+
+    dataset = xr.Dataset(
+        {"status": (("model", *CELL, "trial", "repeat"), status)},
+        {"model_name": ("model", [first.label, second.label]), "task": tasks, **_tiers(sides, places, shape)},
+    ).assign_coords({BASE: (("model", *CELL), base)})
+    if groups.any():  # what a question shares is in its cell's id: the two cannot contradict
+        dataset[CLUSTER] = (("model", *CELL, "trial", "repeat"), groups)
+    return SideBySide(first, second, selection, warnings, tuple(map(tuple, points)), dataset, planned)
+
+
+def _places(sides: Iterable[Side]) -> dict[tuple[str, str], tuple[int, int]]:
+    """(task, cell) -> its place along the common ``task`` and ``params``: as in the first, what it lacks after that."""
+    rows: dict[str, int] = {}
+    sizes: dict[str, int] = {}
+    found: dict[tuple[str, str], tuple[int, int]] = {}
+    for side in sides:
+        for key in side.points:
+            if key not in found:
+                row, slot = rows.setdefault(key[0], len(rows)), sizes.get(key[0], 0)
+                found[key], sizes[key[0]] = (row, slot), slot + 1
+    return found
+
+
+def _asked(side: Side, repeats: int) -> npt.NDArray[np.bool_]:
+    """Which trials were planned, shape (task, params, trial, repeat)."""
+    trial = np.arange(side.dataset.sizes["trial"])[:, None] < side.array("planned_trials")[..., None, None]
+    repeat = (
+        np.arange(min(side.dataset.sizes["repeat"], repeats)) < side.array("planned_repeats")[..., None, None]
+    )
+    return np.asarray(trial & repeat)
+
+
+def _tiers(
+    sides: Sequence[Side], places: dict[tuple[str, str], tuple[int, int]], shape: tuple[int, ...]
+) -> dict[str, tuple[tuple[str, ...], object]]:
+    """Coordinates ``tier`` and ``in_tier``: a point is in the tiers that either side puts it in."""
+    names = list(dict.fromkeys(name for side in sides for name in axes.names(side.dataset, "tier")))
+    inside = np.zeros((len(names), *shape[1:3]), dtype=bool)
+    for side in sides:
+        own, member = axes.names(side.dataset, "tier"), members(side.dataset)
+        for key, place in side.points.items():
+            for number, name in enumerate(own):
+                inside[(names.index(name), *places[key])] |= member[(number, *place)]
+    return {"tier": (("tier",), names), "in_tier": (("tier", *CELL), inside)}

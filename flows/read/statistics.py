@@ -1,0 +1,449 @@
+"""Leaderboards, estimates, comparisons and metrics of a cube, or of a part of it."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+
+from evalcube._arrays import variable
+from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.errors import (
+    SweepError,
+    WrongTypeError,
+    need_number,
+    need_text,
+    no_bare_text,
+    refused,
+    told,
+)
+from evalcube.flows.nouns import CubeLike, is_dataset, listed
+from evalcube.flows.plan.evaluations import evaluation_place
+from evalcube.flows.plan.filters import checked_names
+from evalcube.flows.read.results import (
+    ComparisonResult,
+    LeaderboardResult,
+    MetricsResult,
+    RankingResult,
+    TableResult,
+)
+from evalcube.flows.read.selection import OpenPart, Part, open_part
+from evalcube.flows.read.sides import full_labels
+from evalcube.stages.analyze.formulas.design import Weigh
+from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS
+from evalcube.stages.analyze.labelled import axes, pairing, ranking
+from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
+from evalcube.stages.analyze.labelled.composites import with_composites
+from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
+from evalcube.stages.analyze.labelled.other_points import told_of_points
+from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, refuse_votes
+from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
+from evalcube.stages.analyze.labelled.selection import keys
+from evalcube.stages.analyze.labelled.sorting import sorted_by
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+_EXAMPLES = {"tau": "0.5", "weights": "0.2,0.3,0.5"}
+"""Of settings without which a metric means nothing."""
+
+
+def leaderboard(
+    cube: CubeLike,
+    part: Part | None = None,
+    *,
+    version: Version = "auto",
+    mode: Mode = "C_P",
+    seed: int = 0,
+    draws: int = 2000,
+    confidence: float = 0.95,
+    sort: str = "",
+) -> LeaderboardResult:
+    """All evaluations of a cube, or of a part of it, ranked by ReasonScore; by accuracy where trials are few.
+
+    Parameters
+    ----------
+    cube, part
+        A cube, or several in a list; which part of it, by default all.
+    version
+        "auto" is honest at any size: the score of what the rates may be, or the rate of `mode` where a task has few
+        trials in a tier. "v1" scores upper bounds, "v2" what was measured.
+    mode
+        Estimator of the column ``rate``.
+    seed, draws
+        Of the draws behind the intervals.
+    confidence
+        Level of the intervals.
+    sort
+        A column of the board, such as "score/token", whose best value comes first; default: what leads the board.
+
+    Returns
+    -------
+    LeaderboardResult
+        Rows in order of what leads the board, best first, with what they rest on and notes for the reader.
+
+    Raises
+    ------
+    StorageError, SweepError
+        If a cube cannot be read, or nothing is left; if counters contradict each other or an option is unknown.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.leaderboard("results/sweep.zarr", ec.Part(["task=sort"])).to_dataframe()["model_name"].tolist()
+    ['large', 'small']
+    """
+    opened = open_part(cube, part, trials=False)
+    return leaderboard_of(
+        opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence, sort=sort
+    )
+
+
+def leaderboard_of(
+    opened: OpenPart,
+    *,
+    version: Version = "auto",
+    mode: Mode = "C_P",
+    seed: int = 0,
+    draws: int = 2000,
+    confidence: float = 0.95,
+    sort: str = "",
+) -> LeaderboardResult:
+    """`leaderboard` of a part that is open already.
+
+    Parameters
+    ----------
+    opened
+        The part.
+    version, mode, seed, draws, confidence, sort
+        As for `leaderboard`.
+
+    Returns
+    -------
+    LeaderboardResult
+        Evaluations by rank.
+    """
+    checked_option("version", version, VERSIONS)
+    checked_option("mode", mode, MODES)
+    need_number("seed", seed, whole=True)
+    need_number("draws", draws, whole=True)
+    need_number("confidence", confidence)
+    with refused():
+        board = rank_evaluations(
+            opened.arrays,
+            version=version,
+            mode=mode,
+            seed=seed,
+            draws=draws,
+            confidence=confidence,
+            selection=opened.selection,
+        )
+        board = with_composites(board, opened.arrays, opened.weights)
+        return LeaderboardResult.of(sorted_by(board, need_text("sort", sort)) if sort else board)
+
+
+def table(
+    cube: CubeLike,
+    part: Part | None = None,
+    *,
+    by: Sequence[str] = ("model",),
+    mode: Mode = "C_P",
+    weigh: Weigh = "tasks",
+    joint: Joint = "none",
+    confidence: float = 0.95,
+) -> TableResult:
+    """Success rates with intervals, of any groups.
+
+    Parameters
+    ----------
+    cube
+        A cube, or several in a list.
+    part
+        Which part of it; default: all of it.
+    by
+        Coordinates to group by; facets and parameters also by their plain names.
+    mode
+        Estimator: E_I, E_P, E_O, C_I, C_P or C_O.
+    weigh
+        "tasks": tasks weigh the same, and the points of a task as in the first plan, however many trials were added;
+        "points": points weigh alike; "trials": the plain sum of all trials.
+    joint
+        "bonferroni": intervals of products that are sure to cover; or "none".
+    confidence
+        Level of the intervals, within 0 and 1.
+
+    Returns
+    -------
+    TableResult
+        `part` that was read, and `estimates`, in memory; it unpacks into these.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `leaderboard`.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.table("results/sweep.zarr", by=["task"]).to_dataframe()["task"].tolist()
+    ['sort', 'arithmetic']
+    """
+    checked_option("mode", mode, MODES)
+    checked_option("weigh", weigh, get_args(Weigh))
+    checked_option("joint", joint, get_args(Joint))
+    need_number("confidence", confidence)
+    no_bare_text(by=by)
+    # Models answer the same questions: how much alike, trials tell.
+    opened = open_part(cube, part, trials="model" not in by)
+    names = checked_names(by, keys(opened.arrays), "by")
+    with refused():
+        found = estimate_groups(
+            opened.arrays, by=names, mode=mode, weigh=weigh, joint=joint, confidence=confidence
+        ).compute()
+    return TableResult(opened, _named(found, opened))
+
+
+def rank(
+    cube: CubeLike,
+    part: Part | None = None,
+    *,
+    version: Version = "auto",
+    prior: float = ranking.PRIOR,
+    seed: int = 0,
+    draws: int = 2000,
+) -> RankingResult:
+    """The part; its evaluations with rank intervals, clusters, expected wins and ratings; their leaderboard.
+
+    Parameters
+    ----------
+    cube, part
+        A cube, or several in a list; which part of it, by default all.
+    version
+        Of the score, "auto", "v1" or "v2".
+    prior
+        Drawn games of each model behind the ratings, see `bradley_terry`.
+    seed, draws
+        Of the draws behind the intervals.
+
+    Returns
+    -------
+    RankingResult
+        `part` that was read, `ranking`: where each row stands among the others, and `board`: the rows themselves. It
+        unpacks into these.
+
+    Raises
+    ------
+    StorageError, SweepError
+        As `leaderboard`; also if there are fewer than two evaluations.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.rank("results/sweep.zarr").records()[0]["model_name"]
+    'large'
+    """
+    need_number("prior", prior)
+    if not (math.isfinite(prior) and prior >= 0):
+        raise SweepError(f"`prior`: {prior} is no number of games", "Give a number from 0, such as 1")
+    opened = open_part(cube, part, trials=False)
+    _need_two(opened, opened.arrays.sizes["model"])
+    board = leaderboard_of(opened, version=version, seed=seed, draws=draws)
+    with refused():
+        return RankingResult(opened, ranking.rank_rows(opened.arrays, board, prior=prior), board)
+
+
+def compare(
+    cube: CubeLike,
+    models: Sequence[str | int] = (),
+    part: Part | None = None,
+    *,
+    repeats: int | None = None,
+    truncated: str = "wrong",
+    weigh: Weigh = "tasks",
+) -> ComparisonResult:
+    """Paired comparisons of evaluations on the trials that both finished.
+
+    Parameters
+    ----------
+    cube, part
+        A cube, or several in a list; which part of it, by default all.
+    models
+        Labels, model names or numbers; default all.
+    repeats
+        Use the first so many repeats of each question.
+    truncated, weigh
+        See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
+
+    Returns
+    -------
+    ComparisonResult
+        `part` that was read, and `pairs`, a comparison for each two evaluations; it unpacks into these.
+
+    Raises
+    ------
+    StorageError, SweepError
+        If a cube cannot be read, or nothing is left; if a model is unknown, or two have no trial in common.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.compare("results/sweep.zarr", ["large", "small"]).to_dataframe()["task"].tolist()  # '': of all
+    ['sort', 'arithmetic', '']
+    """
+    checked_option("truncated", truncated, pairing.TRUNCATED)
+    checked_option("weigh", weigh, get_args(Weigh))
+    no_bare_text(models=models)
+    if repeats is not None:
+        need_number("repeats", repeats, whole=True)
+    opened = open_part(cube, part)
+    labels = axes.evaluation_labels(opened.dataset)
+    known = labels, axes.names(opened.dataset, "model_name"), full_labels(opened.dataset)
+    chosen = [evaluation_place(name, *known) for name in models or ()] or list(range(len(labels)))
+    if len(set(chosen)) < len(chosen):
+        raise SweepError("a model is named twice", "Name two different ones")
+    _need_two(opened, len(chosen))
+    with refused():
+        pairs = pairing.compare_evaluations(
+            opened.dataset.isel(repeat=slice(repeats)), chosen, truncated=truncated, weigh=weigh
+        )
+    return ComparisonResult(opened, pairs)
+
+
+def metrics(
+    cube: CubeLike,
+    part: Part | None = None,
+    *,
+    names: Sequence[str] = ("pass_at_k", "pass_hat_k"),
+    k: Sequence[int] = (),
+    by: Sequence[str] = ("model",),
+    settings: Mapping[str, object] | None = None,
+) -> MetricsResult:
+    """Metrics of repeated answers, the repeats of a question being its samples, with intervals by question.
+
+    Each is the mean over tasks of the means over points, weighed by the base design, of the means over questions with
+    at least k answers.
+
+    Parameters
+    ----------
+    cube
+        A cube, or several in a list.
+    part
+        Which part of it; default: all of it.
+    names
+        Of `evalcube.stages.analyze.formulas.outcomes.table.METRICS`, but for ``maj_at_k``: a vote needs the answers
+        themselves.
+    k
+        Numbers of draws; default powers of two up to the number of repeats.
+    by
+        Coordinates to group by; facets and parameters also by their plain names.
+    settings
+        Arguments of the metrics by name, such as ``{"tau": 0.5, "confidence": 0.9, "weights": [0.5, 0.5]}``; each goes
+        to all metrics that take it, and ``confidence`` is the level of all intervals.
+
+    Returns
+    -------
+    MetricsResult
+        `part` that was read, and `estimates`, in memory; it unpacks into these.
+
+    Raises
+    ------
+    StorageError, SweepError
+        If a cube cannot be read, or nothing is left; if a metric or a setting is unknown, or k exceeds the repeats.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> len(ec.metrics("results/sweep.zarr", names=["pass_at_k"], k=[1]).to_dataframe())
+    2
+    """
+    no_bare_text(names=names, by=by, k=k)
+    if not isinstance(settings, Mapping | None):
+        raise WrongTypeError(
+            f"`settings`: {told(settings)} is no mapping", "Give one, such as {'threshold': 0.5}"
+        )
+    if not names:
+        raise SweepError("`names`: nothing is named", "Give names such as pass_at_k,pass_hat_k")
+    for name in names:
+        checked_option("names", name, list(METRICS))
+    with refused():
+        refuse_votes(names)
+    options = _metric_options(names, settings or {})
+    level: Any = (settings or {}).get("confidence", 0.95)
+    need_number("confidence", level)
+    opened = open_part(cube, part)
+    groups = checked_names(by, keys(opened.dataset), "by")
+    samples = opened.dataset.sizes["repeat"]
+    for number in k:
+        need_number("k", number, whole=True)
+    draws = list(k) or [2**power for power in range(samples.bit_length())]
+    over = [number for number in draws if number > samples or number < 1]
+    if over:
+        raise SweepError(
+            f"`k`: {over[0]} is not from 1 to {samples}, the number of repeats of each question",
+            f"Give smaller ones, or ask more often: {_asking_more(cube, max(over[0], 2))}"
+            if over[0] > 0
+            else "Give whole numbers from 1",
+        )
+    with refused():
+        found = cube_outcome_metrics(
+            opened.dataset, list(names), draws, by=groups, options=options, confidence=level
+        )
+    found = found.assign_attrs(metrics=list(names), settings=dict(settings or {}))
+    return MetricsResult(opened, _named(found, opened))
+
+
+def _named(found: xr.Dataset, opened: OpenPart) -> xr.Dataset:
+    """Estimates whose evaluations go by their labels and not by their numbers, and what to say of their points."""
+    every = axes.evaluation_labels(opened.arrays)
+    told = told_of_points({name: found.attrs.pop(name) for name in ("left_out", "lacking")}, every)
+    found = found.assign_attrs(points_told=told)
+    if "model" not in found.dims:
+        return found
+    return found.assign_coords(model=variable(("model",), np.array(every)[found["model"].values]))
+
+
+def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dict[str, dict[str, object]]:
+    """The settings that each metric takes, by metric; every setting is taken by one, and none lacks what it needs."""
+    takes = {name: METRICS[name].settings for name in names}
+    for setting in settings:
+        if setting != "confidence" and not any(setting in known for known in takes.values()):
+            own = ", ".join(sorted({one for known in takes.values() for one in known}))
+            others = ", ".join(name for name, metric in METRICS.items() if setting in metric.settings)
+            raise SweepError(
+                f"`settings`: no metric asked for takes '{setting}'",
+                f"Those asked for take: {own or 'nothing'}" + (f"; {others} take it" if others else ""),
+            )
+    options = {
+        name: {setting: value for setting, value in settings.items() if setting in known}
+        for name, known in takes.items()
+    }
+    for name in names:
+        needed = METRICS[name].required
+        if needed and needed not in settings:
+            raise SweepError(
+                f"`names`: {name} needs the setting `{needed}`",
+                f"Give it, as in {needed}={_EXAMPLES[needed]}",
+            )
+    return {name: given for name, given in options.items() if given}
+
+
+def _asking_more(cube: CubeLike, repeats: int) -> str:
+    """The command that asks each question so often; of several cubes, or of a dataset, without an address."""
+    one, *others = listed(cube)
+    if not (others or is_dataset(one)):
+        return f"evalcube upsample {shlex.quote(str(one))} --repeats {repeats}"
+    return f"`evalcube upsample --repeats {repeats}`, each cube by itself"
+
+
+def _need_two(opened: OpenPart, count: int) -> None:
+    """Refuse a comparison of fewer evaluations than two."""
+    if count < 2:
+        names = ", ".join(axes.evaluation_labels(opened.arrays))
+        raise SweepError(
+            f"a comparison needs at least two evaluations, got {count}; here are: {names}",
+            "Name two, widen `where`, or measure another model",
+        )

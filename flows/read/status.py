@@ -1,0 +1,301 @@
+"""How far a sweep is, from the records beside its cube."""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+from pydantic import TypeAdapter, ValidationError
+
+from evalcube.flows.nouns import OneCube, need_address
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.state.engines import origins_of, read_engines
+from evalcube.flows.state.records import read_driver, read_live, read_notes, read_spent
+from evalcube.flows.state.shared_arrays import refuse_unrecorded
+from evalcube.flows.state.store import cube_plan
+from evalcube.stages.infer.apis import APIS
+from evalcube.stages.reply.status import COUNTERS
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.ledger import Ledger, graders_of
+
+if TYPE_CHECKING:
+    from evalcube.flows.plan.plan import Plan
+
+_CAUSE = re.compile(r"http (?P<status>\d{3}): (?:(?P<name>\w+)(?:, |$))?(?:(?P<wanted>\w+) wanted)?")
+_STREAM = frozenset({"stream", "stream_options"})
+_PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
+_USUAL_LIMIT = 4096
+"""Tokens, where a limit is wanted and none was given."""
+_MOST_NAMED = 8
+"""Models that a line names at most."""
+
+
+def refusal_lines(evaluations: Iterable[Evaluation], causes: Mapping[int, Iterable[str]]) -> list[str]:
+    """What to write in the config, a line for each evaluation whose parameters its endpoint does not take.
+
+    Parameters
+    ----------
+    evaluations
+        Of the plan, in its order.
+    causes
+        By place of the evaluation, why trials failed; see `evalcube.stages.reply.body`.
+    """
+    planned = list(evaluations)
+    lines = []
+    for place, named in causes.items():
+        for match in filter(None, map(_CAUSE.fullmatch, named)):
+            one, name, wanted = planned[place], match["name"] or "", match["wanted"] or ""
+            what = f"refuses `{name}`" if name else f"wants `{wanted}`"
+            lines.append(
+                f"{one.model}: its endpoint {what} (http {match['status']}). {_advice(planned, one, name, wanted)}"
+            )
+    return list(dict.fromkeys(lines))
+
+
+def _advice(planned: list[Evaluation], one: Evaluation, name: str, wanted: str) -> str:
+    if name in _STREAM:
+        return f"Write `stream: false` at the model {one.model}."
+    if name in APIS[one.api].required and not wanted:
+        return f"Write another value of `{name}` under samplers, {one.sampler.name}."
+    before = dict(one.sampler.params)
+    value = before.get(name, _USUAL_LIMIT)
+    after = {key: kept for key, kept in before.items() if key != name} | ({wanted: value} if wanted else {})
+    own, model = _named(one.sampler.name), _named(one.model)
+    others = list(
+        dict.fromkeys(e.model for e in planned if e.sampler.name == one.sampler.name and e.model != one.model)
+    )
+    if not others:
+        return f"Write `samplers: {{{own}: {_flow(after)}}}`."
+    # The others keep theirs: with other parameters all that they have answered would be asked again.
+    new = _named(f"{one.sampler.name}-{one.model}")
+    named = ", ".join(map(_named, others[:_MOST_NAMED])) + (", ..." if len(others) > _MOST_NAMED else "")
+    return (
+        f"Write `samplers: {{{own}: {_flow(before)}, {new}: {_flow(after)}}}` and `evaluations: "
+        f"[{{models: [{named}], samplers: [{own}]}}, {{models: [{model}], samplers: [{new}]}}]`."
+    )
+
+
+def _flow(params: Mapping[str, Any]) -> str:
+    """Parameters as a config has them."""
+    return "{" + ", ".join(f"{_named(name)}: {json.dumps(value)}" for name, value in params.items()) + "}"
+
+
+def _named(name: str) -> str:
+    """A name as YAML has it."""
+    return name if _PLAIN.fullmatch(name) else json.dumps(name)
+
+
+_SHOWN = 4
+KEY = "unnamed"
+"""Its name among the notes of a run."""
+
+
+@dataclass(frozen=True)
+class Unnamed:
+    """Evaluations and points that a config does not name."""
+
+    models: tuple[str, ...]
+    """Labels of evaluations."""
+    points: Mapping[str, int]
+    """Number of points, by task."""
+    trials: int
+    """Finished trials of these evaluations and points."""
+    tiers: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    """Number of points, by task and tier, that the config has taken out of one of its tiers and the cube has not."""
+
+    @property
+    def unasked(self) -> bool:
+        """Whether there is something that is not asked."""
+        return bool(self.models or self.points)
+
+    def __str__(self) -> str:
+        tiers = [
+            f"{_points(count, task)} in tier {tier}"
+            for task, row in self.tiers.items()
+            for tier, count in row.items()
+        ]
+        texts = (
+            [f"not in the run's config: {', '.join(self._parts())} ({self.trials:,} trials)"]
+            if self.unasked
+            else []
+        )
+        texts += [f"in the cube and not in the run's config: {', '.join(tiers)}"] if tiers else []
+        return "; ".join(texts)
+
+    def _parts(self) -> list[str]:
+        parts = []
+        if self.models:
+            shown = ", ".join(self.models[:_SHOWN])
+            more = f" and {len(self.models) - _SHOWN} more" if len(self.models) > _SHOWN else ""
+            parts.append(f"{shown}{more}")
+        return [*parts, *(_points(count, task) for task, count in self.points.items())]
+
+    def to_dict(self) -> dict[str, Any]:
+        """It as JSON values."""
+        return {**asdict(self), "models": list(self.models)}
+
+
+def _points(count: int, task: str) -> str:
+    return f"{count} point{'s' if count > 1 else ''} of {task}"
+
+
+def unnamed(plan: Plan, counters: npt.NDArray[np.float64]) -> Unnamed | None:
+    """What the config of a plan does not name; None if it names all.
+
+    Parameters
+    ----------
+    plan
+        Of the cube and the config.
+    counters
+        Of the cube, shape (model, task, params, counter).
+    """
+    if plan.named is None:
+        return None
+    # What a data file had in it before it was edited is told apart from what was left out.
+    older = plan.by_point(lambda one: one.older, np.bool_)
+    points = {
+        task.label: sum(not own and not planned.older for own, planned in zip(row, task.cells, strict=True))
+        for task, row in zip(plan.tasks, plan.named.points, strict=True)
+    }
+    if all(plan.named.evaluations) and not any(points.values()) and not plan.named.tiers:
+        return None
+    tiers: dict[str, dict[str, int]] = {}
+    for label, tier, count in plan.named.tiers:
+        tiers.setdefault(label, {})[tier] = count
+    trials = np.where(plan.named_cells | older, 0, counters[..., COUNTERS.index("trials")]).sum()
+    return Unnamed(
+        tuple(label for label, own in zip(plan.labels, plan.named.evaluations, strict=True) if not own),
+        {label: count for label, count in points.items() if count},
+        int(trials),
+        tiers,
+    )
+
+
+def noted_unnamed(notes: Mapping[str, Any]) -> Unnamed | None:
+    """What the last run noted of it; None if that is nothing, or no such note: anyone may have written it."""
+    try:
+        return TypeAdapter(Unnamed).validate_python(notes.get(KEY))
+    except ValidationError:
+        return None
+
+
+def cube_status(cube: OneCube) -> dict[str, Any]:
+    """How far a sweep is, from its ledger: JSON values, the same for a running and a finished sweep.
+
+    What is recorded counts; ``live`` is what a run that goes on has graded, and said a moment ago.
+
+    Parameters
+    ----------
+    cube
+        The cube, all of it.
+
+    Returns
+    -------
+    dict
+        JSON values: totals, ``damaged`` regions, ``models`` with their counts, causes and what answered, ``running``,
+        ``live``, ``refused`` (what to write in the config where an endpoint does not take a parameter),
+        ``spent``, ``driver`` (of a sweep that was submitted to a Dask cluster: where it is, and its last lines),
+        ``unnamed`` (what the config of the last run does not name), ``notes``.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or its ledger is gone.
+    SweepError
+        If it is not a sweep's, or its description is damaged.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.status("results/sweep.zarr")["complete"]
+    True
+    """
+    cube = need_address(cube)
+    opened = Cube.open(cube)
+    notes = read_notes(opened.records)
+    plan = cube_plan(opened, notes)
+    receipts, running = Ledger(opened.records).newest(), _running(opened)
+    if not (
+        running and opened.trusted
+    ):  # a store gets the first receipts of a run a moment after the counters
+        refuse_unrecorded(opened, receipts)
+    # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
+    damaged = {
+        region
+        for region, receipt in receipts.items()
+        if opened.apparent_problems(region, opened.shape_of(receipt))
+    }
+    counts = SampleTargets(opened.read_planned("trial"), opened.read_planned("repeat")).counts
+    regions = math.prod(-(-opened.sizes[dim] // opened.chunks[dim]) for dim in ("trial", "repeat"))
+    models: list[dict[str, Any]] = []
+    origins = origins_of(
+        [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)],
+        read_engines(opened.records),
+        receipts.values(),
+    )
+    for i, label in enumerate(plan.labels):
+        mine = [
+            receipt for region, receipt in receipts.items() if region.model == i and region not in damaged
+        ]
+        recorded = sum(receipt.finished for receipt in mine)
+        causes: dict[str, int] = {}
+        for receipt in mine:
+            for cause, count in receipt.causes.items():
+                causes[cause] = causes.get(cause, 0) + count
+        transport = sum(receipt.transport for receipt in mine)
+        models.append(
+            {
+                "model": label,
+                "trials": counts[i],
+                "done": recorded,
+                "transport": transport,
+                "missing": counts[i] - recorded - transport,
+                "regions": regions,
+                "regions_complete": sum(1 for receipt in mine if receipt.complete),
+                "causes": causes if transport else {},
+                "engines": [info._asdict() for info in origins[i].engines],
+                "fingerprints": dict(origins[i].fingerprints),
+                "answered_by": str(origins[i]),
+                "warning": origins[i].warning,
+            }
+        )
+    refused = refusal_lines(plan.evaluations, {i: list(model["causes"]) for i, model in enumerate(models)})
+    total = sum(counts)
+    done = sum(int(str(model["done"])) for model in models)
+    kept = noted_unnamed(notes)
+    spent = read_spent(opened.records)
+    return {
+        "cube": str(cube),
+        "sizes": opened.sizes,
+        "trials": total,
+        "done": done,
+        # Before its first request a sweep has no plan: a run that failed until then left nothing to be done with.
+        "complete": done == total and bool(total or receipts),
+        "damaged": len(damaged),
+        "graders": list(graders_of(receipts.values())),
+        "models": models,
+        "refused": refused,
+        "running": running,
+        "live": read_live(opened.records) if running else None,
+        "spent": None if spent is None else asdict(spent),
+        "unnamed": None if kept is None else kept.to_dict(),
+        "driver": read_driver(opened.records),
+        "notes": {name: value for name, value in notes.items() if name not in ("config", "files", KEY)},
+    }
+
+
+def _running(cube: Cube) -> str | None:
+    """Who works on the cube at the moment, in words."""
+    holder = apparent_holder(cube.records)
+    if holder is None:
+        return None
+    process = holder.process
+    return f"running as process {process.pid} on {process.host}"

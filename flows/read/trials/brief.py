@@ -1,0 +1,240 @@
+"""The table of trials for people: few columns, texts cut to the width that there is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.cells import cell_len
+
+from evalcube.flows.plan.filters import telling
+from evalcube.flows.read.trials.columns import TrialColumn
+from evalcube.flows.read.trials.escaped import visible
+from evalcube.stages.analyze.render.shown import WIDTH
+from evalcube.stages.analyze.render.table import GAP, NAME_WIDTH, Column, TableSpec
+from evalcube.stages.analyze.render.text import ABSENT, shorten
+
+if TYPE_CHECKING:
+    from evalcube.flows.read.trials.read import Trials
+
+FIRST = 20
+"""Rows that are shown if nobody says how many."""
+_MOST = 12
+"""Columns that are all shown; of more only a few are."""
+_LEAST = 6
+"""Characters that a text gets at least."""
+_CUT = "…"
+_QUESTION = ("prompt", "question")
+_ENOUGH = {"model": 14, "task": NAME_WIDTH, "params": 24, "point": 24, "reference": 8, "answer": 8}
+_ENOUGH |= dict.fromkeys(_QUESTION, 30) | dict.fromkeys(("first", "second"), 8)
+"""What these texts keep, if they need it, before others go: question, answer and reference are what is looked for."""
+_YIELDING = ("latency", "behavior", "fact", "judge", "tokens", "params", "point")
+"""Columns that go where a terminal has no room for all, these first."""
+_NARROWER = (("params", 6), ("point", 6), *((name, 14) for name in _QUESTION), ("model", 8))
+_NARROWER = (*_NARROWER, *((name, 6) for name in _QUESTION))
+"""Texts that get less where there is no room for what they should keep, and what they keep then."""
+_FIRST_TO_GO = 9
+_DIGITS = {"latency": 3, "first_token": 3, "cost": 6, "fact": 2, "behavior": 2, "judge": 2}
+_FEW_VALUES = ("status", "finish", "digest", "eval_id", "cell_id")
+"""Texts that are short, or of use only if they are whole."""
+
+
+def brief_of(table: Trials) -> list[TrialColumn]:
+    """The columns of a table that are shown if none are named."""
+    names = table.distinguishing | ({"fact", "behavior", "judge"} if table.layered else set())
+    left_out = ({"repeat"} if not table.repeated else set()) | (
+        {"params"} if not any(table.varying.values()) else set()
+    )
+    return [
+        column
+        for column in table.columns
+        if (column.brief or column.name in names) and column.name not in left_out
+    ]
+
+
+def first_rows(table: Trials, count: int = FIRST, width: int = WIDTH) -> TableSpec:
+    """The first rows of a table with few of its columns, and how many rows there are.
+
+    Parameters
+    ----------
+    table
+        The trials.
+    count
+        Most rows.
+    width
+        Characters of a line.
+    """
+    some = table.first(count)
+    if len(table.columns) > _MOST:
+        some = some.with_columns(brief_of(table))
+    rows = list(some.rows())
+    every = table.count()
+    notes = [f"{len(rows):,} of {every:,} trials."] if every > len(rows) else []
+    return brief_table(some.columns, rows, [*notes, *some.notes], width, some.varying)
+
+
+def brief_table(
+    columns: Sequence[TrialColumn],
+    rows: Sequence[Mapping[str, Any]],
+    notes: Sequence[str],
+    width: int,
+    varying: Mapping[str, set[str]],
+) -> TableSpec:
+    """The rows as a table of so many characters, each row on one line.
+
+    What a question begins with like others of its task is left out, names are cut in the middle, where they differ
+    least. Control characters are written out, white space is one space, and what is cut ends with ``…``.
+
+    Parameters
+    ----------
+    columns
+        Of the rows.
+    rows
+        As `evalcube.flows.read.trials.read.Trials.rows` has them.
+    notes
+        Sentences below the table.
+    width
+        Characters of a line.
+    varying
+        Parameters in which the points of each task differ: the others are left out where the task is shown, too.
+    """
+    texts = [{column.name: _shown(column, row, varying) for column in columns} for row in rows]
+    for name in _QUESTION:
+        _without_beginnings(texts, name)
+    needed = {
+        column.name: max([cell_len(column.name), *(cell_len(row[column.name]) for row in texts)])
+        for column in columns
+    }
+    kept = _kept(columns, needed, width)
+    widths = needed | _widths(kept, needed, width)
+    if "model" in widths:
+        widths["model"] = _told_apart({row["model"] for row in texts}, widths["model"])
+    shown = [
+        Column(
+            column.name,
+            lambda row, name=column.name: (shorten if name == "model" else cut)(row[name], widths[name]),  # type: ignore[misc]
+            keep=0 if column in kept else _FIRST_TO_GO,
+            right=column.kind in ("integer", "single", "number"),
+        )
+        for column in columns
+    ]
+    return TableSpec(tuple(shown), texts, tuple(notes))
+
+
+def _without_beginnings(rows: Sequence[dict[str, str]], name: str) -> None:
+    """Take away, word by word, what a text begins with like another one of its task."""
+    by_task: dict[str, set[str]] = {}
+    for row in rows:
+        if name in row:
+            by_task.setdefault(row.get("task", ""), set()).add(row[name])
+    for row in rows if by_task else ():
+        ordered = sorted(text.split(" ") for text in by_task[row.get("task", "")])
+        words = row[name].split(" ")
+        place = ordered.index(words)
+        beside = ordered[max(place - 1, 0) : place] + ordered[place + 1 : place + 2]
+        shared = max((_in_common(words, other) for other in beside), default=0)
+        row[name] = _CUT + " ".join(words[shared:]) if 0 < shared < len(words) else row[name]
+
+
+def _in_common(one: Sequence[str], other: Sequence[str]) -> int:
+    """How many words two texts begin with."""
+    return next((place for place, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+
+
+def _told_apart(names: Collection[str], width: int) -> int:
+    """The least width, at least this one, at which names that are cut still differ."""
+    whole = max(map(len, names), default=width)
+    return next(
+        (
+            enough
+            for enough in range(width, whole)
+            if len({shorten(name, enough) for name in names}) == len(names)
+        ),
+        max(width, whole),
+    )
+
+
+def cut(text: str, width: int) -> str:
+    """At most `width` columns of a terminal; what is cut ends with ``…``.
+
+    Examples
+    --------
+    >>> cut("one two three", 8)
+    'one two…'
+    """
+    if cell_len(text) <= width:
+        return text
+    kept = text[: width - 1]
+    while cell_len(kept) > width - 1:
+        kept = kept[:-1]
+    return kept + _CUT
+
+
+def _kept(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int) -> list[TrialColumn]:
+    """The columns for which a line has room, without those that go first if it has not."""
+    kept = list(columns)
+
+    def least() -> int:
+        texts = {column.name: _enough(column.name) for column in kept if _gives_way(column)}
+        return sum(min(needed[column.name], texts.get(column.name, width)) + GAP for column in kept) - GAP
+
+    for name in _YIELDING:
+        if least() <= width:
+            break
+        kept = [column for column in kept if column.name != name]
+    return kept
+
+
+def _widths(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: int) -> dict[str, int]:
+    """What each column gets: numbers all that they need, texts what is left, those first that need the least."""
+    long = [column.name for column in columns if _gives_way(column)]
+    least = {name: min(needed[name], _enough(name)) for name in long}
+    short = sum(needed[column.name] for column in columns if column.name not in long)
+    left = width - GAP * (len(columns) - 1) - short - sum(least.values())
+    for name, floor in _NARROWER:  # no terminal is too narrow
+        less = min(max(0, -left), max(0, least.get(name, 0) - max(floor, len(name))))
+        if less:
+            least[name] -= less
+            left += less
+    left = max(0, left)
+    found = {}
+    for place, name in enumerate(sorted(long, key=lambda name: needed[name] - least[name])):
+        more = min(needed[name] - least[name], left // (len(long) - place))
+        found[name] = least[name] + more
+        left -= more
+    return found
+
+
+def _enough(name: str) -> int:
+    """What a text keeps before others go; its head is never cut."""
+    return max(_ENOUGH.get(name, _LEAST), len(name))
+
+
+def _gives_way(column: TrialColumn) -> bool:
+    return column.kind not in ("integer", "single", "number", "flag") and column.name not in _FEW_VALUES
+
+
+def _shown(column: TrialColumn, row: Mapping[str, Any], varying: Mapping[str, set[str]]) -> str:
+    value = row[column.name]
+    if column.name == "params" and value is not None:
+        return visible(_params(value, varying.get(row["task"]) if "task" in row else None)) or ABSENT
+    match value:
+        case None:
+            return ABSENT
+        case bool():
+            return "yes" if value else "no"
+        case float():
+            digits = _DIGITS.get(column.name)
+            return f"{value:g}" if digits is None else f"{value:.{digits}f}"
+        case str():
+            return visible(" ".join(value.split()))
+        case list():
+            text = ", ".join(value) if column.kind == "texts" else json.dumps(value)
+            return visible(" ".join(text.split())) if value else ABSENT
+    return str(value)
+
+
+def _params(text: str, names: set[str] | None) -> str:
+    """A point's parameters as they are written on a command line."""
+    return " ".join(f"{name}={value}" for name, value in telling(json.loads(text), names).items())

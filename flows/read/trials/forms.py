@@ -1,0 +1,117 @@
+"""The table of trials as text and files: CSV, lines of JSON, Parquet."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evalcube.flows.read.outputs import new_file
+from evalcube.flows.read.trials.columns import TrialColumn
+from evalcube.flows.read.trials.escaped import csv_text, jsonable
+from evalcube.flows.read.trials.read import Trials
+from evalcube.flows.read.trials.values import Labels, Values
+
+_NUMERIC = ("integer", "single", "number")
+_GROUP_BYTES = 64_000_000
+"""Of a row group of a Parquet file, before compression; about what is in memory while one is written."""
+
+
+def csv_lines(table: Trials) -> Iterator[str]:
+    """Lines of a CSV file with a header, without line ends; a cell may hold some.
+
+    Texts are those of `csv_text`, lists are JSON, absent values are empty.
+
+    Parameters
+    ----------
+    table
+        The trials.
+    """
+    buffer = io.StringIO()
+    writer = csv.writer(buffer, lineterminator="\n")
+    names = [column.name for column in table.columns]
+    yield _line(buffer, writer, names)
+    for block in table.blocks():
+        for row in zip(*(_cells(column, block[column.name]) for column in table.columns), strict=True):
+            yield _line(buffer, writer, row)
+
+
+def _line(buffer: io.StringIO, writer: Any, row: Any) -> str:  # noqa: ANN401 - of csv, which names no type
+    buffer.seek(0)
+    buffer.truncate()
+    writer.writerow(row)
+    return buffer.getvalue()[:-1]
+
+
+def _cells(column: TrialColumn, values: Values) -> list[Any]:
+    """A column's cells; of labels, of which there are few, each is made once."""
+    if column.kind in _NUMERIC:
+        return values.to_list()  # numbers as they are, nothing for None
+    if isinstance(values, Labels):
+        return Labels([_cell(level) for level in values.levels], values.codes).to_list()
+    return [_cell(value) for value in values.to_list()]
+
+
+def _cell(value: object) -> str:
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case str():
+            return csv_text(value)
+    return csv_text(json.dumps(value)) if value else ""
+
+
+def json_line(row: dict[str, Any]) -> str:
+    """A row as one line of JSON in ASCII, without NaN."""
+    try:
+        return json.dumps(row, allow_nan=False)
+    except ValueError:  # such as of a plugin's infinite difficulty
+        return json.dumps(jsonable(row), allow_nan=False)
+
+
+def write_parquet(table: Trials, path: Path) -> int:
+    """Write a Parquet file; it is there whole or not at all.
+
+    Parameters
+    ----------
+    table
+        The trials.
+    path
+        The file, which is replaced if it is there.
+
+    Returns
+    -------
+    int
+        How many rows it has.
+
+    Raises
+    ------
+    SweepError
+        If pyarrow is not installed, or `path` is something other than a file.
+    StorageError
+        If it cannot be written.
+    """
+    schema = table.schema
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    rows, size, group = 0, 0, list[Any]()
+    with (
+        new_file(path, "write the table", "parquet") as file,
+        parquet.ParquetWriter(file, schema, compression="zstd") as writer,
+    ):
+        for batch in table:
+            group.append(batch)
+            rows, size = rows + batch.num_rows, size + batch.nbytes
+            if size > _GROUP_BYTES:
+                writer.write_table(pa.Table.from_batches(group))
+                size = 0
+                group.clear()
+        if group:
+            writer.write_table(pa.Table.from_batches(group))
+    return rows

@@ -1,0 +1,256 @@
+"""A cube whose trials are read: its plan, the part of it that is meant, and the labels of its rows."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from copy import copy
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.nouns import Selected
+from evalcube.flows.plan.coordinates import ROW_ID
+from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
+from evalcube.flows.plan.targets import SampleTargets
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.trials.columns import PARAM, TrialColumn
+from evalcube.flows.read.trials.values import Labels, Rows
+from evalcube.flows.state.records import priced_models
+from evalcube.stages.generate.stream import canonical_json
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.urls import redacted
+
+MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "latency",
+            "guess_chance", "fact", "behavior", "judge", ROW_ID)  # fmt: skip
+"""What conditions on single trials may name: numbers, and the data set's name of a row."""
+
+
+def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[str, object]]:
+    """Conditions on models and points, as they came, and those on single trials.
+
+    Raises
+    ------
+    SweepError
+        If a text is no condition, or names something twice.
+    """
+    no_bare_text(where=where)
+    measured: dict[str, object] = {}
+    if not where:
+        return (), measured
+    from evalcube.flows.plan.filters import (  # with xarray, which takes a while
+        read_condition,
+        split_condition,
+    )
+
+    if isinstance(where, Mapping):
+        measured = {name: condition for name, condition in where.items() if name in MEASURED}
+        return {name: condition for name, condition in where.items() if name not in MEASURED}, measured
+    rest = []
+    for text in where:
+        name, value = split_condition(text)
+        if name == "status":
+            raise SweepError("`where`: it knows nothing of outcomes", f"Give `status` {value} for that")
+        if name not in MEASURED:
+            rest.append(text)
+        elif name in measured:
+            raise SweepError(
+                f"`where`: '{name}' is given twice",
+                f"Give all of its values at once: {name}=1,2 or {name}=1..9",
+            )
+        else:
+            measured[name] = value if name == ROW_ID else read_condition(name, value, [0.0])
+    return tuple(rest), measured
+
+
+def fulfils(values: npt.NDArray[Any], condition: object) -> npt.NDArray[np.bool_]:
+    """Which numbers fulfil a condition; -1 and NaN, which stand for unknown ones, never do."""
+    found: npt.NDArray[np.bool_] = np.isfinite(values) & (values >= 0)
+    if callable(condition):
+        found &= np.array([bool(condition(value)) for value in values.tolist()], dtype=bool)
+        return found
+    if isinstance(condition, tuple):
+        low, high = condition
+        found &= values >= (-np.inf if low is None else low)
+        found &= values <= (np.inf if high is None else high)
+        return found
+    options: Any = condition if isinstance(condition, list) else [condition]
+    found &= np.isin(values, options)
+    return found
+
+
+class OpenCube:
+    """A cube with the part of it that is meant.
+
+    Parameters
+    ----------
+    address
+        Of the cube.
+    where
+        objects on models and points, as `evalcube.flows.plan.filters.checked_where` takes them.
+    cache
+        Address of the response cache, or several; default: the one at hand.
+    part
+        What is meant of it, by identity; default: all.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or it cannot be read.
+    SweepError
+        If it is not a sweep's, or a condition is wrong or fulfilled by nothing.
+    """
+
+    def __init__(
+        self,
+        address: str | Path,
+        where: Any,  # noqa: ANN401
+        cache: str | Path | Sequence[str | Path] | None,
+        part: Selected | None = None,
+    ) -> None:
+        self.reader = Reader(address, cache)
+        self.address = redacted(str(address))
+        self.cube: Cube = self.reader.cube
+        self.plan: Plan = self.reader.plan
+        self.planned = SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
+        self.models = np.ones(len(self.plan.evaluations), dtype=bool)
+        self.cells = self.plan.valid()
+        self.selected = part
+        if part is not None:
+            self.models &= part.of_models(self.plan)
+            self.cells &= part.of_points(self.plan)
+        if where:
+            self._select(where)
+
+    def _select(self, where: Any) -> None:  # noqa: ANN401
+        from evalcube.flows.errors import refused
+        from evalcube.flows.plan.filters import checked_where
+        from evalcube.flows.read.design import with_design  # with xarray, which takes a while
+        from evalcube.stages.analyze.labelled.selection import keys, select
+
+        dataset = with_design(self.cube.summary())
+        table = keys(dataset)
+        conditions = checked_where(where, table, dataset)
+        with refused():
+            found = select(dataset, conditions, table)
+        self.models, self.cells = self.models & found.models, self.cells & found.cells
+
+    def part(self, model: int, task: int) -> OpenCube:
+        """The same cube, of which only one evaluation and one task are meant, as far as they were."""
+        found = copy(self)
+        found.models, found.cells = np.zeros_like(self.models), np.zeros_like(self.cells)
+        found.models[model], found.cells[task] = self.models[model], self.cells[task]
+        return found
+
+    @cached_property
+    def prices(self) -> npt.NDArray[np.float64]:
+        """USD per million tokens of prompts and completions, shape (model, 2); NaN where neither is known.
+
+        Prices of 0 are known where the config declares them.
+        """
+        both = np.stack([self.cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")], axis=1)
+        prices = both.astype(np.float64)
+        declared = priced_models(self.reader.notes) or set()
+        named = np.array([row.model in declared for row in self.plan.evaluations], dtype=bool)
+        prices[(prices == 0).all(axis=1) & ~named] = np.nan
+        return prices
+
+    @cached_property
+    def row_ids(self) -> npt.NDArray[np.object_] | None:
+        """Names of the rows that trials ask, shape (task, params, trial); None if the cube has none."""
+        if not self.cube.has_label(ROW_ID):
+            return None
+        found = np.full((*self.cells.shape, self.cube.sizes["trial"]), "", dtype=object)
+        for (task, slot), names in zip(self.plan.named_points, self.cube.read_label(ROW_ID), strict=True):
+            found[task, slot, : len(names)] = names
+        return found
+
+    def asks(self, condition: object) -> npt.NDArray[np.bool_]:
+        """Which questions, shape (task, params, trial), are rows of a data set that fulfil a condition.
+
+        Parameters
+        ----------
+        condition
+            A name, several in a list or behind commas, or a test of one.
+        """
+        ids = self.row_ids
+        if ids is None:
+            return np.zeros((*self.cells.shape, self.cube.sizes["trial"]), dtype=bool)
+        if callable(condition):
+            return np.array([bool(name) and bool(condition(name)) for name in ids.ravel()]).reshape(ids.shape)
+        names = condition if isinstance(condition, list) else [condition, *str(condition).split(",")]
+        found: npt.NDArray[np.bool_] = np.isin(ids, [str(name) for name in names if name])
+        return found
+
+    @cached_property
+    def duplicates(self) -> npt.NDArray[np.uint8]:
+        """Which questions occurred before in their cell, shape (task, params, trial); 255 is unknown."""
+        return self.cube.read_duplicates()
+
+    def labels(self, column: TrialColumn, rows: Rows) -> Labels:
+        """Labels of some of its rows.
+
+        Parameters
+        ----------
+        column
+            One that comes from the plan.
+        rows
+            Of this cube.
+        """
+        if column.name == "cube":
+            return Labels([self.address], np.zeros(len(rows["model"]), dtype=np.intp))
+        if column.name not in self._levels:
+            by_model = _BY_MODEL.get(column.name)
+            self._levels[column.name] = self._of_points(column) if by_model is None else by_model(self)
+        by_cell = column.name not in _BY_MODEL
+        codes = rows["task"] * self.cells.shape[1] + rows["slot"] if by_cell else rows["model"]
+        return Labels(self._levels[column.name], codes)
+
+    @cached_property
+    def _levels(self) -> dict[str, list[Any]]:
+        """Values of labels by column: by model, or by point in row-major order."""
+        return {}
+
+    def _of_points(self, column: TrialColumn) -> list[Any]:
+        found: list[Any] = [None] * self.cells.size
+        for number, task in enumerate(self.plan.tasks):
+            for slot, planned in enumerate(task.cells):
+                found[number * self.cells.shape[1] + slot] = _of_point(column, task, planned)
+        return found
+
+
+def _of_point(column: TrialColumn, task: TaskPlan, planned: PlannedCell) -> object:
+    cell = planned.cell
+    match column.name:
+        case "task":
+            return task.label
+        case "params":
+            return canonical_json(cell.plain_params)
+        case "cell_id":
+            return cell.id
+        case "tiers":
+            return list(planned.tiers)
+        case "difficulty":
+            return float(cell.difficulty)
+    value = cell.plain_params.get(column.name.removeprefix(PARAM))
+    odd = column.kind == "text" and value is not None and not isinstance(value, str)
+    return json.dumps(value, sort_keys=True) if odd else value
+
+
+def _facets(opened: OpenCube) -> list[Any]:
+    texts = [str(text) for text in opened.cube.read_label("facets").tolist()]
+    return [None if text in ("", "{}") else text for text in texts]
+
+
+_BY_MODEL: Mapping[str, Callable[[OpenCube], list[Any]]] = {
+    "model": lambda opened: [row.model for row in opened.plan.evaluations],
+    "template": lambda opened: [row.template.name for row in opened.plan.evaluations],
+    "sampler": lambda opened: [row.sampler.name for row in opened.plan.evaluations],
+    "eval_id": lambda opened: [row.eval_id for row in opened.plan.evaluations],
+    "revision": lambda opened: [row.revision or None for row in opened.plan.evaluations],
+    "facets": _facets,
+}

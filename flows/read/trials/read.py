@@ -1,0 +1,429 @@
+"""The trials of one or more cubes as a table that is read while it is used, in bounded memory."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from importlib.util import find_spec
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from evalcube import known_as
+from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.nouns import CubeLike, address_and_part, listed, need_addresses
+from evalcube.flows.plan.coordinates import ROW_ID
+from evalcube.flows.plan.filters import differing
+from evalcube.flows.read.trials import values as places
+from evalcube.flows.read.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
+from evalcube.flows.read.trials.opened import OpenCube, split_where
+from evalcube.flows.read.trials.scan import Wanted, check_status, scan
+from evalcube.flows.read.trials.search import Order, Search
+from evalcube.flows.read.trials.texts import AT_ONCE, Texts, arrays_of, measured
+from evalcube.flows.read.trials.values import Plain, Rows, Values
+from evalcube.stages.analyze.render.shown import Shown
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+    from evalcube.stages.analyze.render.table import TableSpec
+
+_NO_ARROW = "Run: pip install 'evalcube[parquet]'"
+
+Block = dict[str, Values]
+"""Columns of some rows by name."""
+
+
+def trials(
+    cube: CubeLike,
+    *,
+    where: Mapping[str, object] | Sequence[str] = (),
+    status: Sequence[str] = (),
+    grep: str | None = None,
+    regex: str | None = None,
+    within: Sequence[str] = ("prompt", "response", "reasoning"),
+    sort: str | None = None,
+    offset: int = 0,
+    limit: int | None = None,
+    columns: Sequence[str] | None = None,
+    cache: str | Path | Sequence[str | Path] | None = None,
+) -> Trials:
+    """The trials of cubes as a table, one row each, read while it is used.
+
+    Parameters
+    ----------
+    cube
+        A cube, or several. Of a dataset that is a part of its cube, the trials of that part.
+    where
+        Conditions on models and points, as for `Part.where`, and on single trials: ``trial``, ``repeat``, ``tokens``,
+        ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``, ``fact``,
+        ``behavior``, ``judge``, and ``row_id``, the names of a data set's rows.
+    status
+        Outcomes: correct, incorrect, answered, truncated, invalid, refused, transport, missing; default: all but the
+        last two, which are no trials.
+    grep
+        Only rows with this text in one of `within`.
+    regex
+        Only rows in which this regular expression is found. A text that it takes more than a second of CPU time on
+        counts as one without.
+    within
+        Texts that are searched: prompt, response, reasoning, answer, reference.
+    sort
+        Column to sort by, behind a ``-`` for the largest first; absent values come last. Default: as they are stored.
+    offset
+        Rows to skip.
+    limit
+        Most rows.
+    columns
+        Names of columns; a parameter may lack ``param_``. Default: all.
+    cache
+        Address of the response cache, or several; default: the one of this user's own run, or one beside the cube.
+        Without it what comes from replies is absent.
+
+    Returns
+    -------
+    Trials
+        Iterate over it for record batches, or ask for ``to_arrow()``, ``to_dataframe()`` or ``rows()``.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or it cannot be read.
+    SweepError
+        If a condition, a name or the regular expression is wrong.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> wrong = ec.trials("results/sweep.zarr", status=["incorrect"], columns=["model", "task", "tokens"])
+    >>> len(wrong) == len(wrong.to_dataframe())
+    True
+    """
+    no_bare_text(where=where, status=status, within=within, columns=columns)
+    given = listed(cube)
+    for name, value in (("offset", offset), ("limit", 0 if limit is None else limit)):
+        need_number(name, value, whole=True)
+        if value < 0:
+            raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
+    labels, numbers = split_where(where)
+    if len(given) > 1:
+        opened = [OpenCube(address, labels, cache) for address in need_addresses(given)]
+    else:
+        address, part = address_and_part(given)
+        opened = [OpenCube(address, labels, cache, part)]
+    if ROW_ID in numbers and not any(one.asks(numbers[ROW_ID]).any() for one in opened):
+        raise SweepError(
+            f"`where`: {ROW_ID} is never '{numbers[ROW_ID]}'",
+            "Only data sets with a field for it (id:) have names of rows; "
+            "`evalcube trials CUBE --columns row_id` lists them",
+        )
+    known = columns_of(one.plan for one in opened)
+    return Trials(
+        opened,
+        list(known.values()) if columns is None else chosen(columns, known),
+        known,
+        Wanted(check_status(status), numbers),
+        Search.of(grep, regex, within),
+        Order.of(sort, known, limit),
+        (offset, limit),
+    )
+
+
+@known_as("evalcube.results")
+class Trials(Shown):
+    """A table of trials; see `trials`. Each use reads the cubes anew; shown are its first rows."""
+
+    def __init__(
+        self,
+        opened: Sequence[OpenCube],
+        columns: Sequence[TrialColumn],
+        known: Mapping[str, TrialColumn],
+        wanted: Wanted,
+        search: Search | None,
+        order: Order | None,
+        window: tuple[int, int | None],
+    ) -> None:
+        self._opened, self._known, self._wanted = opened, known, wanted
+        self._search, self._order, self._window = search, order, window
+        self.columns = tuple(columns)
+        """What each row has."""
+        self._texts = [Texts(one) for one in opened]
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """Of the cubes, without credentials."""
+        return tuple(one.address for one in self._opened)
+
+    @property
+    def repeated(self) -> bool:
+        """Whether questions were asked several times."""
+        return any(one.plan.repeats > 1 for one in self._opened)
+
+    @property
+    def layered(self) -> bool:
+        """Whether outputs have scores of assertions or judges."""
+        return any(one.plan.layers for one in self._opened)
+
+    @property
+    def distinguishing(self) -> set[str]:
+        """Columns beside the model's in which evaluations of one model differ."""
+        said: dict[tuple[str, str], set[str]] = {}
+        for one in self._opened:
+            for row in one.plan.evaluations:
+                names = {"template": row.template.name, "sampler": row.sampler.name, "revision": row.revision}
+                for column, name in names.items():
+                    said.setdefault((row.model, column), set()).add(name)
+        return {column for (_, column), names in said.items() if len(names) > 1}
+
+    @property
+    def varying(self) -> dict[str, set[str]]:
+        """Parameters in which the points of each task differ, by the task's label."""
+        found: dict[str, set[str]] = {}
+        for one in self._opened:
+            for task in one.plan.tasks:
+                points = [planned.cell.plain_params for planned in task.cells]
+                found.setdefault(task.label, set()).update(differing(points))
+        return found
+
+    def with_columns(self, columns: Sequence[TrialColumn]) -> Trials:
+        """The same rows with other columns, out of all that there are."""
+        return self._but(columns=tuple(columns))
+
+    def cube(self, number: int) -> OpenCube:
+        """One of its cubes."""
+        return self._opened[number]
+
+    def part(self, cube: int, model: int, task: int) -> Trials:
+        """Those of its rows that one evaluation of a cube has of one task.
+
+        Parameters
+        ----------
+        cube
+            Number of the cube.
+        model, task
+            Indices along ``model`` and ``task``.
+        """
+        return self._but(_opened=[self._opened[cube].part(model, task)])
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The Arrow schema; the metadata of each field say what it means."""
+        _need_arrow()
+        return arrow_schema(self.columns)
+
+    def __iter__(self) -> Iterator[pa.RecordBatch]:
+        """Record batches; those with texts have a few hundred rows."""
+        import pyarrow as pa
+
+        schema = self.schema
+        for block in self.blocks():
+            arrays = [block[field.name].to_arrow(field.type) for field in schema]
+            yield pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+    def to_arrow(self) -> pa.Table:
+        """All of it in memory."""
+        return _need_arrow().Table.from_batches(list(self), schema=self.schema)
+
+    def to_dataframe(self) -> pd.DataFrame:
+        """All of it in memory, as a data frame; whole numbers of which some are absent are floats there."""
+        if find_spec("pyarrow") is not None:
+            return self.to_arrow().to_pandas()
+        import pandas as pd
+
+        return pd.DataFrame(self.rows(), columns=[column.name for column in self.columns])
+
+    def records(self) -> list[dict[str, Any]]:
+        """All `rows` in memory."""
+        return list(self.rows())
+
+    def _table(self) -> TableSpec:
+        from evalcube.flows.read.trials.brief import first_rows
+
+        return first_rows(self)
+
+    def first(self, count: int) -> Trials:
+        """The first so many of its rows.
+
+        Parameters
+        ----------
+        count
+            How many.
+        """
+        offset, limit = self._window
+        return self._but(_window=(offset, count if limit is None else min(limit, count)))
+
+    def _but(self, **changed: object) -> Trials:
+        """The same table but for what is given."""
+        found = copy(self)
+        own = vars(found)
+        own |= changed
+        own["_texts"] = [Texts(one) for one in own["_opened"]]
+        return found
+
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """Each row as Python values by column, None for what is absent; needs no Arrow."""
+        names = [column.name for column in self.columns]
+        for block in self.blocks():
+            for row in zip(*(block[name].to_list() for name in names), strict=True):
+                yield dict(zip(names, row, strict=True))
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What a reader of the rows should know, a sentence each; complete once they were read."""
+        lost = sum(texts.missing for texts in self._texts)
+        found = [] if self._search is None else self._search.notes
+        if lost:
+            caches = [texts.cache is not None for texts in self._texts]
+            why = (
+                "the cache lacks them"
+                if all(caches)
+                else "no cache is at hand; give this sweep's with `cache`"
+            )
+            found = [f"{lost:,} replies are not there, and what comes from them is absent: {why}.", *found]
+        if any(column.source in ("question", "reply") for column in self.columns):
+            not_run = dict.fromkeys(
+                reason
+                for one in self._opened
+                for task, meant in zip(one.plan.tasks, list(map(any, one.cells.tolist())), strict=True)
+                for reason in (task.not_run if meant else ())
+            )
+            rows = [row for one in self._opened for row in compress(one.plan.evaluations, one.models)]
+            not_run |= {reason: None for row in rows for reason in row.not_run}
+            found = [*(f"{reason}." for reason in not_run), *found]
+        if cells := _cells_of_several(self._opened):
+            several = (
+                f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each: "
+                "`evalcube merge` makes one cube of them, with one row for each trial."
+            )
+            found = [several, *found]
+        return tuple(found)
+
+    def count(self) -> int:
+        """How many rows there are without `offset` and `limit`; texts are made only if they are searched."""
+        if self._search is None:
+            return sum(places.count(rows) for rows in self._scan(()))
+        return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
+
+    def __len__(self) -> int:
+        """How many rows there are."""
+        offset, limit = self._window
+        left = max(self.count() - offset, 0)
+        return left if limit is None else min(left, limit)
+
+    def __bool__(self) -> bool:
+        """True: a table is there, also without rows, which are not counted for it."""
+        return True
+
+    @property
+    def planned(self) -> int:
+        """Trials of the evaluations and points that are meant, whatever became of them."""
+        return sum(
+            int((one.planned.trials * one.planned.repeats * one.cells)[one.models].sum())
+            for one in self._opened
+        )
+
+    def blocks(self) -> Iterator[Block]:
+        """The columns of some rows after another, in the order of the table."""
+        for texts in self._texts:
+            texts.missing = 0
+        if self._order is not None:
+            yield from map(self._made, self._cut(self._sorted(self._order)))
+        elif self._search is None:
+            yield from map(self._made, self._cut(places.window(self._scan(self.columns), *self._window)))
+        else:
+            yield from self._found(self._search)
+
+    def _cut(self, parts: Iterable[Rows]) -> Iterator[Rows]:
+        texts = any(column.source in ("question", "reply") for column in self.columns)
+        return places.cut(parts, AT_ONCE) if texts else iter(parts)
+
+    def _scan(self, columns: Iterable[TrialColumn]) -> Iterator[Rows]:
+        """The rows that fulfil all but what is said of texts, with the arrays that some columns need."""
+        needed = dict.fromkeys(name for column in columns for name in arrays_of(column))
+        wanted = Wanted(self._wanted.status, self._wanted.measured, tuple(needed))
+        for number, opened in enumerate(self._opened):
+            yield from scan(opened, number, wanted)
+
+    def _found(self, search: Search) -> Iterator[Block]:
+        """The rows in which something is found, without sorting."""
+        found = self._searched(search, self.columns)
+        for (_, block), which in places.slices(found, *self._window, lambda part: places.count(part[0])):
+            yield {name: _part(values, which) for name, values in block.items()}
+
+    def _searched(self, search: Search, columns: Sequence[TrialColumn]) -> Iterator[tuple[Rows, Block]]:
+        """The rows in which something is found, with some of their columns."""
+        every = dict.fromkeys([*columns, *(self._known[name] for name in search.within)])
+        for rows in places.cut(self._scan(every), AT_ONCE):
+            made = self._made(rows, list(every))
+            keep = np.flatnonzero(search.finds([made[name].to_list() for name in search.within]))
+            if len(keep):
+                yield places.take(rows, keep), {one.name: _part(made[one.name], keep) for one in columns}
+
+    def _sorted(self, order: Order) -> Iterator[Rows]:
+        """The rows in the order that is asked for, of which only as many are kept as are shown."""
+        offset, limit = self._window
+        kept = order.start(None if limit is None else offset + limit)
+        columns = dict.fromkeys([*self.columns, order.column])
+        if self._search is not None:
+            for rows, block in self._searched(self._search, list(columns)):
+                kept.add(rows, block[order.column.name])
+        else:
+            size = AT_ONCE if order.column.source in ("question", "reply") else 1 << 20
+            for rows in places.cut(self._scan(columns), size):
+                kept.add(rows, self._made(rows, [order.column])[order.column.name])
+        yield from places.window(places.cut(kept.rows(), 1 << 16), offset, limit)
+
+    def _made(self, rows: Rows, columns: Sequence[TrialColumn] | None = None) -> Block:
+        """The columns of some rows, which may be of several cubes."""
+        wanted = self.columns if columns is None else columns
+        numbers = np.unique(rows["cube"]).tolist()
+        if len(numbers) == 1:
+            return self._of_cube(numbers[0], rows, wanted)
+        merged: dict[str, list[Any]] = {column.name: [None] * places.count(rows) for column in wanted}
+        for number in numbers:
+            which = np.flatnonzero(rows["cube"] == number)
+            for name, values in self._of_cube(number, places.take(rows, which), wanted).items():
+                for place, value in zip(which.tolist(), values.to_list(), strict=True):
+                    merged[name][place] = value
+        return {name: Plain(values) for name, values in merged.items()}
+
+    def _of_cube(self, number: int, rows: Rows, columns: Sequence[TrialColumn]) -> Block:
+        opened = self._opened[number]
+        written = [column for column in columns if column.source in ("question", "reply")]
+        block: Block = {}
+        if written:
+            block = self._texts[number].columns(written, rows)
+        for column in columns:
+            if column.name not in block:
+                block[column.name] = measured(opened, column, rows)
+        return block
+
+
+def _cells_of_several(opened: Sequence[OpenCube]) -> int:
+    """How many cells, each an evaluation at a point, are meant in more than one cube."""
+    times: Counter[tuple[str, str]] = Counter()
+    for one in opened if len(opened) > 1 else ():
+        planned = (one.planned.trials > 0) & one.cells & one.models[:, None, None]
+        for model, task, slot in np.argwhere(planned).tolist():
+            cell = one.plan.tasks[task].cells[slot].cell
+            times[one.plan.evaluations[model].eval_id, cell.id] += 1
+    return sum(1 for count in times.values() if count > 1)
+
+
+def _part(values: Values, which: Any) -> Plain:  # noqa: ANN401 - indices or a slice
+    plain = values.to_list()
+    return Plain(plain[which] if isinstance(which, slice) else [plain[place] for place in which.tolist()])
+
+
+def _need_arrow() -> Any:  # noqa: ANN401 - the module
+    try:
+        import pyarrow as pa
+    except ImportError as error:
+        raise SweepError(
+            "Arrow tables need the extra `parquet`, which is not installed", _NO_ARROW
+        ) from error
+    return pa

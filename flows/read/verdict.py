@@ -1,0 +1,410 @@
+"""Decide whether one variant of a cube may replace another. Nothing here asks an endpoint."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube import known_as
+from evalcube.flows.config.near_names import checked_option
+from evalcube.flows.errors import SweepError, need_number, no_bare_text
+from evalcube.flows.nouns import OneCube, Selected, address_and_part
+from evalcube.flows.plan.plan import Plan, carries
+from evalcube.flows.read.design import composite_settings
+from evalcube.flows.read.gold import read_gold
+from evalcube.flows.read.reader import Reader
+from evalcube.stages.analyze.formulas.clustering import cluster_units
+from evalcube.stages.analyze.formulas.design import task_weights
+from evalcube.stages.analyze.labelled.clustering import all_clusters
+from evalcube.stages.analyze.verdict import Verdict, verdict
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
+from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
+from evalcube.stages.analyze.verdict.paired import Clusters, Method
+from evalcube.stages.analyze.verdict.rules import Limits
+from evalcube.stages.reply.status import FINISHED
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+Floats = npt.NDArray[np.floating[Any]]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class CubeVerdict:
+    """A verdict on variants of a cube."""
+
+    verdict: Verdict
+    cube: str
+    tasks: tuple[str, ...]
+    units: int
+    """Questions that were compared: (task, point, trial)."""
+    readings_asked: int
+    """Judge readings that the finished trials should have."""
+    readings: int
+    """Of these, those with a score."""
+
+    @property
+    def exit_code(self) -> int:
+        """0 for PROGRESS, and for SOLO with the gate passed; else 1."""
+        return self.verdict.exit_code
+
+    def to_dict(self) -> dict[str, object]:
+        """The verdict as JSON values."""
+        own = {
+            "schema": "evalcube.verdict",
+            "schema_version": 2,
+            "cube": self.cube,
+            "tasks": list(self.tasks),
+            "units": self.units,
+        }
+        readings = {"asked": self.readings_asked, "given": self.readings}
+        return {**own, "judge_readings": readings, **self.verdict.to_dict()}
+
+
+def cube_verdict(
+    cube: OneCube,
+    control: str | None = None,
+    treatments: Sequence[str] = (),
+    *,
+    tasks: Sequence[str] = (),
+    method: Method | None = None,
+    threshold: float = THRESHOLD,
+    trivial: float = Limits.trivial,
+    weights: Mapping[str, float] | None = None,
+    gold: str | Path | None = None,
+    gold_variant: str | None = None,
+    missing: float | None = None,
+    holdout: float | None = None,
+) -> CubeVerdict:
+    """Compare variants of a cube on the questions that they share.
+
+    A unit is one question that all of them were to answer: (task, point, trial). Its repeats are runs, which are
+    averaged before anything is compared.
+
+    Parameters
+    ----------
+    cube
+        The cube. Of a dataset that is a part of its cube, the questions and evaluations of that part.
+    control, treatments
+        Evaluations, by the model's label, the full label or the number; without a treatment, the control's gate.
+        The control may be left out if there is one evaluation only, or the config says which is in use.
+    tasks
+        Labels of tasks; default: all with assertions or a rubric.
+    method
+        How intervals of differences are found, see `evalcube.stages.analyze.verdict.verdict`. Default: so that all
+        looks together err in 5 %: by "sign-flip", or by "anytime" where more was asked than in the cube's first plan,
+        as it was looked at before, then.
+    threshold
+        Lowest mean of a layer that passes the gate.
+    trivial
+        Smallest difference of composites that matters, above 0 and up to 4.
+    weights
+        Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those
+        of the config, else all weigh the same.
+    gold
+        File of ratings by people, see `evalcube.flows.read.gold.read_gold`.
+    gold_variant
+        The variant whose answers were rated; default: the control.
+    missing
+        Largest share of a variant's scores that may be missing, from 0 to 1; default: .1.
+    holdout
+        Share of the questions, above 0 and below 1, on which a gain is to hold that the others show; every so-many-th
+        is held out. Default: none.
+
+    Returns
+    -------
+    CubeVerdict
+        The verdict, with what was compared.
+
+    Raises
+    ------
+    SweepError
+        If the cube has no layers, or a name is not in it.
+    StorageError
+        If there is no cube.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> found = ec.verdict("results/sweep.zarr", control="small", treatments=["large"])
+    >>> found.verdict.verdict, found.exit_code
+    ('CAUTIOUS', 1)
+    """
+    no_bare_text(treatments=treatments, tasks=tasks)
+    if method is not None:
+        checked_option("method", method, get_args(Method))
+    _check_numbers(threshold, trivial, missing, holdout)
+    address, part = address_and_part(cube)
+    reader = Reader(address)
+    declared, in_use = composite_settings(reader.notes)
+    weights = declared if weights is None else weights
+    plan = reader.plan
+    here = list(range(len(plan.labels))) if part is None else np.flatnonzero(part.of_models(plan)).tolist()
+    if control is None and in_use is not None and not treatments:
+        # The config says which is in use: all others may replace it, as in the report.
+        place = reader.evaluation_index(in_use, "control")
+        treatments = [plan.labels[other] for other in here if other != place]
+    control = in_use if control is None else control
+    models = _chosen_models(reader, here, control, treatments)
+    names = [plan.labels[model] for model in models]
+    rated = (
+        None if gold_variant is None else plan.labels[reader.evaluation_index(gold_variant, "gold_variant")]
+    )
+    if rated is not None and rated not in names:
+        raise SweepError(
+            f"`gold_variant`: '{gold_variant}' is not compared here", f"Give one of: {', '.join(names)}"
+        )
+    data = _Data(reader.cube.dataset(), plan, models, _chosen_tasks(plan, tasks, part), part)
+    clusters, drawn, what = data.clusters(), len(data.units), "questions"
+    if clusters is not None:
+        drawn, what = len(np.unique(cluster_units(clusters))), "clusters"
+    if holdout is not None and split_holdout(range(drawn), holdout) is None:
+        raise SweepError(
+            f"`holdout`: {holdout:g} of {drawn} {what} leaves one part fewer than {MIN_PART}",
+            "Compare more questions, or leave it out",
+        )
+    layers, readings = data.layers(), data.readings()
+    _refuse_off_scale(reader.cube.url, layers, readings)
+    found = verdict(
+        layers,
+        names,
+        data.units,
+        judges=readings,
+        judge_names=None if readings is None else [f"judge {judge.name}" for judge in plan.judges],
+        ok=data.runs(data.finished),
+        entries=data.runs(data.planned),
+        shares=data.shares(),
+        clusters=clusters,
+        method=method,
+        grown=data.grown,
+        threshold=threshold,
+        trivial=trivial,
+        missing=Limits.missing if missing is None else missing,
+        holdout_ratio=0.0 if holdout is None else holdout,
+        weights=None if weights is None else _weights(weights),
+        gold=None if gold is None else _gold(gold, data),
+        gold_variant=rated,
+    )
+    asked, given = data.counted_readings()
+    return CubeVerdict(
+        replace(found, notes=(*found.notes, *data.notes(asked - given, asked))),
+        str(address),
+        tuple(plan.task_names[row] for row in data.rows),
+        len(data.units),
+        asked,
+        given,
+    )
+
+
+def _check_numbers(threshold: float, trivial: float, missing: float | None, holdout: float | None) -> None:
+    """Refuse what is out of range."""
+    numbers = {"threshold": threshold, "trivial": trivial, "missing": missing, "holdout": holdout}
+    for name, value in numbers.items():
+        if value is not None or name in ("threshold", "trivial"):
+            need_number(name, value)
+    if not 0 < trivial <= HIGHEST - LOWEST:
+        raise SweepError(f"`trivial`: must be a number above 0 and up to 4, got {trivial:g}")
+    if not 1 <= threshold <= 5:  # NaN, too
+        raise SweepError(f"`threshold`: must be a number from 1 to 5, got {threshold:g}")
+    if missing is not None and not 0 <= missing <= 1:
+        raise SweepError(f"`missing`: must be a share from 0 to 1, got {missing:g}")
+    if holdout is not None and not 0 < holdout < 1:
+        raise SweepError(f"`holdout`: must be a share above 0 and below 1, got {holdout:g}")
+
+
+class _Data:
+    """The chosen part of a cube as the verdict takes it: arrays (run, variant, unit, ...)."""
+
+    def __init__(
+        self,
+        dataset: xr.Dataset,
+        plan: Plan,
+        models: Sequence[int],
+        rows: Sequence[int],
+        part: Selected | None,
+    ) -> None:
+        self._part = dataset.isel(model=list(models), task=list(rows))
+        self.plan, self.rows = plan, rows
+        sizes = self._part.sizes
+        status = self._array("status")
+        trial = np.arange(sizes["trial"])[:, None] < self._array("planned_trials")[..., None, None]
+        repeat = np.arange(sizes["repeat"]) < self._array("planned_repeats")[..., None, None]
+        self.planned: BoolArray = np.asarray(trial & repeat)
+        if part is not None:
+            self.planned &= part.of_points(plan)[list(rows), :, None, None]
+            self.planned &= part.of_numbers(slice(0, sizes["trial"]), slice(0, sizes["repeat"]))
+        """Shape (variant, task, params, trial, repeat), as of `finished`."""
+        self.finished: BoolArray = self.planned & np.isin(status, FINISHED)
+        asked = self.planned.any(axis=4)
+        # What only some were to answer, since they were measured further, is no question that the others lack.
+        self._mask: BoolArray = np.asarray(asked.all(axis=0))
+        self.unshared = int(asked.any(axis=0).sum() - self._mask.sum())
+        base = plan.base[rows]
+        self.grown = bool(((self.planned.sum(axis=(3, 4)) > base) & (base > 0)).any())
+        """Whether more was asked than in the first plan."""
+        places = np.argwhere(self._mask)
+        self.units = [f"{plan.task_names[rows[t]]}/{slot}/{index}" for t, slot, index in places.tolist()]
+        if not self.finished[:, self._mask].any():
+            raise SweepError("nothing is measured yet that could be compared", "Run the sweep first")
+
+    def _array(self, name: str) -> npt.NDArray[Any]:
+        return np.asarray(self._part[name].to_numpy())
+
+    def runs(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """An array (variant, task, params, trial, repeat, ...) as (run, variant, unit, ...)."""
+        return np.moveaxis(array[:, self._mask], 2, 0)
+
+    def shares(self) -> Floats:
+        """Weight of each unit, by which the mean is that over tasks of a task's points as in the first plan."""
+        there = self._mask.sum(axis=-1)
+        weights = task_weights(self.plan.base[self.rows], there > 0) / np.maximum(there, 1)
+        return np.asarray(np.broadcast_to(weights[..., np.newaxis], self._mask.shape)[self._mask])
+
+    def clusters(self) -> Clusters | None:
+        """Number of the cluster of each unit, 0 where it has none; None where no unit has one."""
+        found = all_clusters(self._part)
+        return None if found is None else found.reshape(self._mask.shape)[self._mask]
+
+    def layers(self) -> Floats:
+        """Scores (run, variant, unit, layer)."""
+        stacked = np.stack([self._array(name).astype(np.float64) for name in LAYERS], axis=-1)
+        return self.runs(stacked)
+
+    def readings(self) -> Floats | None:
+        """Judge readings (run, variant, unit, judge, repeat); None without judges."""
+        if "judge_readings" not in self._part:
+            return None
+        return self.runs(self._array("judge_readings").astype(np.float64))
+
+    def counted_readings(self) -> tuple[int, int]:
+        """How many readings the finished trials should have, and how many of them have a score."""
+        readings = self.readings()
+        if readings is None:
+            return 0, 0
+        judged = np.zeros(self._mask.shape[:2], dtype=bool)
+        for place, row in enumerate(self.rows):
+            task = self.plan.tasks[row]
+            for slot, entry in enumerate(task.cells):
+                judged[place, slot] = bool(task.rubric) or carries(entry.cell, "rubric")
+        asked = self.runs(self.finished & judged[None, :, :, None, None])
+        each = np.array([judge.repeats for judge in self.plan.judges])
+        wanted = asked[..., None, None] & (np.arange(readings.shape[-1]) < each[:, None])
+        return int(wanted.sum()), int((wanted & ~np.isnan(readings)).sum())
+
+    def notes(self, lost: int, asked: int) -> list[str]:
+        """What a reader of the verdict should know of the data."""
+        notes = []
+        if self.unshared:
+            notes.append(f"{self.unshared} questions that only some of the variants were asked are left out")
+        left = int((self.planned & ~self.finished).sum())
+        if left:
+            imported = all(evaluation.is_imported for evaluation in self.plan.evaluations)
+            remedy = "the logs lack them" if imported else "run the sweep again, and compare then"
+            notes.append(f"{left} planned trials are not finished: {remedy}")
+        if lost:
+            notes.append(
+                f"{lost} of {asked} judge readings are missing: the reply was cut, refused, or had no score"
+            )
+        if self.grown:
+            notes.append("more was asked here than in the first plan: the cube counts as looked at before")
+        flags = self._array("duplicate") == 1
+        repeated = int((flags & self._mask).sum())
+        if repeated:
+            notes.append(
+                f"{repeated} of {len(self.units)} questions repeat an earlier one, and count as new here"
+            )
+        return notes
+
+    def ids(self) -> dict[str, list[str]]:
+        """Units by the id that the data set gives their row."""
+        found: dict[str, list[str]] = {}
+        for unit, (t, slot, index) in zip(self.units, np.argwhere(self._mask).tolist(), strict=True):
+            cell = self.plan.tasks[self.rows[t]].cells[slot].cell
+            if carries(cell, "id"):
+                found.setdefault(str(cell.trial(index).extras.get("id", "")), []).append(unit)
+        return found
+
+
+def _refuse_off_scale(cube: str, layers: Floats, readings: Floats | None) -> None:
+    """Nobody writes such scores: the cube is damaged, or was made to deceive."""
+    for name, values in (("the layers", layers), ("judge_readings", readings)):
+        if values is not None and ((values < LOWEST) | (values > HIGHEST)).any():
+            raise SweepError(
+                f"cube '{cube}': {name} hold scores that are not from {LOWEST:g} to {HIGHEST:g}",
+                f"See what is damaged: evalcube cube verify {cube}",
+            )
+
+
+def _weights(weights: Mapping[str, float]) -> list[float]:
+    """Weights in the order of the layers."""
+    listed = f"Write it like fact=2,judge=1; layers are {', '.join(LAYERS)}"
+    for name, weight in weights.items():
+        if name not in LAYERS:
+            raise SweepError(f"`weights`: '{name}' is no layer", listed)
+        if not (math.isfinite(weight) and weight >= 0):
+            raise SweepError(
+                f"`weights`: {name} must be a finite number of at least 0, got {weight:g}", listed
+            )
+    if not any(weights.values()):
+        raise SweepError("`weights`: no layer has any weight", listed)
+    largest = max(weights.values())  # only their ratios count, and sums of huge ones would overflow
+    return [float(weights.get(name, 0.0)) / largest for name in LAYERS]
+
+
+def _gold(path: str | Path, data: _Data) -> dict[str, float]:
+    ratings = read_gold(path, data.ids())
+    known = set(data.units)
+    if known.isdisjoint(ratings):
+        first = next(iter(ratings)).removeprefix("id:")
+        raise SweepError(
+            f"`gold`: none of the {len(ratings)} rated units is compared here: '{first}' is not, for one",
+            f"Units are named task/slot/trial, such as {data.units[0]}; or give the data set's id",
+        )
+    return ratings
+
+
+def _chosen_models(
+    reader: Reader, here: Sequence[int], control: str | None, treatments: Sequence[str]
+) -> list[int]:
+    if not reader.plan.layers:
+        raise SweepError(
+            f"cube '{reader.cube.url}' has no layer scores: its sweep declares neither assertions nor a rubric",
+            "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
+            "decide by right and wrong answers alone: `evalcube verdict --policy FILE`, with the drops that you allow",
+        )
+    known = ", ".join(f"{place} = {reader.plan.labels[place]}" for place in here)
+    if control is None and len(here) > 1:
+        raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
+    models = [here[0] if control is None else reader.evaluation_index(control, "control")]
+    models += [reader.evaluation_index(name, "treatments") for name in treatments]
+    if others := set(models) - set(here):
+        raise SweepError(
+            f"'{reader.plan.labels[min(others)]}' is not in the part that was selected",
+            f"Give one of: {known}",
+        )
+    if len(set(models)) < len(models):
+        twice = next(model for model in models if models.count(model) > 1)
+        raise SweepError(
+            f"'{reader.plan.labels[twice]}' is given twice", "Compare a variant with another one"
+        )
+    return models
+
+
+def _chosen_tasks(plan: Plan, wanted: Sequence[str], part: Selected | None) -> list[int]:
+    there = plan.valid() if part is None else part.of_points(plan)
+    graded = [row for row, task in enumerate(plan.tasks) if task.graded and there[row].any()]
+    known = [plan.task_names[row] for row in graded]
+    for name in wanted:
+        if name not in known:
+            what = "has neither assertions nor a rubric" if name in plan.task_names else "is not in this cube"
+            raise SweepError(f"`tasks`: '{name}' {what}", f"Give one of: {', '.join(known)}")
+    return [row for row in graded if not wanted or plan.task_names[row] in wanted]

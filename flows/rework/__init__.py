@@ -1,1 +1,0 @@
-"""Make another cube out of a cube, or mend one."""

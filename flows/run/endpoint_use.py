@@ -1,0 +1,278 @@
+"""How much of the limits of its endpoints a run used, and which limits it found out."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+import urllib.error
+import urllib.request
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+from urllib.parse import urlsplit
+
+from evalcube.flows.config.models import Model
+from evalcube.flows.config.near_names import close_name
+from evalcube.flows.run.follow.events import Traffic
+from evalcube.flows.state.records import read_record
+from evalcube.stages.infer.apis import APIS
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.rates import strictest
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import redacted
+
+if TYPE_CHECKING:
+    from evalcube.flows.run.worker.workspace import Route
+    from evalcube.stages.infer.endpoint import Endpoint
+
+
+@dataclass(frozen=True)
+class LimitUse:
+    """The limit of one endpoint that was used most."""
+
+    models: tuple[str, ...]
+    """Labels of the models there."""
+    limit: str
+    """``connections``, ``requests_per_minute`` or ``tokens_per_minute``."""
+    value: float
+    """What the config allows."""
+    used: float
+    """Share of it that was used in that time, about from 0 to 1."""
+    seconds: float = 0.0
+    """From the first request there to the end of the last one."""
+    late: float = 0.0
+    """Share of the connections whose requests waited for the CPU here, and not for the endpoint."""
+
+
+@dataclass(frozen=True)
+class FoundLimit:
+    """A limit of an endpoint that the config does not name, as far as the run found it out."""
+
+    models: tuple[str, ...]
+    """Labels of the models there."""
+    limit: str
+    """``requests_per_minute`` or ``connections``, as in the config."""
+    value: int
+    """What to write there."""
+    refused: bool = True
+    """Whether it was found by being refused; else so many in flight were of use, and none was refused."""
+    late: float = 0.0
+    """Share of the seconds of answers in which they waited for the CPU here."""
+
+
+def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[FoundLimit, ...]:
+    """Limits that the config could name, so that the next run need not find them out.
+
+    Parameters
+    ----------
+    endpoints
+        By label of the model.
+    traffic
+        Totals of the run.
+    """
+    found = []
+    for model, limits in traffic.found.items():
+        names = tuple(
+            name for name, endpoint in endpoints.items() if endpoint.account == endpoints[model].account
+        )
+        requests, connections = limits.get("requests"), limits.get("connections")
+        if requests is not None:
+            found.append(FoundLimit(names, "requests_per_minute", max(int(requests * 60), 1)))
+        elif connections is not None:
+            found.append(FoundLimit(names, "connections", max(int(connections), 1)))
+        elif window := limits.get("window"):
+            held = sum(traffic.models.get(name, {}).get("seconds", 0.0) for name in names)
+            late = sum(traffic.late.get(name, 0.0) for name in names) / held if held else 0.0
+            found.append(FoundLimit(names, "connections", int(window), refused=False, late=min(late, 1.0)))
+    return tuple(found)
+
+
+def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[LimitUse, ...]:
+    """For each endpoint that was asked, the limit that was used most; batches have none.
+
+    Counted from the endpoint's first request to the end of its last one: one that is done before others, or begun
+    after them, is not idle in between. Connections are used while the endpoint works on answers that count: the sum of
+    these answers' seconds without those in which they waited for the CPU here, divided by connections × seconds.
+    The other limits are used by requests and their tokens; they let one request through at once, and the rest by the
+    minute.
+
+    Parameters
+    ----------
+    endpoints
+        By label of the model.
+    traffic
+        Totals of the run.
+    """
+    accounts: dict[object, list[str]] = {}
+    for name, endpoint in endpoints.items():
+        if endpoint.batch is None and name in traffic.asked and traffic.models.get(name, {}).get("requests"):
+            accounts.setdefault(endpoint.account, []).append(name)
+    found = []
+    for names in accounts.values():
+        begun, ended = zip(*(traffic.asked[name] for name in names), strict=True)
+        seconds = max(ended) - min(begun)
+        if seconds <= 0.0:
+            continue
+        quota = strictest(endpoints[name].quota for name in names)
+        counts = [traffic.models[name] for name in names]
+        requests = sum(each["requests"] for each in counts)
+        tokens = sum(sum(traffic.usage.get(name, ())) for name in names)
+        held = sum(each["seconds"] for each in counts)
+        late = min(sum(traffic.late.get(name, 0.0) for name in names), held)
+        minutes = seconds / 60
+        # Of each limit: what was used of it, for how long, and what it lets through at once.
+        limits = {
+            **({} if quota.is_searched else {"connections": (held - late, seconds, 0.0)}),
+            "requests_per_minute": (requests, minutes, 1.0),
+            "tokens_per_minute": (tokens, minutes, tokens / requests),
+        }
+        uses = [
+            LimitUse(
+                tuple(names),
+                limit,
+                float(value),
+                used / (value * time + at_once),
+                seconds,
+                late / (quota.connections * seconds),
+            )
+            for limit, (used, time, at_once) in limits.items()
+            if (value := getattr(quota, limit)) is not None
+        ]
+        if uses:
+            found.append(max(uses, key=lambda use: use.used))
+    return tuple(found)
+
+
+CAUSE = "http 404"
+_SECONDS = 3.0
+_MOST_BYTES = 1_000_000
+_MOST_NAMED, _LONGEST = 5, 100
+_MOST_ASKED = 4
+"""Endpoints that are asked; of more, only the address is said."""
+
+
+def not_found_lines(models: Iterable[Model], endpoints: Mapping[str, Endpoint]) -> list[str]:
+    """A line for each model whose endpoint answered with status 404, with what to write.
+
+    Parameters
+    ----------
+    models
+        Those that this happened to.
+    endpoints
+        By the model's label.
+    """
+    lines = []
+    for place, model in enumerate(models):
+        endpoint = endpoints.get(model.name)
+        if endpoint is not None:
+            lines.append(_line(model, endpoint, ask=place < _MOST_ASKED))
+    return lines
+
+
+def _line(model: Model, endpoint: Endpoint, *, ask: bool) -> str:
+    base, path = endpoint.base_url.rstrip("/"), APIS[endpoint.api].path
+    shown, name = redacted(base), model.model or model.name
+    status, names = _listing(f"{base}/models") if ask else (0, [])
+    if names and name not in names:
+        near = close_name(name, names)
+        there = f"Did you mean `model: {near}`?" if near else f"It has: {', '.join(names[:_MOST_NAMED])}"
+        return f"{model.name}: {shown} has no model '{name}'. {there}"
+    if status in (200, 401, 403):
+        what = f"{shown} is there, and knows no model '{name}', or has no {path}"
+        return f"{model.name}: {what}. Look at `model` and `api`"
+    if ask and not base.endswith("/v1") and _listing(f"{base}/v1/models")[0] in (200, 401, 403):
+        return f"{model.name}: nothing is at {shown}{path}, but an API at {shown}/v1. Write `endpoint: {shown}/v1`"
+    ending = "" if base.endswith("/v1") else f", which mostly ends in /v1, as in `endpoint: {shown}/v1`"
+    return f"{model.name}: nothing is at {shown}{path}, or no model '{name}'. Look at `endpoint`{ending}"
+
+
+def _listing(address: str) -> tuple[int, list[str]]:
+    """Status of a list of models, and the names in it; 0 where nothing answers."""
+    if urlsplit(address).scheme not in ("http", "https"):
+        return 0, []
+    try:
+        opener = urllib.request.build_opener(_NoRedirects)
+        with opener.open(address, timeout=_SECONDS) as reply:
+            status, body = int(reply.status), reply.read(_MOST_BYTES)
+    except urllib.error.HTTPError as error:
+        return error.code, []
+    except (OSError, ValueError, ssl.SSLError, http.client.HTTPException):
+        return 0, []
+    try:
+        rows = json.loads(body)["data"]
+        names = [row["id"] for row in rows if isinstance(row["id"], str)]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return (0, [])  # a page, and no list
+    return status, [name for name in names if name.isprintable() and len(name) <= _LONGEST]
+
+
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
+    def redirect_request(self, *_: object) -> None:
+        """Follow none: elsewhere is another server."""
+
+
+_KEY = "in_flight.json"
+_READ_BYTES = 1_000_000
+
+
+def recalled(records: Space, models: Sequence[Model], routes: Mapping[str, Route]) -> dict[str, Route]:
+    """The routes, where the search for what endpoints have a use for begins with half of what was found before.
+
+    Parameters
+    ----------
+    records
+        Of the cube.
+    models
+        Of the config.
+    routes
+        By label of the model.
+    """
+    known = _read(records)
+    addresses = {model.name: " ".join(model.addresses) for model in models}
+    return {name: _begun(route, known.get(addresses.get(name, ""))) for name, route in routes.items()}
+
+
+def _begun(route: Route, found: int | None) -> Route:
+    start = route.endpoint.start
+    if found is None or start is None:
+        return route
+    # Not below what one begins with anyway, where more was found: a short run has only begun to look.
+    start = min(max(found // 2, min(start, found)), route.endpoint.connections)
+    return replace(route, endpoint=replace(route.endpoint, start=start))
+
+
+def remember(
+    records: Space, models: Sequence[Model], endpoints: Mapping[str, Endpoint], traffic: Traffic
+) -> None:
+    """Keep what a run found; where it did not come to look, what was known before stays.
+
+    What cannot be kept is no loss.
+
+    Parameters
+    ----------
+    records
+        Of the cube.
+    models
+        Of the config.
+    endpoints
+        By label of the model, as the run began.
+    traffic
+        Totals of the run.
+    """
+    found = {}
+    for model in models:
+        window = traffic.found.get(model.name, {}).get("window")
+        if window and model.name in endpoints and window != endpoints[model.name].start:
+            found[" ".join(model.addresses)] = int(window)
+    if found:
+        with suppress(OSError, StorageError):
+            records.put(_KEY, json.dumps(_read(records) | found, indent=1, sort_keys=True).encode())
+
+
+def _read(records: Space) -> dict[str, int]:
+    document = read_record(records, _KEY, _READ_BYTES)
+    rows = document.items() if isinstance(document, dict) else ()
+    return {name: value for name, value in rows if type(value) is int and value > 0}

@@ -1,0 +1,157 @@
+"""A log of a run's events, one JSON object per line: ``time``, ``run``, ``event``, and the event's fields.
+
+Nothing that a model or an endpoint said is in it, and no line is longer than `MOST_BYTES`.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import time
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from io import FileIO
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self
+
+from evalcube import EvalcubeError
+from evalcube.deploy.errors import DeployError
+from evalcube.flows.errors import SweepError
+from evalcube.flows.run.follow.events import (
+    BlockDone,
+    Event,
+    Extended,
+    Finished,
+    Noted,
+    RegionWritten,
+    Slowed,
+    Started,
+    Traffic,
+)
+from evalcube.flows.run.follow.progress import Tracker
+
+MOST_BYTES = 16_384
+_MOST_ITEMS = 100
+_MOST_CHARACTERS = 1000
+_TRAFFIC_SECONDS = 5.0
+
+_TOLD: Mapping[type[Event], tuple[str, Sequence[str]]] = {
+    Started: ("started", ("cube", "trials", "done", "models")),
+    Extended: ("extended", ("trials",)),
+    Slowed: ("slowed", ("model", "overload", "pause", "reason")),
+    BlockDone: ("block", ("model", "trials", "cached", "found_again", "transport", "missing", "causes")),
+    RegionWritten: ("region", ("model", "complete")),
+    Noted: ("note", ("message",)),
+    Finished: ("finished", ("reason",)),
+    Traffic: (
+        "traffic",
+        (
+            *("sent", "replies", "in_flight", "prompt_tokens", "completion_tokens"),
+            *("retries", "failures", "models", "waiting"),
+        ),
+    ),
+}
+"""What an event is called, and which of its fields are told: none that may quote an endpoint."""
+
+
+class EventLog:
+    """A subscriber that appends to a file, from entering its context to leaving it.
+
+    Parameters
+    ----------
+    path
+        The file. Several runs may append to one.
+
+    Raises
+    ------
+    SweepError
+        If it cannot be opened.
+    """
+
+    def __init__(self, path: str | Path) -> None:
+        self._path = Path(path)
+        self._tracker = Tracker()
+        self._traffic_at = -math.inf
+        self._file: FileIO | None = None
+        self.problem = ""
+        """Why events are missing from the file; empty if none is."""
+
+    def __enter__(self) -> Self:
+        try:
+            # Unbuffered: whoever follows the file sees each event when it happens, and runs may share it.
+            self._file = self._path.open("ab", buffering=0)
+        except OSError as error:
+            raise SweepError(
+                f"the log {self._path} cannot be written: {error.strerror}", "Give another file"
+            ) from error
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is not None:
+            self._write("failed", {"error": type(error).__name__, "message": _shown(error)})
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        self._tracker(event)
+        # All workers together and not too often: with many of them, their own reports would fill a disk.
+        due = time.monotonic() - self._traffic_at >= _TRAFFIC_SECONDS
+        if isinstance(event, Finished) or (isinstance(event, Traffic) and due):
+            self._traffic_at = time.monotonic()
+            self._tell(self._tracker.traffic())
+        if not isinstance(event, Traffic):
+            self._tell(event)
+
+    def _tell(self, event: Event) -> None:
+        name, told = _TOLD[type(event)]
+        fields = {field: getattr(event, field) for field in told}
+        started = self._tracker.started
+        if isinstance(event, (BlockDone, RegionWritten)) and started is not None:
+            fields["model"] = started.models[event.model]
+        if isinstance(event, BlockDone):
+            fields |= {"block": event.key, "cached": event.cached - event.found_again}
+        if isinstance(event, Finished):
+            # What endpoints said may quote a model's answer.
+            fields |= {name: value for name, value in event.summary.items() if name != "details"}
+        self._write(name, fields)
+
+    def _write(self, name: str, fields: Mapping[str, Any]) -> None:
+        if self._file is None or self.problem:
+            return
+        started = self._tracker.started
+        head = {
+            "time": datetime.now(UTC).isoformat(timespec="milliseconds"),
+            "run": None if started is None else started.run,
+            "event": name,
+        }
+        line = json.dumps({**head, **_bounded(fields)}, allow_nan=False)
+        if len(line) >= MOST_BYTES:
+            line = json.dumps({**head, "shortened": True})
+        try:
+            self._file.write(f"{line}\n".encode())
+        except OSError as error:
+            self.problem = f"the log {self._path} ends early: {error.strerror}"
+
+
+def _shown(error: BaseException) -> str:
+    """An error's message, without the output of a server that failed: it may quote questions and answers."""
+    if isinstance(error, DeployError):
+        return f"{error.message}. {error.remedy}".strip()
+    return str(error) if isinstance(error, EvalcubeError) else ""
+
+
+def _bounded(value: Any) -> Any:  # noqa: ANN401 - any JSON value
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, str):
+        return value[:_MOST_CHARACTERS]
+    if isinstance(value, Mapping):
+        return {str(key): _bounded(item) for key, item in list(value.items())[:_MOST_ITEMS]}
+    if isinstance(value, (list, tuple)):
+        return [_bounded(item) for item in value[:_MOST_ITEMS]]
+    return value

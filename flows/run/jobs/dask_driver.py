@@ -1,0 +1,221 @@
+"""The driver of a sweep on a Dask worker, in a process of its own: reads an order, runs the sweep, says how it goes."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+import dask
+from distributed import get_worker, secede
+
+from evalcube import EvalcubeError
+from evalcube.deploy.clusters import ExistingScheduler
+from evalcube.deploy.clusters.code import Choice
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.run.follow.events import BlockDone, Event, Finished, Noted, Traffic
+from evalcube.flows.run.stopping import RunInterrupted
+from evalcube.flows.run.sweep import run
+from evalcube.flows.state.records import DRIVER, read_driver
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import StorageError
+
+_LINES, _LONGEST = 200, 2000
+"""Of the log that is kept beside the cube, and characters of each."""
+_TLS = {"ca": "ca_file", "cert": "worker_cert", "key": "worker_key"}
+_WAIT_SECONDS = 3600.0
+"""So long a driver that was begun anew waits for the one before, which may be out of the scheduler's sight only."""
+
+
+@dataclass(frozen=True)
+class DriverOrder:
+    """What a driver needs to know; names of secrets' variables, never secrets."""
+
+    name: str
+    """Of the submission, unique."""
+    config: Mapping[str, Any]
+    """JSON values, with absolute addresses."""
+    scheduler: str
+    """Address by which the submitter reached it, for people."""
+    minimum: int
+    patience: float
+    choice: Sequence[Any]
+    """Fields of the `Choice` of workers."""
+    address: str = ""
+    """Of the scheduler, as the worker reaches it."""
+    worker: str = ""
+    """Address of the worker that it is on."""
+    tls: Mapping[str, str] | None = None
+    """Files of the worker's own certificates."""
+
+
+class DriverBook:
+    """A subscriber that keeps beside the cube what the driver says, for whoever reads the cube.
+
+    Parameters
+    ----------
+    order
+        Of the driver.
+    lines
+        What the drivers before it said.
+    """
+
+    def __init__(self, order: DriverOrder, lines: list[str]) -> None:
+        self._order = order
+        self._lines = lines
+        self._state = ""
+        self._cube: Cube | None = None
+
+    def __call__(self, event: Event) -> None:
+        """Take an event in."""
+        if isinstance(event, (Traffic, BlockDone)) and not self._state:
+            # Whatever is checked before the first request was: the submitter need not wait any longer.
+            self._state = "asks"
+            self._write()
+        elif isinstance(event, Noted):
+            self.say(event.message)
+        elif isinstance(event, Finished):
+            self.say(f"ended: {event.reason}")
+
+    def say(self, text: str, state: str = "") -> None:
+        """Add a line, and keep the last ones."""
+        self._state = state or self._state
+        line = f"{time.strftime('%Y-%m-%dT%H:%M:%SZ', time.gmtime())} {self._order.worker}: {text}"
+        self._lines = [*self._lines, line[:_LONGEST]][-_LINES:]
+        self._write()
+
+    def _write(self) -> None:
+        document = {
+            "name": self._order.name,
+            "scheduler": self._order.scheduler,
+            "worker": self._order.worker,
+            "lines": self._lines,
+            "state": self._state,
+        }
+        # Nobody's loss if it cannot be written: the sweep goes on.
+        with suppress(OSError, StorageError):
+            if self._cube is None:
+                self._cube = Cube.open(str(self._order.config["cube"]))
+            self._cube.records.put(DRIVER, json.dumps(document).encode(), durable=False)
+
+
+def drive(order: DriverOrder) -> dict[str, str]:
+    """Run a sweep to its end; what came of it. Goes on where the same submission's driver was lost with its worker.
+
+    Parameters
+    ----------
+    order
+        The sweep, and how the cluster is to be used.
+    """
+    before = said_by(order)
+    book = DriverBook(order, [] if before is None else before["lines"])
+    if order.tls is not None:
+        dask.config.set(
+            {
+                "distributed.comm.require-encryption": True,
+                "distributed.comm.tls.ca-file": order.tls["ca"],
+                "distributed.comm.tls.client": {name: order.tls[name] for name in ("cert", "key")},
+            }
+        )
+    names, resource, priority = order.choice
+    cluster = ExistingScheduler(
+        order.address,
+        patience=order.patience,
+        minimum=order.minimum,
+        choice=Choice(tuple(names), resource, priority),
+    )
+    try:
+        if before is not None:
+            book.say("the driver goes on here, as the one before was lost")
+        summary = run(
+            from_mapping(order.config),
+            cluster=cluster,
+            subscribers=[book],
+            wait=0.0 if before is None else _WAIT_SECONDS,
+            progress=False,
+        )
+    except RunInterrupted as stopped:
+        return {"done": stopped.summary.reason}
+    except EvalcubeError as error:
+        book.say(f"failed: {error}", "failed")
+        return {"failed": str(error)}
+    return {"done": summary.reason}
+
+
+def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
+    """Runs on a worker: keep a sweep's driver in a process of its own; what came of it.
+
+    Parameters
+    ----------
+    order
+        The fields of a `DriverOrder`.
+
+    Raises
+    ------
+    RuntimeError
+        The process ended without a word, so that the scheduler is to try again.
+    """
+    worker = get_worker()
+    # It waits for days and computes nothing: the thread is the cluster's.
+    secede()
+    tls = {name: getattr(worker.security, f"tls_{place}", None) for name, place in _TLS.items()}
+    there = {
+        "address": worker.scheduler.address,
+        "worker": worker.address,
+        "tls": tls if all(tls.values()) else None,
+    }
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", "evalcube.flows.run.jobs.dask_driver"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdin is not None and process.stdout is not None  # noqa: S101, PT018 - they are pipes
+    # Its input stays open: where it ends, this process has, and the driver with it.
+    with process, process.stdin:
+        process.stdin.write(json.dumps({**order, **there}) + "\n")
+        process.stdin.flush()
+        answer = process.stdout.read()
+    if not answer:
+        raise RuntimeError(
+            f"the driver ended with code {process.returncode}; its own words are in the worker's log"
+        )
+    found: dict[str, Any] = json.loads(answer)
+    return found
+
+
+def said_by(order: DriverOrder) -> dict[str, Any] | None:
+    """What the drivers of a submission have said beside the cube; None if they have said nothing."""
+    cube = str(order.config["cube"])
+    if not Cube.exists(cube):
+        return None
+    found = read_driver(Cube.open(cube).records)
+    return found if found is not None and found["name"] == order.name else None
+
+
+def _end_with_input() -> None:
+    """Stop in good order when the worker is gone: Dask begins the task again elsewhere."""
+    sys.stdin.read()
+    os.kill(os.getpid(), signal.SIGTERM)
+
+
+def main() -> None:
+    """Read an order from standard input, run it, and write what came of it, as JSON, to standard output."""
+    order = DriverOrder(**json.loads(sys.stdin.readline()))
+    threading.Thread(target=_end_with_input, daemon=True).start()
+    # Nothing else is written there, whatever a plugin prints.
+    with suppress(OSError), os.fdopen(os.dup(1), "w") as output:  # the task may be gone
+        os.dup2(2, 1)
+        json.dump(drive(order), output)
+
+
+if __name__ == "__main__":
+    main()

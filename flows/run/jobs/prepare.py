@@ -1,0 +1,266 @@
+"""Hands a sweep to Slurm: a folder with configs and scripts, one job for each part, and a record of it."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import secrets
+import shlex
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from evalcube.deploy.clusters import ExistingScheduler
+from evalcube.deploy.clusters.base import ClusterError
+from evalcube.deploy.clusters.slurm import queue
+from evalcube.deploy.clusters.slurm.script import clock, slug
+from evalcube.flows.config.cluster import SlurmSection
+from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.sites import cluster_section
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.run.chosen_cluster import chosen_cluster, job_settings
+from evalcube.flows.run.jobs.chain import MOST_JOBS, Chain, job_script
+from evalcube.flows.run.jobs.records import Submission, SubmittedPart, alone, remember, submissions_of
+from evalcube.flows.run.jobs.watch import live_jobs
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.urls import absolute
+
+
+@dataclass(frozen=True)
+class Part:
+    """A sweep of one of a sweep's models."""
+
+    name: str
+    """As a part of file and job names; unique in the sweep."""
+    model: str
+    config: Mapping[str, Any]
+    """Its config, as JSON values."""
+    cube: str
+
+
+def cut(settings: Sweep) -> list[Part]:
+    """Cut a sweep into parts, one for each model that is measured.
+
+    Two drivers never write one cube: so each part has its own, and they are merged when all are complete. A sweep of
+    one model works on the sweep's cube itself.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+
+    Raises
+    ------
+    SweepError
+        If a bound of spending would hold for each part.
+    """
+    models = list(dict.fromkeys(model.name for model, _, _ in settings.combinations()))
+    if len(models) > 1 and settings.spend is not None:
+        raise SweepError(
+            "spend: each of several jobs would spend as much",
+            "Submit a config for each model, or take the bound out",
+        )
+    cube = absolute(settings.cube)
+    if len(models) == 1:
+        return [_part(settings, slug(models[0]), models[0], cube)]
+    stem = cube.rstrip("/").removesuffix(".zarr")
+    names = _names([slug(model) for model in models])
+    return [
+        _part(settings, name, model, f"{stem}.parts/{name}.zarr")
+        for name, model in zip(names, models, strict=True)
+    ]
+
+
+def _names(names: Sequence[str]) -> list[str]:
+    """The names, with numbers where several would be the same."""
+    return [name if names.count(name) == 1 else f"{name}-{index + 1}" for index, name in enumerate(names)]
+
+
+def _part(settings: Sweep, name: str, measured: str, cube: str) -> Part:
+    fields = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
+    judging = {judge.model for judge in settings.judges}
+    by_name = {model["name"]: model for model in fields["models"]}
+    fields["models"] = [
+        {**model, "measured": label == measured}
+        for label, model in by_name.items()
+        if label == measured or label in judging
+    ]
+    if settings.evaluations is not None:
+        fields["evaluations"] = [
+            {**rule, "models": [measured]}
+            for rule in fields["evaluations"]
+            if measured in (rule.get("models") or [measured])
+        ]
+    fields |= {"name": settings.name, "cube": cube, "cache": absolute(settings.cache)}
+    return Part(name, measured, fields, cube)
+
+
+_NOWHERE = (
+    "a sweep can be submitted to a running Dask cluster or to Slurm, and none is named",
+    "Give `scheduler`, the address of one, or a `cluster` with an address or `slurm`; here use `evalcube run`",
+)
+_STATE_REMEDY = "Set XDG_STATE_HOME"
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """A submission that is not submitted yet."""
+
+    name: str
+    folder: Path
+    cube: str
+    parts: tuple[Part, ...]
+    scripts: tuple[str, ...]
+    walltime: float
+
+    def job_name(self, part: Part) -> str:
+        """The name of all jobs of a part."""
+        return f"{self.name}-{part.name}"
+
+    def __str__(self) -> str:
+        many = len(self.parts) > 1
+        bound = f"each job {clock(self.walltime)}, at most {MOST_JOBS} jobs"
+        lines = [f"{len(self.parts)} {'chains' if many else 'chain'} of jobs, {bound}; folder {self.folder}"]
+        for part, script in zip(self.parts, self.scripts, strict=True):
+            lines += ["", f"# {part.name}: {part.model} -> {part.cube}", script.rstrip()]
+        if many:
+            cubes = [self.cube, *(part.cube for part in self.parts)]
+            lines += ["", "# when all are complete, by the last job:", f"evalcube merge {shlex.join(cubes)}"]
+        return "\n".join(lines)
+
+
+def prepare(settings: Sweep, section: SlurmSection) -> Prepared:
+    """Make ready what `submit` hands to Slurm; nothing is written.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+    section
+        What its jobs are.
+
+    Raises
+    ------
+    SweepError
+        If the sweep cannot be submitted so.
+    """
+    job = job_settings(section, settings)
+    build_plan(settings)  # what is wrong with it is said now, and not by a job in the night
+    parts = cut(settings)
+    cube = absolute(settings.cube)
+    if len(parts) > 1 and space_of(cube).is_there():
+        raise SweepError(
+            f"{cube} is there already, and the cubes of several jobs are merged into a new one",
+            "Give another `cube`: what the cache has is not asked again",
+        )
+    name = f"evalcube-{slug(settings.name)}-{secrets.token_hex(3)}"
+    folder = Path(job.logs) / name
+    scripts = tuple(job_script(name, part.name, folder / part.name, section, job) for part in parts)
+    return Prepared(name, folder, cube, tuple(parts), scripts, section.walltime)
+
+
+def submit(prepared: Prepared) -> Submission:
+    """Write what the jobs need, submit the first job of each part, and remember it.
+
+    Raises
+    ------
+    SweepError
+        If a chain of jobs works on such a cube already, or the folder or the record cannot be written.
+    ClusterError
+        If sbatch refuses a job; those that it took before are cancelled. If Slurm does not answer.
+    """
+    with ExitStack() as stack:
+        try:
+            stack.enter_context(alone())
+        except TimeoutError as error:
+            raise SweepError(
+                f"another `evalcube submit` of yours is at work: {error}", "Wait for it"
+            ) from None
+        except OSError as error:
+            raise SweepError(f"the record of the jobs cannot be written: {error}", _STATE_REMEDY) from None
+        _refuse_second(prepared)
+        _write(prepared)
+        return _submit_jobs(prepared)
+
+
+def _write(prepared: Prepared) -> None:
+    """What the jobs need."""
+    try:
+        prepared.folder.mkdir(parents=True, mode=0o700)
+        for part, script in zip(prepared.parts, prepared.scripts, strict=True):
+            place = prepared.folder / part.name
+            place.mkdir(mode=0o700)
+            (place / "config.yaml").write_text(json.dumps(part.config, indent=1))
+            (place / "job.sh").write_text(script)
+            Chain(prepared.walltime).write(place / "chain.json")
+        cubes = {"cube": prepared.cube, "parts": {part.name: part.cube for part in prepared.parts}}
+        (prepared.folder / "submission.json").write_text(json.dumps(cubes, indent=1))
+    except OSError as error:
+        raise SweepError(
+            f"{prepared.folder}: cannot be written: {error.strerror}", "Give another `logs`"
+        ) from None
+
+
+def _submit_jobs(prepared: Prepared) -> Submission:
+    """Submit the first job of each part, and remember them."""
+    submitted: list[SubmittedPart] = []
+    try:
+        for part, script in zip(prepared.parts, prepared.scripts, strict=True):
+            number = queue.submit(script)
+            submitted.append(SubmittedPart(part.name, prepared.job_name(part), number, part.cube))
+        now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        made = Submission(prepared.name, now, prepared.cube, str(prepared.folder), tuple(submitted))
+        remember(made)
+    except OSError as error:
+        queue.cancel([part.job for part in submitted])
+        raise SweepError(f"the record of the jobs cannot be written: {error}", _STATE_REMEDY) from None
+    except ClusterError:
+        queue.cancel([part.job for part in submitted])
+        raise
+    return made
+
+
+def _refuse_second(prepared: Prepared) -> None:
+    """Two chains on one cube would wait for each other, and spend for it."""
+    for cube in dict.fromkeys((prepared.cube, *(part.cube for part in prepared.parts))):
+        for known in submissions_of(cube):
+            jobs = sorted(live_jobs(known))
+            if jobs:
+                numbers = f"job{'s' if len(jobs) > 1 else ''} {', '.join(map(str, jobs))}"
+                raise SweepError(
+                    f"{cube}: {known.name} works on it already ({numbers})",
+                    f"Let it go on, or end it first: evalcube stop {known.name}",
+                )
+
+
+def place_of(
+    settings: Sweep, scheduler: str | None = None, cluster: str | None = None
+) -> ExistingScheduler | SlurmSection:
+    """Where a sweep is submitted.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config, whose own `cluster` counts last.
+    scheduler
+        Address of a scheduler.
+    cluster
+        What a config's `cluster` may be, or a file with it.
+
+    Raises
+    ------
+    SweepError
+        If nowhere is named.
+    ConfigError
+        With all problems of the cluster's description.
+    """
+    section = cluster_section(settings, cluster) if scheduler is None else None
+    if isinstance(section, SlurmSection):
+        return section
+    found = chosen_cluster(settings, cluster=cluster, scheduler=scheduler)
+    if not isinstance(found, ExistingScheduler):
+        raise SweepError(*_NOWHERE)
+    return found

@@ -1,0 +1,188 @@
+"""What a worker proves before it takes part in a run: that it reaches cube and cache, and has the keys."""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from evalcube import EvalcubeError
+from evalcube.flows.config.models import Model
+from evalcube.flows.plan.plan import Plan
+from evalcube.stages.infer.endpoint import Endpoint, InferenceError
+from evalcube.stages.infer.keys import check_source
+from evalcube.storage.reach import Token
+
+CONNECT_SECONDS = 8.0
+
+
+def cut_off(endpoints: Sequence[Endpoint]) -> dict[str, str]:
+    """Addresses of endpoints that cannot be connected to, and why; each is tried once, all at the same time.
+
+    Parameters
+    ----------
+    endpoints
+        Their settings; several may have one address.
+    """
+    distinct = {(endpoint.urls, endpoint.ca_file): endpoint for endpoint in endpoints}
+    found: dict[str, str] = {
+        place(one): f"no answer within {CONNECT_SECONDS:g} s" for one in distinct.values()
+    }
+
+    def probe(endpoint: Endpoint) -> None:
+        found[place(endpoint)] = unreached(endpoint)
+
+    # Daemons: a name that nobody resolves takes longer than anybody waits.
+    probes = [threading.Thread(target=probe, args=[one], daemon=True) for one in distinct.values()]
+    for thread in probes:
+        thread.start()
+    for thread in probes:
+        thread.join(CONNECT_SECONDS + 1.0)
+    return {where: problem for where, problem in dict(found).items() if problem}
+
+
+def place(endpoint: Endpoint) -> str:
+    """An endpoint's address for people: host and port, without what else may stand in a URL."""
+    try:
+        parts = urlsplit(endpoint.urls[0])
+        return f"{parts.hostname}:{_port(parts.port, parts.scheme)}"
+    except ValueError:
+        return endpoint.name
+
+
+def unreached(endpoint: Endpoint) -> str:
+    """Why an endpoint cannot be reached, by connecting and no more; empty if one of its servers can.
+
+    Of one behind a proxy, the proxy is connected to.
+    """
+    problem = ""
+    for url in endpoint.urls:
+        problem = _unreached(endpoint, url)
+        if not problem:
+            break
+    return problem
+
+
+def _unreached(endpoint: Endpoint, url: str) -> str:
+    where = url
+    try:
+        proxy = endpoint.proxy(url)
+        parts = urlsplit(proxy or url)
+        port = _port(parts.port, parts.scheme)
+        where = f"{'the proxy ' if proxy else ''}{parts.hostname}:{port}"
+        with ExitStack() as stack:
+            connected = socket.create_connection((parts.hostname or "", port), CONNECT_SECONDS)
+            stack.callback(connected.close)
+            if proxy is None and parts.scheme == "https":
+                context = endpoint.tls()
+                made = context if isinstance(context, ssl.SSLContext) else ssl.create_default_context()
+                stack.enter_context(made.wrap_socket(connected, server_hostname=parts.hostname))
+    except InferenceError as error:
+        return str(error)
+    except (OSError, ValueError) as error:
+        said = getattr(error, "verify_message", None) or error.__class__.__name__
+        return f"{endpoint.name}: {where} cannot be reached ({getattr(error, 'strerror', None) or said})"
+    return ""
+
+
+def _port(port: int | None, scheme: str) -> int:
+    return port or (443 if scheme == "https" else 80)
+
+
+@dataclass(frozen=True)
+class Proof:
+    """What workers have to prove."""
+
+    tokens: tuple[Token, ...] = ()
+    """What they find in the places that all see."""
+    keyed: tuple[Endpoint, ...] = ()
+    """Endpoints whose keys they need."""
+    reached: tuple[Endpoint, ...] = ()
+    """Endpoints that they connect to, where some of them may and others may not."""
+
+    def lacking(self, who: str) -> str:
+        """Runs on a worker: why it cannot take part; empty if it can.
+
+        Parameters
+        ----------
+        who
+            Unique name of its process.
+        """
+        for token in self.tokens:
+            if problem := token.answer(who):
+                return problem
+        return missing_key(self.keyed)
+
+    def cut_off(self) -> dict[str, str]:
+        """Runs on a worker: addresses of endpoints that it cannot connect to, and why."""
+        return cut_off(self.reached)
+
+
+def unmade(plan: Plan) -> str:
+    """Why this process cannot make a plan's questions from its data files; empty if it can: one of each is made.
+
+    Parameters
+    ----------
+    plan
+        The sweep's plan.
+    """
+    tried = set()
+    for task in plan.tasks:
+        for planned in task.cells:
+            file = planned.cell.plain_params.get("file")
+            if file is None or file in tried:
+                continue
+            tried.add(file)
+            try:
+                planned.cell.trial(0)
+            except EvalcubeError as error:
+                return str(error)
+            except OSError as error:
+                return f"cannot read {file}: {error}"
+    return ""
+
+
+def missing_key(endpoints: Sequence[Endpoint]) -> str:
+    """Why a key is missing in this process; empty if none is known to be.
+
+    Parameters
+    ----------
+    endpoints
+        Their settings say where the keys are.
+    """
+    try:
+        for endpoint in endpoints:
+            check_source(endpoint)
+    except InferenceError as error:
+        return str(error)
+    return ""
+
+
+def keyed(model: Model, base_url: str = "") -> Endpoint:
+    """An endpoint with the name and the key of a model, and whose certificates it trusts; nothing else.
+
+    Parameters
+    ----------
+    model
+        A model of the config.
+    base_url
+        Its address; not needed to look for its key.
+    """
+    return Endpoint(
+        name=model.name,
+        base_url=base_url,
+        key_env=model.key_env,
+        key_file=None if model.key_file is None else _place(model.key_file),
+        key_command=model.key_command,
+        ca_file=None if model.ca_file is None else _place(model.ca_file),
+    )
+
+
+def _place(path: str) -> str:
+    """A path as workers, which may have another current folder, find it."""
+    return str(Path(path).expanduser().absolute())

@@ -1,0 +1,424 @@
+"""What a worker keeps for a sweep: the plan, open storage, the inference engine, and a few recent blocks.
+
+Tasks carry addresses only; they find everything else here. Nothing is global: each run registers a plugin of its
+own under the run's name, and takes it away when it ends.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter, OrderedDict
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from typing import Any
+
+from distributed import Reschedule
+
+from evalcube.flows.plan.grading import LayerGrader, Prices
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import Prepared, prepare_trials
+from evalcube.flows.plan.targets import Block, SampleTargets
+from evalcube.flows.run.follow.events import Traffic
+from evalcube.flows.run.worker.batch_notes import BatchBook
+from evalcube.flows.run.worker.proof import Proof
+from evalcube.flows.run.worker.simulated import truth_of_trial
+from evalcube.flows.state.questions import offer_questions
+from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.stages.infer.engine import Engine
+from evalcube.stages.infer.jobs import Job, Slowdown
+from evalcube.stages.named_code import allow_code, may_run
+from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.lease import check_holder
+
+_FETCHED = 64
+"""Replies that a task has in memory at once: they may be megabytes each."""
+_AT_HAND_BYTES = 32_000_000
+"""Of replies just stored that a worker has in memory, as they are graded a moment later."""
+_KEPT_TRIALS = 20_000
+"""Trials of blocks under way that a worker has in memory; those of further blocks are made again when needed."""
+_ROOM_BYTES = 128_000_000
+"""Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
+
+
+@dataclass(frozen=True)
+class Route:
+    """How one model's requests travel in this run; no part of the sweep's identity."""
+
+    endpoint: Endpoint
+    simulated: bool = False
+    """Whether the truth goes along, which only the project's own simulator may see."""
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """All that a worker knows of a run. Holds names of secrets' variables, never secrets."""
+
+    run: str
+    """Unique name of the run."""
+    spec: Mapping[str, Any]
+    trials: int
+    repeats: int
+    prices: tuple[tuple[float, float], ...]
+    cube: str
+    """URL."""
+    cache: str
+    """URL."""
+    routes: Mapping[str, Route]
+    """By label of the model."""
+    lease: str
+    """Token of the driver's lease."""
+    code: tuple[str, ...] = ()
+    """Graders and templates that the driver may run, as its user's config names them."""
+    proof: Proof = field(default_factory=Proof)
+    """What a worker proves before it takes part, where that is not certain."""
+
+    @classmethod
+    def of(
+        cls,
+        run: str,
+        plan: Plan,
+        places: tuple[str, str],
+        routes: Mapping[str, Route],
+        lease: str,
+        proof: Proof,
+    ) -> RunContext:
+        """What workers are told of a run.
+
+        Parameters
+        ----------
+        places
+            Addresses of cube and cache.
+        """
+        code = tuple(filter(may_run, plan.code))
+        spec, prices = plan.spec(), plan.prices
+        return cls(run, spec, plan.trials, plan.repeats, prices, *places, routes, lease, code, proof)
+
+
+class Meter:
+    """Counts by label of the model: ``requests``, ``hits``, ``answers`` and their ``seconds``; for any thread."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._models: dict[str, dict[str, float]] = {}
+
+    def add(self, model: str, **counts: float) -> None:
+        """Add to some of a model's counts."""
+        with self._lock:
+            known = self._models.setdefault(model, {"requests": 0, "hits": 0, "answers": 0, "seconds": 0.0})
+            for name, count in counts.items():
+                known[name] += count
+
+    def totals(self) -> dict[str, dict[str, float]]:
+        """All counts as plain values."""
+        with self._lock:
+            return {model: dict(counts) for model, counts in self._models.items()}
+
+
+class Written:
+    """Stores replies in a cache, and has the newest of them at hand. Threads may share it."""
+
+    def __init__(self, cache: Cache) -> None:
+        self._cache = cache
+        self._lock = threading.Lock()
+        self._replies: OrderedDict[str, bytes] = OrderedDict()
+        self._size = 0
+
+    def put(self, key: str, value: bytes) -> bool:
+        """Store a record; returns whether it is new: of one that is not, the cache has another."""
+        new = self._cache.put(key, value)
+        if new:
+            with self._lock:
+                self._replies[key] = value
+                self._size += len(value)
+                while self._size > _AT_HAND_BYTES:
+                    self._size -= len(self._replies.popitem(last=False)[1])
+        return new
+
+    def commit(self) -> None:
+        """Have all that was put on disk."""
+        self._cache.commit()
+
+    def take(self, keys: Sequence[str]) -> dict[str, bytes]:
+        """Those of the records that are at hand, which are so no more."""
+        with self._lock:
+            found = {key: self._replies.pop(key) for key in keys if key in self._replies}
+            self._size -= sum(map(len, found.values()))
+        return found
+
+
+class Workspace:
+    """A run's state on one worker. Safe to use from several task threads at once."""
+
+    def __init__(self, context: RunContext) -> None:
+        self.context = context
+        allow_code(context.code)
+        self.plan = Plan.from_spec(context.spec, context.trials, context.repeats)
+        # Where this machine has not the data files, the cube has them.
+        offer_questions(space_of(context.cube).at(SIDE), self.plan)
+        self.cache: Cache = open_cache(context.cache)
+        self._written = Written(self.cache)
+        self.interrupted = False
+        """Whether a task was abandoned here, so that it may come back with part of its requests done."""
+        self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})
+        self._held = False
+        self.drained = False
+        """Whether no further request is to be started."""
+        self._abandoned: set[Hashable] = set()
+        # Task threads, the worker's event loop (plugin calls) and the engine's thread all come here. Nothing that
+        # waits for the disk or the network is done under the lock: a heartbeat that waits looks like a death.
+        self._lock = threading.Lock()
+        self.comparing = threading.Lock()
+        """Held while the prompts of a task are compared."""
+        self._open: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
+        self._engine: Engine | None = None
+        self._closed = False
+        self._began = 0.0
+        self.meter = Meter()
+        self.judged: set[str] = set()
+        """Labels of models whose failures here are the endpoint's trouble, as the driver says."""
+        self.revived: Counter[str] = Counter()
+        """By label of the model, how often it was asked again here after it had been given up."""
+
+    @cached_property
+    def cube(self) -> Cube:
+        """The sweep's cube, opened when first used: by then the driver has brought it to size."""
+        return Cube.open(self.context.cube, writable=True)
+
+    def claims(self, model: str) -> Claims | None:
+        """Where this run and others announce what they ask of a model; None for batches, which nobody waits for."""
+        return None if self.context.routes[model].endpoint.batch is not None else self._claims
+
+    @cached_property
+    def _claims(self) -> Claims | None:
+        return open_claims(self.context.cache, self.context.run)
+
+    @cached_property
+    def layers(self) -> LayerGrader:
+        """What scores outputs by assertions and rubrics."""
+        return LayerGrader(self.plan)
+
+    def prices(self, block: Block) -> Prices:
+        """Of a block's model."""
+        return self.context.prices[block.window.region.model]
+
+    def cached(self, keys: Sequence[str]) -> Iterator[bool]:
+        """Whether the cache answers each key, as far as this worker knows."""
+        for begin in range(0, len(keys), _FETCHED):
+            yield from (value is not None for value in self.cache.get_many(keys[begin : begin + _FETCHED]))
+
+    def fetch(self, keys: Sequence[str]) -> Iterator[bytes | None]:
+        """Cached replies, few of them in memory at once; what another worker stored a moment ago is found, too."""
+        for begin in range(0, len(keys), _FETCHED):
+            some = keys[begin : begin + _FETCHED]
+            found: dict[str, bytes | None] = {**self._written.take(some)}
+            others = [key for key in some if key not in found]
+            found.update(zip(others, look_up(self.cache, others), strict=True))
+            yield from (found[key] for key in some)
+
+    def check_lease(self) -> None:
+        """Make sure, before the cube is written, that no other driver took it over while this one was stopped.
+
+        Raises
+        ------
+        LeaseLostError
+            One did.
+        """
+        check_holder(self.cube.records, self.context.lease)
+
+    def planned(self) -> SampleTargets:
+        """How far each cell is to be measured, as the cube says now."""
+        return SampleTargets(self.cube.read_planned("trial"), self.cube.read_planned("repeat"))
+
+    def engine(self) -> Engine:
+        """The inference engine, started when first used.
+
+        Raises
+        ------
+        Reschedule
+            The run is over here.
+        """
+        # Under the lock, so that two tasks that begin together do not start two engines with a share each.
+        with self._lock:
+            # A task may be late, and nobody would close an engine that begins now: it might wait for its share for
+            # good, and other runs for the requests that its task has claimed.
+            if self._closed:
+                raise Reschedule
+            if self._engine is None:
+                endpoints = {name: route.endpoint for name, route in self.context.routes.items()}
+                workers, rank, runs = self._share
+                batched = any(endpoint.batch is not None for endpoint in endpoints.values())
+                book = BatchBook(self.cube.records, self.cache) if batched else None
+                self._engine = Engine(
+                    endpoints,
+                    self._written,
+                    workers=workers,
+                    rank=rank,
+                    runs=runs,
+                    batches=book,
+                )
+                self._began = time.monotonic()
+                # The order to stop may have come before the first request made an engine.
+                if self.drained:
+                    self._engine.drain()
+            return self._engine
+
+    def abandon(self, task: Hashable) -> None:
+        """Send nothing more for a task that the scheduler took back: its driver is gone, or it is done elsewhere."""
+        # From now on `infer` looks up what is there already: the task may come back here, half done.
+        self.interrupted = True
+        # First, and also without an engine: the task may be about to begin a call, or wait for another run's answers.
+        self._abandoned.add(task)
+        engine = self._engine
+        if engine is not None:
+            # The waiting task thread gets the exception that Dask expects of a task that is to run elsewhere.
+            engine.abandon(task, Reschedule())
+
+    def accept(self, task: Hashable) -> None:
+        """Begin a task, which may be one that was abandoned here before."""
+        self._abandoned.discard(task)
+
+    def is_abandoned(self, task: Hashable) -> bool:
+        """Whether nobody waits for a task here: the scheduler took it back since it was begun, or the run is over."""
+        return self._closed or task in self._abandoned
+
+    @property
+    def workers(self) -> int:
+        """How many share the endpoints; 0 until that is known."""
+        return self._share[0]
+
+    def share_out(self, workers: int, rank: int, runs: Mapping[str, tuple[int, int]]) -> None:
+        """Be one of so many workers that share the endpoints; nothing is sent before this was said.
+
+        Parameters
+        ----------
+        workers, rank
+            Their number, and this one's place among them.
+        runs
+            By label of the model: how many runs share its endpoint, and this one's place among them.
+        """
+        # Kept also without an engine: one that starts later must not begin with all connections for itself.
+        with self._lock:
+            if self._held:
+                return
+            self._share = (workers, rank, runs)
+            if self._engine is not None:
+                self._engine.share_out(workers, rank, runs)
+
+    def hold(self) -> None:
+        """Send nothing more, whatever share is given out; what is in flight ends and counts."""
+        self.share_out(0, 0, {})
+        with self._lock:
+            self._held = True
+
+    def traffic(self, worker: str) -> Traffic | None:
+        """Totals of what this worker sent so far; None before the first request."""
+        engine, models = self._engine, self.meter.totals()
+        if engine is None:
+            return Traffic(models=models, worker=worker) if models else None
+        active = time.monotonic() - self._began
+        starved = engine.starved() if self._size() < _ROOM_BYTES else ()
+        waiting = {each.model: {"seconds": each.seconds, "reason": each.reason} for each in engine.waiting()}
+        return Traffic(
+            **engine.stats.snapshot(),
+            models=models,
+            active=active,
+            asked={
+                model: (begun - self._began, ended - self._began)
+                for model, (begun, ended) in dict(engine.stats.asked).items()
+            },
+            starved=tuple(starved),
+            waiting=waiting,
+            found={model: asdict(found) for model, found in engine.found().items()},
+            engines={model: [list(info) for info in infos] for model, infos in engine.engines().items()},
+            worker=worker,
+        )
+
+    def may_doubt(self, model: str) -> bool:
+        """Whether it may be this worker alone that a model's endpoint cannot be asked from."""
+        route = self.context.routes[model]
+        others = self._share[0] > 1 and bool(self.context.proof.reached) and route.endpoint.batch is None
+        return others and not self.drained and model not in self.judged
+
+    def given_up(self, model: str) -> bool:
+        """Whether this worker asks a model nothing more."""
+        engine = self._engine
+        return engine is not None and engine.given_up(model)
+
+    def revive(self, model: str) -> None:
+        """Ask a model again that was given up here; its blocks are looked up again first."""
+        self.interrupted = True
+        self.revived[model] += 1
+        engine = self._engine
+        if engine is not None:
+            engine.revive(model)
+
+    def slowdowns(self) -> list[Slowdown]:
+        """What this worker learned of overloaded endpoints since the last call."""
+        engine = self._engine
+        return [] if engine is None else engine.slowdowns()
+
+    def slow_down(self, learned: Slowdown) -> None:
+        """Take over what another worker learned."""
+        engine = self._engine
+        if engine is not None:
+            engine.slow_down(learned)
+
+    def drain(self) -> None:
+        """Start no further request."""
+        with self._lock:
+            self.drained = True
+            if self._engine is not None:
+                self._engine.drain()
+
+    def opened(self, block: Block) -> list[Prepared]:
+        """A block's trials with their requests, made anew unless they were made here a moment ago."""
+        with self._lock:
+            found = self._open.get(block.key)
+            if found is not None:
+                self._open.move_to_end(block.key)
+                return found
+        # Outside of the lock: it takes milliseconds. Two tasks that make the same block make equal ones.
+        made = prepare_trials(self.plan, block)
+        with self._lock:
+            self._open[block.key] = made
+            # The oldest go first: in a batch they wait for hours, and are made again when their answers come.
+            while sum(map(len, self._open.values())) > _KEPT_TRIALS and len(self._open) > 1:
+                self._open.popitem(last=False)
+        return made
+
+    def _size(self) -> int:
+        """Bytes of the requests of the blocks under way, about: each block is as large as its first requests say."""
+        with self._lock:
+            blocks = list(self._open.values())
+        return sum(
+            len(trials) * max(len(item.request.body) for item in trials[:4]) for trials in blocks if trials
+        )
+
+    def forget(self, block: Block) -> None:
+        """Drop a block's trials."""
+        with self._lock:
+            self._open.pop(block.key, None)
+
+    def job(self, block: Block, item: Prepared) -> Job:
+        """The job of a prepared trial; the truth goes along only to the project's own simulator."""
+        headers = truth_of_trial(item) if self.route(block).simulated else None
+        sampler = self.plan.evaluations[block.window.region.model].sampler.name
+        return Job(item.request.digest, item.request.body, headers, sampler)
+
+    def route(self, block: Block) -> Route:
+        """Where a block's requests go."""
+        return self.context.routes[self.plan.evaluations[block.window.region.model].model]
+
+    def close(self) -> None:
+        """Stop the engine, and leave an index of what this worker stored."""
+        with self._lock:
+            self._closed = self.drained = True
+            engine, self._engine = self._engine, None
+        if engine is not None:
+            engine.close()
+        self.cache.close()

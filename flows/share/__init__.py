@@ -1,0 +1,1 @@
+"""Give cubes and logs to others, and take theirs: merged, compared, published, pulled, imported, exported."""

@@ -1,0 +1,327 @@
+"""Records of Every Eval Ever, the EvalEval Coalition's schema: an aggregate for each evaluation, and its samples.
+
+Fields as of schema 0.3.0 (https://github.com/evaleval/every_eval_ever, arXiv:2606.14516). A sample has no field for
+repeats: trial and repeat stand in its metadata, whose values are texts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evalcube.flows.config.secrecy import mask
+from evalcube.flows.plan.evaluations import Evaluation, token_limit
+from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.plan import TaskPlan
+from evalcube.flows.share.exports.source import (
+    ACCURACY,
+    CONFIDENCE,
+    Mean,
+    Names,
+    Row,
+    Source,
+    described,
+    file_name,
+    is_right,
+    question,
+    shared,
+)
+from evalcube.stages.process.rubric import judge_messages
+from evalcube.stages.reply.status import OUTCOMES
+
+SCHEMA = "0.3.0"
+UNKNOWN = "unknown"
+_SENT = ("temperature", "top_p", "top_k")
+_MEANINGS = {
+    ACCURACY: "Share of right answers; truncated, refused and unreadable ones count as wrong.",
+    "fact": "Mean score of the fact assertions, 1 to 5.",
+    "behavior": "Mean score of the behavior assertions, 1 to 5.",
+    "judge": "Mean score of the judges by a rubric, 1 to 5.",
+}
+
+
+def write(source: Source, folder: Path) -> Iterator[Path]:
+    """Write ``data/<collection>/<developer>/<model>/<uuid>.json`` and ``<uuid>_samples.jsonl`` of each evaluation.
+
+    Parameters
+    ----------
+    source
+        What is exported.
+    folder
+        Where to.
+
+    Yields
+    ------
+    Path
+        Each file.
+    """
+    for model, evaluation in source.evaluations():
+        yield from _Record(source, model, evaluation).write(folder)
+
+
+class _Record:
+    """One evaluation's aggregate and samples."""
+
+    def __init__(self, source: Source, model: int, evaluation: Evaluation) -> None:
+        self._source, self._model, self._evaluation = source, model, evaluation
+        identity = source.identity(evaluation)
+        self._model_id = model_id(evaluation.request_model)
+        # Of what was asked and not of when it is exported: a record that is made again takes the place of the first.
+        self._id = f"{source.name}/{self._model_id}/{identity}"
+        self._uuid = uuid.UUID(bytes=hashlib.sha256(self._id.encode()).digest()[:16], version=4)
+        self._means: dict[tuple[int, str], Mean] = {}
+
+    def write(self, folder: Path) -> Iterator[Path]:
+        developer, _, name = self._model_id.partition("/")
+        place = Path("data", self._source.name, file_name(developer), file_name(name.replace("/", "-")))
+        (folder / place).mkdir(parents=True, exist_ok=True)
+        samples = place / f"{self._uuid}_samples.jsonl"
+        digest, rows = hashlib.sha256(), 0
+        with (folder / samples).open("xb") as file:
+            for sample in self._samples():
+                line = json.dumps(sample, allow_nan=False).encode() + b"\n"
+                digest.update(line)
+                file.write(line)
+                rows += 1
+        if not rows:
+            (folder / samples).unlink()
+            return
+        yield folder / samples
+        detailed = {
+            "format": "jsonl",
+            "file_path": samples.as_posix(),
+            "hash_algorithm": "sha256",
+            "checksum": digest.hexdigest(),
+            "total_rows": rows,
+        }
+        path = folder / place / f"{self._uuid}.json"
+        text = json.dumps(self._aggregate(detailed), indent=2, allow_nan=False)
+        path.write_text(text + "\n", encoding="utf-8")
+        yield path
+
+    def _samples(self) -> Iterator[dict[str, Any]]:
+        """A line for each trial and result that it is part of."""
+        for number, task in self._source.tasks():
+            names = Names(task)
+            for row in self._source.rows(self._model, number):
+                for metric, value in self._source.scores(row).items():
+                    self._means.setdefault((number, metric), Mean()).add(question(row), value)
+                    yield self._sample(row, names.of(row), task, metric, value)
+
+    def _sample(self, row: Row, name: str, task: TaskPlan, metric: str, value: float) -> dict[str, Any]:
+        reference = [row["reference"]] if row["reference"] else []
+        asked = {"raw": row["prompt"], "reference": reference}
+        formatted = "\n\n".join(message["content"] for message in row["messages"])
+        answer = {
+            "turn_idx": 0,
+            "source": "output.raw",
+            "extracted_value": row["answer"],
+            "extraction_method": f"evalcube {task.task.name}",
+            "is_terminal": True,
+        }
+        found: dict[str, Any] = {
+            "schema_version": SCHEMA,
+            "evaluation_id": self._id,
+            "model_id": self._model_id,
+            "evaluation_name": task.label,
+            "evaluation_result_id": self._result_id(task, metric),
+            "sample_id": name,
+            "sample_hash": hashlib.sha256(
+                json.dumps(asked, sort_keys=True, separators=(",", ":")).encode()
+            ).hexdigest(),
+            "interaction_type": "single_turn",
+            "input": {
+                **asked,
+                **({"formatted": formatted} if formatted != row["prompt"] else {}),
+                **({"choices": row["options"]} if row["options"] else {}),
+            },
+            "output": {
+                "raw": [] if row["response"] is None else [row["response"]],
+                **({"reasoning_trace": [row["reasoning"]]} if row["reasoning"] else {}),
+            },
+            "answer_attribution": [] if row["answer"] is None else [answer],
+            "evaluation": {"score": value, "is_correct": is_right(row)},
+            "metadata": _texts(described(row)),
+        }
+        if row["tokens"] is not None and row["prompt_tokens"] is not None:
+            read, written = row["prompt_tokens"], row["tokens"]
+            found["token_usage"] = {
+                "input_tokens": read,
+                "output_tokens": written,
+                "total_tokens": read + written,
+            }
+        if row["latency"] is not None:
+            first = row["first_token"]
+            found["performance"] = {
+                "latency_ms": 1000 * row["latency"],
+                **({} if first is None else {"time_to_first_token_ms": 1000 * first}),
+            }
+        if row["status"] in OUTCOMES and row["status"] not in ("correct", "incorrect"):
+            found["error"] = row["status"]
+        return found
+
+    def _result_id(self, task: TaskPlan, metric: str) -> str:
+        return f"{self._id}/{task.label}/{metric}"
+
+    def _aggregate(self, detailed: dict[str, Any]) -> dict[str, Any]:
+        source, evaluation = self._source, self._evaluation
+        last = source.measured_at(self._model)[1]
+        return {
+            "schema_version": SCHEMA,
+            "evaluation_id": self._id,
+            "retrieved_timestamp": str(int(source.now)),
+            **({"evaluation_timestamp": str(int(last))} if last else {}),
+            "source_metadata": {
+                "source_name": source.name,
+                "source_type": "evaluation_run",
+                "source_organization_name": source.organization,
+                "evaluator_relationship": "other",
+            },
+            "eval_library": {
+                "name": "evalcube",
+                "version": source.version,
+                "additional_details": _texts({"graders": list(source.graders)}),
+            },
+            "model_info": self._model_info(evaluation),
+            "evaluation_results": [self._result(number, metric) for number, metric in self._means],
+            "detailed_evaluation_results": detailed,
+        }
+
+    def _model_info(self, evaluation: Evaluation) -> dict[str, Any]:
+        prompt, completion = self._source.opened.prices[self._model].tolist()
+        return {
+            "name": evaluation.model,
+            "id": self._model_id,
+            "developer": self._model_id.partition("/")[0],
+            "additional_details": {
+                "deployment_type": UNKNOWN,
+                "model_availability": UNKNOWN,
+                **_texts(
+                    {
+                        "eval_id": evaluation.eval_id,
+                        "template": evaluation.template.name,
+                        "sampler": evaluation.sampler.name,
+                        "revision": evaluation.revision or None,
+                        "price_prompt_usd_per_million": None if math.isnan(prompt) else prompt,
+                        "price_completion_usd_per_million": None if math.isnan(completion) else completion,
+                    }
+                ),
+            },
+        }
+
+    def _result(self, number: int, metric: str) -> dict[str, Any]:
+        task, mean = self._source.plan.tasks[number], self._means[number, metric]
+        interval = self._source.intervals.get((self._model, number)) if metric == ACCURACY else None
+        uncertainty: dict[str, Any] = {"num_samples": mean.rows}
+        if not math.isnan(mean.error):
+            uncertainty["standard_error"] = {"value": mean.error, "method": "analytic, by question"}
+        if interval is not None:
+            uncertainty["confidence_interval"] = {
+                "lower": interval.lower,
+                "upper": interval.upper,
+                "confidence_level": CONFIDENCE,
+                "method": interval.method,
+            }
+        return {
+            "evaluation_result_id": self._result_id(task, metric),
+            "evaluation_name": task.label,
+            "source_data": _source_data(task),
+            "metric_config": self._metric(metric),
+            "score_details": {
+                "score": mean.value if interval is None else interval.value,
+                "details": _texts({"questions": mean.questions, "trials": mean.rows}),
+                "uncertainty": uncertainty,
+            },
+            "generation_config": _generation(self._evaluation),
+        }
+
+    def _metric(self, metric: str) -> dict[str, Any]:
+        right = metric == ACCURACY
+        judged = metric == "judge" and self._source.plan.judges
+        return {
+            "evaluation_description": _MEANINGS[metric],
+            "metric_id": ACCURACY if right else f"evalcube.{metric}",
+            "metric_name": metric.capitalize(),
+            "metric_kind": ACCURACY if right else "score",
+            "metric_unit": "proportion" if right else "points",
+            "lower_is_better": False,
+            "score_type": "continuous",
+            "min_score": 0.0 if right else 1.0,
+            "max_score": 1.0 if right else 5.0,
+            **({"llm_scoring": _llm_scoring(self._source.plan.judges)} if judged else {}),
+        }
+
+
+def model_id(name: str) -> str:
+    """A model's name behind its developer's; one without a slash has an unknown developer."""
+    parts = [file_name(part) for part in mask(name).split("/")]
+    parts = [part for part in parts if part] or ["model"]
+    return "/".join(parts) if len(parts) > 1 else f"{UNKNOWN}/{parts[0]}"
+
+
+def _source_data(task: TaskPlan) -> dict[str, Any]:
+    params = [shared(planned.cell.plain_params) for planned in task.cells]
+    files = {str(one["file"]): str(one.get("sha256", "")) for one in params if "file" in one}
+    details = {
+        "generator": task.task.name,
+        "generator_version": task.task.version,
+        "points": len(task.cells),
+        "seed": task.cells[0].cell.seed,
+        "sha256": sorted(files.values()) or None,
+    }
+    return {
+        "dataset_name": ", ".join(sorted(files)) or task.task.name,
+        "source_type": "other",
+        "additional_details": _texts(details),
+    }
+
+
+def _generation(evaluation: Evaluation) -> dict[str, Any]:
+    sampler, limit = evaluation.sampler.params, token_limit(evaluation.sampler.params)
+    template = evaluation.template.source
+    return {
+        "generation_args": {
+            **{name: sampler[name] for name in _SENT if isinstance(sampler.get(name), int | float)},
+            **({"max_tokens": limit} if limit else {}),
+            "prompt_template": template if isinstance(template, str) else json.dumps(template),
+        },
+        "additional_details": _texts(
+            {name: value for name, value in shared(sampler).items() if name not in (*_SENT, "max_tokens")}
+        ),
+    }
+
+
+def _llm_scoring(judges: tuple[Judge, ...]) -> dict[str, Any]:
+    messages = judge_messages("{rubric}", "{prompt}", "{output}")
+    return {
+        "judges": [_judge(judge) for judge in judges],
+        "input_prompt": "\n\n".join(message["content"] for message in messages),
+        "aggregation_method": "average",
+    }
+
+
+def _judge(judge: Judge) -> dict[str, Any]:
+    temperature = judge.sampler.get("temperature")
+    return {
+        "model_info": {
+            "name": judge.name,
+            "id": model_id(judge.request_model),
+            "additional_details": {"deployment_type": UNKNOWN, "model_availability": UNKNOWN},
+        },
+        **({"temperature": temperature} if isinstance(temperature, int | float) else {}),
+        "additional_details": _texts({"repeats": judge.repeats, "prompt": judge.prompt}),
+    }
+
+
+def _texts(values: dict[str, Any]) -> dict[str, str]:
+    """Values as the schema has them: texts, others as JSON; absent ones left out."""
+    return {
+        name: value if isinstance(value, str) else json.dumps(value)
+        for name, value in values.items()
+        if value is not None
+    }

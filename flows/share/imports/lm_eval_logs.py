@@ -1,0 +1,243 @@
+"""Reads the samples that lm-evaluation-harness logs, `samples_TASK_DATE.jsonl`, with the results file beside them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.share.imports.bounded import (
+    finite,
+    flattened,
+    items,
+    lines,
+    mapping,
+    parse,
+    refused,
+    text,
+    whole,
+)
+from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Wanted, canonical, named
+
+TOOL = "lm-eval"
+_UNREAD = "[invalid]"
+"""What its filters put in the place of an answer that they do not find."""
+SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl(\.gz)?")
+_MOST_RESULTS = 64 * 2**20
+_IDENTITY = (
+    *(
+        "revision",
+        "dtype",
+        "peft",
+        "delta",
+        "load_in_4bit",
+        "load_in_8bit",
+        "gguf_file",
+        "quantization",
+        "max_length",
+    ),
+    *("max_gen_toks", "add_bos_token", "enable_thinking", "think_end_token", "subfolder"),
+)
+"""Arguments of models that make other answers; the rest may be addresses and keys."""
+_REMEDY = "Put the results_*.json of the run beside it, or name it with `{}`"
+
+
+def read_lm_eval(path: Path, wanted: Wanted) -> Iterator[Sample]:
+    """The samples of a log.
+
+    Of several filters, and of several metrics, the first counts, or the one asked for. The harness scores one answer to
+    each question, so that there are no repeats.
+
+    Raises
+    ------
+    SweepError
+        If it is no such log, its model is not known, or a line lacks what it must have.
+    """
+    match = SAMPLES.fullmatch(path.name)
+    results = _results(path, match["date"] if match else None)
+    reader = _Lines(path, match["task"] if match else "", results, wanted)
+    for number, line in lines(path):
+        where = f"{path}, line {number}"
+        yield from reader.samples(mapping(parse(line, where)), where)
+    reader.conclude()
+
+
+def _results(path: Path, date: str | None) -> dict[str, Any]:
+    """The results file of the same run: the one of the same time, or the only one there."""
+    beside = sorted(path.parent.glob("results_*.json"))
+    same = [one for one in beside if date is not None and one.name == f"results_{date}.json"]
+    chosen = same or (beside if len(beside) == 1 else [])
+    return mapping(parse(whole(chosen[0], _MOST_RESULTS), str(chosen[0]))) if chosen else {}
+
+
+class _Lines:
+    """What is known of all lines of a log."""
+
+    def __init__(self, path: Path, task: str, results: Mapping[str, Any], wanted: Wanted) -> None:
+        self._path, self._wanted = path, wanted
+        where = str(path)
+        config = mapping(results.get("config"))
+        label = named(wanted.task or task, "task", where, _REMEDY.format("task"))
+        version = mapping(results.get("versions")).get(task)
+        known = version not in (None, "", "N/A", 0, 0.0)
+        self._task = label if wanted.task or not known else f"{label}@{version}"
+        self._model = named(
+            wanted.model or results.get("model_name") or config.get("model"),
+            "model",
+            where,
+            _REMEDY.format("model"),
+        )
+        self._settings = canonical(_settings(results, config))
+        shots = mapping(results.get("n-shot")).get(task)
+        self._shots = shots if type(shots) is int else None
+        self._better = mapping(mapping(results.get("higher_is_better")).get(task))
+        self._metric, _, asked = (wanted.score or "").partition(",")
+        self._asked = self._filter = asked
+        self._seen: dict[str, None] = {}
+        self._taken = 0
+
+    def samples(self, line: Mapping[str, Any], where: str) -> list[Sample]:
+        """The samples of a line; none if it is another filter's."""
+        if "resps" not in line or "arguments" not in line:
+            raise refused(
+                where,
+                "it lacks `resps` and `arguments`",
+                "Give the samples that lm_eval --log_samples writes",
+            )
+        name = text(line.get("filter")) or "none"
+        self._seen[name] = None
+        self._filter = self._filter or name
+        if name != self._filter:
+            return []
+        self._taken += 1
+        metric, score = self._score(line, where)
+        asked = _Asked.of(line, where)
+        setup = canonical({"num_fewshot": self._shots, "arguments": asked.settings})
+        scorer = metric if self._filter == "none" else f"{metric},{self._filter}"
+        shots = "" if self._shots is None else f"{self._shots}-shot"
+        run = Run(TOOL, self._task, scorer, self._model, self._settings, setup, shots)
+        question = _question(line, asked, self._wanted.cluster(mapping(line.get("doc")), line))
+        return [Sample(run, question, _answer(line, asked, score), where)]
+
+    def _score(self, line: Mapping[str, Any], where: str) -> tuple[str, object]:
+        metrics = [name for name in items(line.get("metrics")) if isinstance(name, str)]
+        name = self._metric or next(iter(metrics), "")
+        if name not in line:
+            known = ", ".join(metrics) or "none"
+            raise refused(where, f"it has no score '{name}'", f"Take one of these with `score`: {known}")
+        if self._better.get(name) is False:
+            raise refused(
+                f"{where}, score '{name}'",
+                "less of it is better",
+                "Take a score of which more is better with `score`",
+            )
+        if not self._metric and len(metrics) > 1:
+            others = ", ".join(one for one in metrics if one != name)
+            self._wanted.note(f"task {self._task}: score '{name}' is taken; there is also {others}")
+        value = line[name]
+        return name, None if isinstance(value, float) and finite(value) is None else value
+
+    def conclude(self) -> None:
+        """Say which filter was taken."""
+        if self._asked and self._seen and not self._taken:
+            raise refused(
+                str(self._path),
+                f"no line has the filter '{self._asked}'",
+                f"Take one of these with `score`, as METRIC,FILTER: {', '.join(self._seen)}",
+            )
+        others = [name for name in self._seen if name != self._filter]
+        if others and not self._asked:
+            self._wanted.note(
+                f"task {self._task}: answers as filter '{self._filter}' reads them; there is also {', '.join(others)}"
+            )
+
+
+class _Asked:
+    """What was asked in a line, and what came of it."""
+
+    def __init__(self, prompt: str, reply: str | None, options: tuple[str, ...], settings: object) -> None:
+        self.prompt, self.reply, self.options, self.settings = prompt, reply, options, settings
+        self.compared = bool(options)
+        """Whether the model wrote nothing: the likeliest of given answers is taken for its reply."""
+
+    @classmethod
+    def of(cls, line: Mapping[str, Any], where: str) -> _Asked:
+        """What stands in a line: one request with its reply, or one for each option with its likelihood."""
+        requests = [mapping(one) for one in mapping(line.get("arguments")).values()]
+        replies = items(line.get("resps"))
+        if not requests or not replies:
+            raise refused(where, "it has no request, or no reply", "Take the log from a copy")
+        prompt = _prompt(requests[0].get("arg_0"))
+        first = next(iter(items(replies[0])), None)
+        if isinstance(first, str):
+            return cls(prompt, first, (), requests[0].get("arg_1"))
+        options = tuple(str(one.get("arg_1", "")) for one in requests)
+        likelihoods = [_likelihood(one) for one in replies]
+        known = [number for number in likelihoods if number is not None]
+        if len(options) != len(likelihoods) or len(known) < len(likelihoods):
+            return cls(prompt, None, (), None)
+        best = max(range(len(known)), key=known.__getitem__)
+        return cls(prompt, options[best], options if len(options) > 1 else (), None)
+
+
+def _answer(line: Mapping[str, Any], asked: _Asked, score: object) -> Answer:
+    """The answer that the harness scored."""
+    filtered = next(iter(items(line.get("filtered_resps"))), None)
+    read = filtered if isinstance(filtered, str) and filtered != _UNREAD and not asked.compared else None
+    failure = "" if score is not None else "not scored by lm-eval"
+    return Answer(0, asked.reply, score=score, parsed=read, unread=filtered == _UNREAD, failure=failure)
+
+
+def _likelihood(replies: object) -> float | None:
+    """The logarithm of a reply's likelihood, which the harness writes as a text."""
+    first = next(iter(items(replies)), None)
+    value = next(iter(items(first)), None)
+    try:
+        return finite(float(value)) if isinstance(value, (str, int, float)) else None
+    except ValueError:
+        return None
+
+
+def _prompt(context: object) -> str:
+    """A prompt as one text; with a chat template it is a JSON text of messages, or a list that holds one."""
+    if isinstance(context, list):
+        context = next(iter(context), "")
+    if isinstance(context, str) and context.startswith('[{"role"'):
+        try:
+            return flattened(parse(context, "prompt"))
+        except SweepError:
+            return context
+    return context if isinstance(context, str) else ""
+
+
+def _question(line: Mapping[str, Any], asked: _Asked, cluster: str) -> Question:
+    target = line.get("target")
+    reference = target if isinstance(target, str) else json.dumps(target, ensure_ascii=False)
+    identity = line.get("doc_id")
+    content = text(line.get("doc_hash")) or canonical({"doc": line.get("doc")})
+    return Question(
+        canonical({"doc": content, "target": reference}),
+        asked.prompt,
+        reference,
+        None if identity is None else str(identity),
+        asked.options,
+        cluster,
+    )
+
+
+def _settings(results: Mapping[str, Any], config: Mapping[str, Any]) -> dict[str, Any]:
+    arguments = config.get("model_args")
+    if isinstance(arguments, str):
+        pairs = (pair.partition("=") for pair in arguments.split(","))
+        arguments = {key.strip(): value for key, _, value in pairs}
+    known = mapping(arguments)
+    return {
+        **{name: known.get(name) for name in _IDENTITY},
+        "gen_kwargs": config.get("gen_kwargs"),
+        "chat_template_sha": results.get("chat_template_sha"),
+        "system_instruction_sha": results.get("system_instruction_sha"),
+        "fewshot_as_multiturn": results.get("fewshot_as_multiturn") or None,
+    }

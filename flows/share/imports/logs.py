@@ -1,0 +1,302 @@
+"""Imports logs of other tools: reads them all, and writes what they say as a cube."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from evalcube import known_as
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse, unreadable
+from evalcube.flows.share.imports.collect import REPLIED, Collection
+from evalcube.flows.share.imports.inspect_logs import read_inspect
+from evalcube.flows.share.imports.lm_eval_logs import SAMPLES, read_lm_eval
+from evalcube.flows.share.imports.plan import import_plan
+from evalcube.flows.share.imports.rows import parse_map, read_rows
+from evalcube.flows.share.imports.samples import LogReader, Scale, Wanted
+from evalcube.flows.share.imports.write import create_cube, store_replies, write_data
+from evalcube.flows.state.trust import remember_run
+from evalcube.stages.process.grading import IMPORTED
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import CubeExistsError
+from evalcube.storage.urls import OBJECT_SCHEMES, MadeCube, absolute, directory_of, scheme_of
+
+READERS: dict[str, LogReader] = {
+    "inspect": read_inspect,
+    "lm-eval": read_lm_eval,
+    "rows": read_rows,
+}
+"""By name of the format."""
+_LOGS = ("*.eval", "*.json", "samples_*.jsonl", "samples_*.jsonl.gz")
+"""What is looked for in a directory; of JSON files only those that begin as Inspect's do."""
+_INSPECT = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:')
+
+
+@dataclass(frozen=True)
+class Source:
+    """A log."""
+
+    path: Path
+    format: str
+    """One of `READERS`."""
+    digest: str
+    """SHA-256 of the file."""
+
+
+def find_sources(logs: Sequence[str | Path], wanted: Wanted) -> list[Source]:
+    """The logs that are meant, each once: a file that is there twice counts once.
+
+    Parameters
+    ----------
+    logs
+        Files, and directories in which all logs are meant.
+    wanted
+        With a mapping, if files of no known tool are meant.
+
+    Raises
+    ------
+    SweepError
+        If there is none, or it is not known who wrote it.
+    """
+    found: dict[str, Source] = {}
+    for path in _files(logs):
+        digest = _digest(path)
+        if digest in found:
+            wanted.note(f"{path.name}: the same as {found[digest].path.name}; it counts once")
+            continue
+        found[digest] = Source(path, _format(path, wanted), digest)
+    return list(found.values())
+
+
+def _files(logs: Sequence[str | Path]) -> Iterator[Path]:
+    for log in logs:
+        path = Path(log)
+        if not path.is_dir():
+            yield path
+            continue
+        named = sorted({file for pattern in _LOGS for file in path.rglob(pattern) if file.is_file()})
+        inside = [file for file in named if file.suffix != ".json" or _is_inspect(file)]
+        if not inside:
+            raise SweepError(
+                f"there is no log in '{path}'", f"Name the files; looked for: {', '.join(_LOGS)}"
+            )
+        yield from inside
+
+
+def _is_inspect(path: Path) -> bool:
+    try:
+        with opened(path) as file:
+            return _INSPECT.match(file.read(1000)) is not None
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _digest(path: Path) -> str:
+    try:
+        with opened(path) as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise unreadable(path, error) from None
+
+
+def _format(path: Path, wanted: Wanted) -> str:
+    """Who wrote a log, by its name and its first bytes."""
+    if set(wanted.fields) - {"cluster"}:
+        return "rows"
+    if path.suffix in (".eval", ".json"):
+        return "inspect"
+    if SAMPLES.fullmatch(path.name):
+        return "lm-eval"
+    if path.name.endswith((".jsonl", ".jsonl.gz")):
+        number, line = next(lines(path), (0, b"{}"))
+        first = mapping(parse(line, f"{path}, line {number}"))
+        return "lm-eval" if {"doc_id", "resps", "arguments"} <= first.keys() else "rows"
+    raise SweepError(
+        f"'{path}' is no log of a known tool",
+        "Give logs of Inspect or lm-eval, or write JSONL with prompt, response, correct and model on each line",
+    )
+
+
+DEFAULT_CACHE = "results/cache"
+_SHOWN = 6
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class ImportSummary(MadeCube):
+    """What was imported."""
+
+    cube: str
+    cache: str
+    logs: int
+    """Logs that were read."""
+    models: tuple[str, ...]
+    tasks: tuple[str, ...]
+    samples: int
+    """Samples that the logs have."""
+    replies: int
+    """Different answers among them."""
+    failed: int
+    """Samples without an answer or a score."""
+    repeated: int
+    """Samples that said again what another one said."""
+    notes: tuple[str, ...]
+    """What a reader of the cube should know."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The summary as JSON values."""
+        fields = {
+            name: list(value) if isinstance(value, tuple) else value for name, value in asdict(self).items()
+        }
+        return {"schema": "evalcube.import", "schema_version": 1, **fields}
+
+
+def import_logs(
+    logs: Sequence[str | Path],
+    into: str | Path,
+    *,
+    cache: str | Path | None = None,
+    data: str | Path | None = None,
+    model: str | None = None,
+    task: str | None = None,
+    score: str | None = None,
+    map: str | Mapping[str, str] = "",
+    correct_from: float | None = None,
+) -> ImportSummary:
+    """Read what other tools have measured into a cube.
+
+    Nothing is written unless all logs are found right.
+
+    Parameters
+    ----------
+    logs
+        Files, and directories in which all logs are meant.
+    into
+        The cube's address; nothing may be there.
+    cache
+        Where the replies go; default: ``results/cache``.
+    data
+        Directory for the questions; default: beside the cube, with its name and the ending ``.data``.
+    model, task
+        Their names, in place of the logs'.
+    score
+        Which of several scores counts, of lm-eval ``METRIC`` or ``METRIC,FILTER``; default: the log's first.
+    map
+        Names that lines of your own have for ours, such as ``prompt=question,correct=score``, or as a mapping. Of logs
+        of Inspect and lm-eval ``cluster=FIELD`` alone: a field of a sample's metadata or of a document.
+    correct_from
+        Least score of a right answer, from 0 to 1; default: there are right and wrong answers only.
+
+    Returns
+    -------
+    ImportSummary
+        What was read, and what was new.
+
+    Raises
+    ------
+    SweepError
+        If a log is wrong, contradicts another one, or no answer has a score.
+    StorageError
+        If something is at `into`, or the cube or the cache cannot be written.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.import_logs(["answers.jsonl"], "imported.zarr").models
+    ('mine',)
+    """
+    wanted, scale = Wanted(model, task, score, parse_map(map)), Scale(correct_from)
+    address = str(cache or DEFAULT_CACHE)
+    folder = _data_folder(str(into), data)
+    if Cube.exists(into):
+        raise CubeExistsError(
+            "cannot import into it: something is already there",
+            str(into),
+            "Choose another address: all logs at once make one cube, and `evalcube merge` joins cubes.",
+        )
+    sources = find_sources(logs, wanted)
+    with Collection(scale) as collection:
+        for source in sources:
+            _read(source, collection, wanted)
+        if not collection.asked:
+            raise SweepError("the logs have no samples", "Give logs that have some")
+        _note_setups(collection, wanted)
+        table = collection.table()
+        failed = int((table[:, 4] != REPLIED).sum())
+        if failed == len(table):
+            causes = ", ".join(collection.causes)
+            raise SweepError(
+                f"the logs have {failed:,} samples and no answer with a score ({causes}): there is nothing to import",
+                "Give logs with scored answers; of files of no known tool, `map` says which field has the score",
+            )
+        plan, targets = import_plan(collection, write_data(collection, folder), table)
+        targets.refuse_too_many()
+        notes = _notes(plan, address, sources)
+        with closing(open_cache(address)) as store:
+            store_replies(plan, collection, table, store)
+            remember_run(
+                create_cube(str(into), plan, targets, collection, table, store, notes),
+                {"cache": notes["cache"]},
+            )
+        return ImportSummary(
+            str(into),
+            address,
+            len(sources),
+            plan.labels,
+            plan.task_names,
+            collection.samples,
+            len(table) - failed,
+            failed,
+            collection.repeated,
+            tuple(wanted.notes),
+        )
+
+
+def _read(source: Source, collection: Collection, wanted: Wanted) -> None:
+    before, clustered = collection.samples, "cluster" not in wanted.fields
+    for sample in READERS[source.format](source.path, wanted):
+        collection.add(sample)
+        clustered |= bool(sample.question.cluster)
+    if collection.samples == before:
+        wanted.note(f"{source.path.name}: it has no samples")
+    elif not clustered:
+        field = wanted.fields["cluster"]
+        wanted.note(f"{source.path.name}: no line has '{field}', which is to be the cluster")
+
+
+def _note_setups(collection: Collection, wanted: Wanted) -> None:
+    """Say where models were asked the same questions in different ways."""
+    for key, questions in collection.tasks.items():
+        if len(questions.setups) > 1:
+            names = [name or json.dumps(setup)[:60] for setup, name in questions.setups.items()]
+            shown = "; ".join(dict.fromkeys(names[:_SHOWN]))
+            wanted.note(f"task {key.task}: asked in {len(questions.setups)} different ways ({shown})")
+
+
+def _data_folder(into: str, data: str | Path | None) -> Path:
+    if data is not None:
+        return Path(data)
+    if scheme_of(into) in OBJECT_SCHEMES:
+        raise SweepError(
+            f"`data` is missing: the questions of cube '{into}' need a directory",
+            "Give one, as its sweep would",
+        )
+    place = directory_of(into)
+    return place.with_name(f"{place.name.removesuffix('.zarr')}.data")
+
+
+def _notes(plan: Plan, cache: str, sources: Sequence[Source]) -> dict[str, Any]:
+    """What whoever opens the cube should know: where its questions and replies are, and of which logs it was made."""
+    logs = [
+        {"name": source.path.name, "format": source.format, "sha256": source.digest} for source in sources
+    ]
+    files = {digest: str(Path(path).absolute()) for digest, path in plan.files.items()}
+    return {"cache": absolute(cache), "name": "import", IMPORTED: logs, "files": files}

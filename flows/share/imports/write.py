@@ -1,0 +1,220 @@
+"""Writes what was imported: data files, replies in the cache, and a cube with all that a run writes into one.
+
+Regions are made from the cache by the code that heals a cube, so that what is imported is what would be healed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.requests import trial_request
+from evalcube.flows.plan.targets import SampleTargets, Window, window_of
+from evalcube.flows.share.imports.collect import REPLIED, Collection, TaskKey
+from evalcube.flows.share.imports.plan import data_params
+from evalcube.flows.state.growing import new_cube
+from evalcube.flows.state.questions import keep_questions
+from evalcube.flows.state.recording import count_model, grader_of, receipt_of
+from evalcube.flows.state.records import NOTES
+from evalcube.flows.state.regrade import regrade
+from evalcube.flows.state.shared_arrays import repeat_flags
+from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import Cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import DUPLICATE
+from evalcube.storage.errors import guarded
+from evalcube.storage.files import make_directory, replaced
+
+_BATCH = 512
+"""Replies that are in memory at once."""
+_MOST_CAUSES = 4
+"""Causes that a receipt names: its line has a limit."""
+
+
+def write_data(collection: Collection, folder: Path) -> list[DatasetParams]:
+    """Write the questions of each task into a file of its own; params of their cells.
+
+    A file's name has its digest, so that no other content is ever replaced.
+    """
+    found = []
+    for place, (key, questions) in enumerate(collection.tasks.items()):
+        digest, rows = hashlib.sha256(), 0
+        for line in collection.rows(place):
+            digest.update(line + b"\n")
+            rows += 1
+        path = folder / file_name(key, digest.hexdigest())
+        if not path.exists():
+            with guarded(path, "write the questions"):
+                make_directory(folder)
+                with replaced(path) as file:
+                    file.writelines(line + b"\n" for line in collection.rows(place))
+        params = data_params(key, str(path), digest.hexdigest(), rows, clustered=bool(questions.clusters))
+        found.append(params)
+    return found
+
+
+def file_name(key: TaskKey, digest: str) -> str:
+    """The name of a task's data file; nothing in it is a path, whatever the log calls the task.
+
+    Examples
+    --------
+    >>> file_name(TaskKey("inspect_ai", "../etc/x", "match"), "ab" * 32)
+    'etc-x-abababab.jsonl'
+    """
+    plain = re.sub(r"[^A-Za-z0-9_-]+", "-", key.task).strip("-")[:60]
+    return f"{plain or 'task'}-{digest[:8]}.jsonl"
+
+
+def store_replies(plan: Plan, collection: Collection, table: npt.NDArray[np.int64], cache: Cache) -> None:
+    """Put the replies into the cache.
+
+    Raises
+    ------
+    SweepError
+        If the cache has another reply in the place of one: another import of the same model and task.
+    """
+    batch = list[tuple[str, bytes]]()
+    for number, digest in _digests(plan, table):
+        record = collection.record(number)
+        if record is None:  # `_digests` names replies only
+            continue
+        batch.append((digest, record))
+        if len(batch) >= _BATCH:
+            _put(cache, batch)
+            batch.clear()
+    _put(cache, batch)
+
+
+def _digests(plan: Plan, table: npt.NDArray[np.int64]) -> Iterator[tuple[int, str]]:
+    """The numbers of replies in the table, with the digests that they have in the cache, question by question."""
+    order = np.lexsort((table[:, 3], table[:, 0], table[:, 2], table[:, 1]))
+    last, trial = (-1, -1), None
+    for number in order[table[order, 4] == REPLIED].tolist():
+        asked, task, row, repeat, _ = table[number].tolist()
+        cell = plan.tasks[task].cells[0].cell
+        if trial is None or last != (task, row):
+            last, trial = (task, row), cell.trial(row)
+        yield number, trial_request(plan.evaluations[asked], cell, trial, repeat).digest
+
+
+def _put(cache: Cache, batch: Sequence[tuple[str, bytes]]) -> None:
+    new = cache.put_many(batch)
+    there = [item for item, fresh in zip(batch, new, strict=True) if not fresh]
+    for (_, ours), theirs in zip(there, cache.get_many([key for key, _ in there]), strict=True):
+        if ours != theirs:
+            raise SweepError(
+                "the cache has other replies of the same model to the same questions, from another import",
+                "Give this import a cache of its own with `cache`, or its model another name with `model`",
+            )
+
+
+def create_cube(
+    url: str,
+    plan: Plan,
+    targets: SampleTargets,
+    collection: Collection,
+    table: npt.NDArray[np.int64],
+    cache: Cache,
+    notes: Mapping[str, Any],
+) -> Cube:
+    """Make the cube of what was imported; others see all of it or nothing.
+
+    Parameters
+    ----------
+    url
+        Its address.
+    plan, targets
+        Of what was collected.
+    collection, table
+        What was collected, and its `Collection.table`.
+    cache
+        Where the replies are.
+    notes
+        What whoever opens the cube should know.
+    """
+    causes = list(collection.causes)
+
+    def fill(cube: Cube) -> None:
+        cube.write_planned("trial", targets.trials)
+        cube.write_planned("repeat", targets.repeats)
+        for row, task in enumerate(plan.tasks):
+            unknown = np.full((plan.slots, plan.trials), DUPLICATE.fill, dtype=np.uint8)
+            cube.write_duplicates(row, repeat_flags(task, targets.trials[:, row].max(axis=0), unknown))
+        receipts: list[Receipt] = []
+        for model in range(len(plan.evaluations)):
+            receipts += _write_model(
+                cube, plan, targets, model, table[table[:, 0] == model, 1:], causes, cache
+            )
+        counters = {
+            model: count_model(cube, regions, targets, plan.prices[model])
+            for model in range(len(plan.evaluations))
+            if (regions := [one.region for one in receipts if one.region.model == model])
+        }
+        cube.write_counters(counters)
+        with Ledger(cube.records) as ledger:
+            for receipt in receipts:
+                ledger.append(receipt)
+        keep_questions(cube.records, plan)
+        cube.records.put(NOTES, json.dumps(notes, indent=1).encode())
+
+    return new_cube(plan, url, fill)
+
+
+def _write_model(
+    cube: Cube,
+    plan: Plan,
+    targets: SampleTargets,
+    model: int,
+    table: npt.NDArray[np.int64],
+    causes: Sequence[str],
+    cache: Cache,
+) -> Iterator[Receipt]:
+    """Write the regions of one evaluation, made by the code that would heal them."""
+    for trial in range(-(-plan.trials // plan.chunks["trial"])):
+        for repeat in range(-(-plan.repeats // plan.chunks["repeat"])):
+            window = window_of(cube.sizes, Region(model, trial, repeat), cube.chunks)
+            ours, failed, counts = _within(table, window, causes)
+            if not (ours | failed).any():
+                continue
+            pretended = receipt_of(window, 0, ours, np.full(window.shape, Status.MISSING), "", {})
+            arrays = regrade(plan, window, ours, pretended, cache, (0.0, 0.0), None).arrays
+            arrays["status"][failed] = Status.TRANSPORT
+            digest = cube.write_region(window.region, arrays)
+            grader = grader_of(plan.evaluations[model])
+            yield receipt_of(
+                window, 0, targets.mask(window), arrays["status"], digest, counts, cube.shape_number, grader
+            )
+
+
+def _within(
+    table: npt.NDArray[np.int64], window: Window, causes: Sequence[str]
+) -> tuple[npt.NDArray[np.bool_], npt.NDArray[np.bool_], dict[str, int]]:
+    """Which trials of a window have replies, which have failed, each in the window's shape, and the causes.
+
+    Parameters
+    ----------
+    table
+        The model's lines of `Collection.table`, without the model.
+    window, causes
+        The window, and what the numbers of causes mean.
+    """
+    places = np.insert(table[:, :3] - (0, window.first_trial, window.first_repeat), 1, 0, axis=1)
+    inside = ((places >= 0) & (places < window.shape)).all(axis=1)
+    found = np.zeros((2, *window.shape), dtype=bool)
+    numbers = table[inside, 3]
+    found[((numbers != REPLIED).astype(np.intp), *places[inside].T)] = True
+    counts = Counter(causes[number] for number in numbers[numbers != REPLIED].tolist())
+    return found[0], found[1], dict(counts.most_common(_MOST_CAUSES))

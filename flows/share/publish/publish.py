@@ -1,0 +1,409 @@
+"""Publishes a cube: an immutable copy, compared with its receipts, without secrets, and rechunked for reading."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path, PurePath
+from typing import Any
+
+from evalcube import __version__, known_as
+from evalcube.flows.errors import SweepError, need_text
+from evalcube.flows.nouns import OneCube, need_address
+from evalcube.flows.plan.coordinates import labels
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.read.merged.inputs import ledger_digest
+from evalcube.flows.read.merged.provenance import sources_of, write_ledger_digest
+from evalcube.flows.read.outputs import Ticker, silent
+from evalcube.flows.read.selection import OpenPart, Part, open_part
+from evalcube.flows.share.merge import Written, write_joined
+from evalcube.flows.share.publish import record
+from evalcube.flows.share.publish.card import data_card
+from evalcube.flows.share.publish.check_secrets import SecretFinder, named_by
+from evalcube.flows.share.publish.part import copied_part, shared_notes
+from evalcube.flows.share.publish.record import read_origin
+from evalcube.flows.share.publish.replies import PackedReplies, pack_replies
+from evalcube.flows.state.caches import addresses_at_hand
+from evalcube.flows.state.engines import read_engines, write_engines
+from evalcube.flows.state.questions import copy_questions, kept_data_sets, texts_of
+from evalcube.flows.state.records import NOTES, read_notes
+from evalcube.flows.state.store import cube_plan
+from evalcube.flows.state.trust import remembered_config
+from evalcube.flows.state.verify import verify_cube
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.storage.cache.cache import ManagedCache, find_cache
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import PUBLISHED, Cube
+from evalcube.storage.cube.holder import apparent_holder
+from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError
+from evalcube.storage.urls import MadeCube, redacted, scheme_of
+
+CHUNK_BYTES = 4 * 2**20
+"""Of the largest array of a region: few objects for readers, and few megabytes for whoever writes a region anew."""
+COUNTER_BYTES = 16 * 2**20
+_ITEM_BYTES = 4
+
+
+def reading_chunks(plan: Plan, source: Mapping[str, int]) -> dict[str, int]:
+    """Chunk lengths of a copy: whole regions of the source, as many together as make some megabytes.
+
+    Parameters
+    ----------
+    plan
+        Of what is copied.
+    source
+        Chunk lengths of the source along trial and repeat.
+    """
+    most = max(1, CHUNK_BYTES // (_ITEM_BYTES * len(plan.tasks) * plan.slots))
+    chunks: dict[str, int] = {}
+    for dim, size in (("repeat", plan.repeats), ("trial", plan.trials)):
+        step = source[dim]
+        room = most // chunks.get("repeat", 1)
+        chunks[dim] = step * max(1, min(-(-size // step), room // step))
+    cell_bytes = 8 * len(COUNTERS + QUESTION_COUNTERS) * len(plan.tasks) * plan.slots
+    together = max(1, min(len(plan.evaluations), COUNTER_BYTES // cell_bytes))
+    return {"model": together, **chunks}
+
+
+_LONGEST = 200
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class Published(MadeCube):
+    """What was published."""
+
+    cube: str
+    """Address of the publication."""
+    digest: str
+    """By which it is known: that of its record."""
+    publication: record.Publication = field(repr=False)
+    replies: PackedReplies | None = field(repr=False)
+    """None if none were packed."""
+    notes: tuple[str, ...] = ()
+    """What a user should know, a sentence each."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        packed = self.replies
+        return {
+            "cube": self.cube,
+            "digest": self.digest,
+            **self.publication.summary(),
+            "replies": None if packed is None else {"entries": packed.entries, "missing": packed.missing},
+            "notes": list(self.notes),
+        }
+
+
+def publish_cube(
+    cube: OneCube,
+    url: str | Path,
+    *,
+    tag: str = "",
+    where: Sequence[str] = (),
+    with_replies: bool = False,
+    cache: str | None = None,
+    licence: str = "",
+    by: str = "",
+    allow: Sequence[str] = (),
+    tick: Ticker = silent,
+) -> Published:
+    """Make an immutable copy of a cube for others, or of a part of it; others see all of it or nothing.
+
+    Parameters
+    ----------
+    cube
+        The cube, all of it; it is only read.
+    url
+        Where the copy is made; with a tag, below it. A name that ends in ``.zip`` makes a single file.
+    tag
+        Name of this state, such as v1; one that is there is refused.
+    where
+        Conditions ``NAME=VALUE``: only what fulfils all of them is published.
+    with_replies
+        Whether the replies of the models are packed beside the cube.
+    cache
+        Address of the cache that has them; default: that of the user's own run, or one beside the cube.
+    licence, by
+        Under what, and by whom, it is published.
+    allow
+        Ids or kinds of findings that are no secrets.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Published
+        Where it is, and the digest by which it is known.
+
+    Raises
+    ------
+    SecretsError
+        If something that would be published looks secret or private.
+    SweepError
+        If the cube is damaged or a run works on it, nothing was measured, or a name or value is unknown.
+    StorageError
+        If the cube cannot be read, something is at `url` already, or it cannot be written.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.publish("results/sweep.zarr", "shared", tag="v1", licence="CC-BY-4.0").cube
+    'shared/v1'
+    """
+    cube, url = str(need_address(cube)), str(need_address(url, "url"))
+    record.checked_tag(tag)
+    for name, text in (("licence", licence), ("by", by)):
+        if len(need_text(name, text)) > _LONGEST or not text.isprintable():
+            raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
+    target = record.below(url, tag)
+    _refuse_taken(url, target, tag)
+    return _Publishing(cube, target, tag, where, licence, by).run(url, with_replies, cache, allow, tick)
+
+
+class _Publishing:
+    def __init__(
+        self, source: str, target: str, tag: str, where: Sequence[str], licence: str, by: str
+    ) -> None:
+        verified = verify_cube(source)
+        if verified.damages or verified.lines:
+            first = next(map(str, verified.damages), f"{verified.lines} lines of the ledger")
+            raise SweepError(
+                f"cube '{source}' is damaged in {len(verified.damages) + verified.lines} places: {first}",
+                f"Heal it with `evalcube cube verify --heal {source}`, or run its sweep again",
+            )
+        self._part = copied_part(source, where)
+        self._cube = self._part.inputs[0].cube
+        self._position = _position_of(self._part.inputs[0].receipts.values())
+        self._noted = read_notes(self._cube.records)
+        self._shared = shared_notes(self._noted, self._part)
+        self._origin = read_origin(self._cube.records)
+        known, meant = read_engines(self._cube.records), {row.eval_id for row in self._part.plan.evaluations}
+        self._engines = {name: infos for name, infos in known.items() if name in meant}
+        self._target, self._tag, self._where = target, tag, tuple(where)
+        self._licence = licence or self._origin.get("publication", {}).get("licence", "")
+        self._by, self._time = by, int(time.time())
+        if not self._position.receipts:
+            raise SweepError(f"cube '{source}' holds no trial", "Run its sweep first")
+
+    def run(
+        self,
+        url: str,
+        with_replies: bool,
+        cache: str | None,
+        allow: Sequence[str],
+        tick: Ticker,
+    ) -> Published:
+        """Make the copy."""
+        finder = self._finder(cache, allow)
+        self._look(finder)
+        finder.refuse()  # before the long part begins
+        made: list[tuple[record.Publication, PackedReplies | None]] = []
+        caches = self._caches(cache) if with_replies else []
+
+        def more(draft: Cube, written: Written) -> None:
+            receipts = written.receipts
+            draft.records.put(NOTES, json.dumps(self._shared, indent=1).encode())
+            copy_questions(self._cube.records, draft.records, self._part.plan)
+            if self._engines:
+                write_engines(draft.records, self._engines)
+            packed = None
+            if with_replies:
+                packed = self._pack(draft, caches, finder, tick)
+                finder.refuse()
+            # A merged cube knows by its ledger whether more was measured since: the copy's is another one.
+            if sources_of(self._cube)[1] == self._position.sha256 and not self._where:
+                write_ledger_digest(draft, _position_of(receipts).sha256)
+            publication = self._record(draft, receipts, packed)
+            sources = [
+                f"{one.name}: {', '.join(one.models)}, {one.trials:,} trials"
+                for one in sources_of(self._cube)[0]
+            ]
+            address = _shown(self._target, self._tag)
+            card = data_card(
+                publication, self._part, receipts, self._opened(), address, sources, self._engines
+            )
+            draft.space.put(record.README, card.encode())
+            self._refuse_changed()
+            objects = record.hashed(draft.space, set(draft.space.list()) - {record.KEY})
+            made.append((publication.model_copy(update={"objects": objects}), packed))
+            draft.records.put(record.NAME, made[0][0].encode())
+
+        self._part.chunks = reading_chunks(self._part.plan, self._cube.chunks)
+        attrs = {
+            **self._cube.attrs,
+            PUBLISHED: {"tag": self._tag, "time": self._time, "by": self._by, "licence": self._licence},
+        }
+        with ExitStack() as stack:
+            for one in caches:
+                stack.callback(one.close)
+            write_joined(self._part, self._target, attrs, more)
+        publication, packed = made[0]
+        self._read_back(publication)
+        digest = record.digest_of(publication.encode())
+        if self._tag and not record.is_zip(self._target):
+            tagged = record.Tagged(tag=self._tag, digest=digest, time=self._time, trials=publication.trials)
+            record.add_tag(space_of(url), tagged)
+        return Published(self._target, digest, publication, packed, self._remarks(packed))
+
+    def _finder(self, cache: str | None, allow: Sequence[str]) -> SecretFinder:
+        own = remembered_config(self._cube)
+        named = {"cache": cache} if cache else None
+        variables, hosts = named_by(self._noted.get("config"), own, named)
+        return SecretFinder(variables, hosts, allow)
+
+    def _look(self, finder: SecretFinder) -> None:
+        """Look through all that the copy will say in words."""
+        attrs = {name: value for name, value in self._cube.attrs.items() if name not in ("spec", PUBLISHED)}
+        finder.search_json("attributes", attrs)
+        finder.search_json("spec", self._part.plan.spec())
+        finder.search_json("notes", self._shared)
+        finder.search_json("engines", {name: list(map(str, row)) for name, row in self._engines.items()})
+        for file, text in texts_of(self._cube.records, self._part.plan):
+            finder.search(f"questions of {file}", text)
+        finder.search("licence", self._licence)
+        finder.search(
+            "by", self._by, passing=["e-mail"]
+        )  # who gives his address there wants to be written to
+        for coordinate in labels(self._part.plan):
+            if coordinate.values.dtype.kind in "OUT":
+                for text in dict.fromkeys(coordinate.values.ravel().tolist()):
+                    finder.search(f"label `{coordinate.name}`", str(text))
+        with Ledger(self._cube.records) as ledger:
+            for cause in {cause for receipt in ledger.newest().values() for cause in receipt.causes}:
+                finder.search("causes in the ledger", cause)
+            for name in {name for receipt in ledger.newest().values() for name in receipt.fingerprints}:
+                finder.search("fingerprints in the ledger", name)
+
+    def _caches(self, named: str | None) -> list[ManagedCache]:
+        """Where replies are: the cache that is named or at hand, and those that came with the cube."""
+        at_hand = addresses_at_hand(self._cube, self._noted.get("cache"))
+        # A named one comes first and not instead: replies that came along may be in no other one.
+        addresses = dict.fromkeys([*([named] if named else []), *at_hand])
+        caches = [one for one in map(find_cache, addresses) if one is not None]
+        if not caches:
+            raise SweepError(
+                f"the replies of cube '{self._cube.url}' are not found",
+                "Give the address of its cache with `cache`",
+            )
+        return caches
+
+    def _pack(
+        self, draft: Cube, caches: Sequence[ManagedCache], finder: SecretFinder, tick: Ticker
+    ) -> PackedReplies:
+        def look(key: str, value: bytes) -> None:
+            finder.search(f"reply {key[:12]}", value.decode("utf-8", "replace"))
+
+        plan = self._part.plan
+        # With the data files where they are on this machine: the copy's own plan names them without folders.
+        files = cube_plan(self._cube, self._noted).files
+        placed = Plan.from_spec(self._part.union.spec, plan.trials, plan.repeats, files)
+        return pack_replies(draft.space, placed, self._part.targets, caches, look, tick)
+
+    def _opened(self) -> OpenPart:
+        return open_part(self._cube, Part(where=self._where), notes=self._noted, trials=False)
+
+    def _record(
+        self, draft: Cube, receipts: Sequence[Receipt], packed: PackedReplies | None
+    ) -> record.Publication:
+        """What is published, without its objects, of which the card is one."""
+        return record.Publication(
+            format=record.FORMAT,
+            name=str(self._noted.get("name", ""))[:_LONGEST],
+            tag=self._tag,
+            time=self._time,
+            evalcube=__version__,
+            by=self._by,
+            licence=self._licence,
+            where=list(self._where),
+            shapes=draft.sizes,
+            trials=sum(one.finished for one in receipts),
+            planned=sum(self._part.targets.counts),
+            ledger=_position_of(receipts),
+            grown_from=record.pulled_digest(self._origin),
+            replies=packed.archives if packed else [],
+            objects={},
+        )
+
+    def _refuse_changed(self) -> None:
+        """Refuse if anybody has written into the source since it was verified."""
+        if apparent_holder(self._cube.records) is not None or _position(self._cube) != self._position:
+            raise SweepError(
+                f"a run has written into cube '{self._cube.url}' meanwhile", "Publish it once that has ended"
+            )
+
+    def _read_back(self, publication: record.Publication) -> None:
+        """Make sure that others can pull what was put."""
+        there = record.hashed(space_of(self._target), publication.objects)
+        wrong = sorted(key for key, stored in publication.objects.items() if there[key] != stored)
+        if wrong:
+            raise CubeDamagedError(
+                f"{wrong[0]} is not what was put there a moment ago, and {len(wrong) - 1} more objects are not",
+                redacted(self._target),
+                "Remove it, look after the store, and publish again",
+            )
+
+    def _remarks(self, packed: PackedReplies | None) -> tuple[str, ...]:
+        found = []
+        if packed is not None and packed.missing:
+            found.append(
+                f"{packed.missing:,} requests of the cube are answered by no cache; their replies are missing."
+            )
+        files = ", ".join(
+            sorted({params.file for params in kept_data_sets(self._cube.records, self._part.plan)})
+        )
+        if files:
+            found.append(f"The questions go along, with all rows and fields of {files}.")
+        if "config" not in self._shared:
+            found.append("Who wants to measure more of it needs a config of his own.")
+        if not self._licence:
+            found.append("No licence was given: nobody knows what he may do with it.")
+        return tuple(found)
+
+
+def _shown(address: str, tag: str) -> str:
+    """An address for others; where a directory lies on this machine says nothing to them."""
+    if scheme_of(address) not in ("", "file"):
+        return address
+    below = 2 if tag and not record.is_zip(address) else 1
+    return "/".join(PurePath(address).parts[-below:])
+
+
+def _refuse_taken(url: str, target: str, tag: str) -> None:
+    if Cube.exists(target):
+        what = f"tag {tag} is there already, and stays as it is" if tag else "something is already there"
+        if tag and not record.is_zip(url) and _list_tag(url, target, tag):
+            what += (
+                "; it was missing from the list of tags, since its publish was interrupted, and is in it now"
+            )
+        raise CubeExistsError(f"cannot publish: {what}", target, "Choose another tag or address.")
+    if tag and not record.is_zip(url) and space_of(url).version("zarr.json") is not None:
+        raise CubeExistsError(
+            "cannot publish a tag inside of a cube", url, "Choose another address for tags."
+        )
+
+
+def _list_tag(url: str, target: str, tag: str) -> bool:
+    """Bring a publication into the list of tags that was killed before it came there; False if it is in it."""
+    if any(one.tag == tag for one in record.tags_at(space_of(url))):
+        return False
+    found = space_of(target).get(record.KEY, record.MOST_RECORD_BYTES)
+    made = None if found is None else record.decode(found.data, target)
+    if found is None or made is None or made.tag != tag:
+        return False
+    digest = record.digest_of(found.data)
+    record.add_tag(space_of(url), record.Tagged(tag=tag, digest=digest, time=made.time, trials=made.trials))
+    return True
+
+
+def _position(cube: Cube) -> record.Position:
+    with Ledger(cube.records) as ledger:
+        return _position_of(ledger.newest().values())
+
+
+def _position_of(receipts: Collection[Receipt]) -> record.Position:
+    return record.Position(receipts=len(receipts), sha256=ledger_digest(receipts))

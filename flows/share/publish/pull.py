@@ -1,0 +1,311 @@
+"""Pulls a publication: every object is compared with its digest, and the copy appears whole, to be measured further."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evalcube import known_as
+from evalcube.flows.errors import SweepError
+from evalcube.flows.read.outputs import Ticker, silent
+from evalcube.flows.share.publish import record
+from evalcube.flows.share.publish.record import ORIGIN
+from evalcube.flows.share.publish.replies import put_replies
+from evalcube.flows.state.caches import replies_name
+from evalcube.flows.state.records import NOTES
+from evalcube.flows.state.verify import verify_unseen
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
+from evalcube.storage.cube.cube import PUBLISHED, Cube
+from evalcube.storage.cube.layout import SIDE
+from evalcube.storage.cube.ledger import NAME as LEDGER
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
+from evalcube.storage.urls import Address, MadeCube, directory_of, plain_address, redacted, scheme_of
+
+T = TypeVar("T")
+
+MOST_BYTES = 64 * 2**30
+_THREADS = 16
+_TOGETHER = 8 * _THREADS
+_METADATA = "zarr.json"
+_FOLDER = f"{SIDE}/zarr.json"
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class Pulled(MadeCube):
+    """What was pulled."""
+
+    cube: str
+    """Address of the copy."""
+    source: str
+    digest: str
+    """By which the publication is known."""
+    publication: record.Publication = field(repr=False)
+    trials: int
+    """Finished ones of the copy, repeats included."""
+    replies: int
+    """Replies that were put at hand."""
+    cache: str | None
+    """Where these are."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {
+            "cube": self.cube,
+            "from": self.source,
+            "digest": self.digest,
+            "publication": self.publication.summary(),
+            "trials": self.trials,
+            "replies": self.replies,
+            "cache": self.cache,
+        }
+
+
+def pull_cube(
+    url: Address,
+    directory: str | Path,
+    *,
+    tag: str = "",
+    cache: str | None = None,
+    most_bytes: int = MOST_BYTES,
+    tick: Ticker = silent,
+) -> Pulled:
+    """Make a copy of a publication that can be measured further; others see all of it or nothing.
+
+    Parameters
+    ----------
+    url
+        Address of the publication, or with a tag the one below which it is: a directory, a zip file, a bucket, or a web
+        server.
+    directory
+        Address of the copy; nothing may be there.
+    tag
+        Which of several publications below `url`.
+    cache
+        Address of a cache that gets the replies which came along; default: one of its own beside the copy.
+    most_bytes
+        What claims to be larger is refused.
+    tick
+        Called with what is counted and how much of it there is so far.
+
+    Returns
+    -------
+    Pulled
+        The copy, and where its replies are.
+
+    Raises
+    ------
+    StorageError
+        If there is no publication, an object is not what the record says, or the copy cannot be written.
+    SweepError
+        If a tag is unknown, or the publication is too large.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> published = ec.publish("results/sweep.zarr", "shared", tag="v1")
+    >>> ec.pull("shared", "mine.zarr", tag="v1").trials
+    64
+    """
+    url, directory = str(plain_address(url)), str(directory)
+    source = record.below(url, record.checked_tag(tag))
+    space = space_of(source)
+    publication, digest = _opened(url, source, space, tag)
+    if publication.size > most_bytes:
+        raise SweepError(
+            f"{redacted(source)} has {publication.size:,} bytes, more than {most_bytes:,}",
+            "If you expected as much, give a greater bound with `most_bytes`",
+        )
+    if Cube.exists(directory):
+        raise CubeExistsError("cannot pull: something is already there", directory, "Choose another address.")
+    pulling = _Pulling(space, source, directory, publication, digest, tick)
+    return pulling.run(cache)
+
+
+def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
+    """The record of a publication, and its digest; compared with what the list of tags says."""
+    found = space.get(record.KEY, record.MOST_RECORD_BYTES)
+    if found is None:
+        raise _not_found(url, source, space, tag)
+    publication, digest = record.decode(found.data, redacted(source)), record.digest_of(found.data)
+    if tag and publication.tag != tag:
+        raise CubeDamagedError(
+            f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}",
+            redacted(source),
+            "Find out why.",
+        )
+    listed = {} if not tag or record.is_zip(url) else {one.tag: one for one in record.tags_at(space_of(url))}
+    if tag in listed and listed[tag].digest != digest:
+        raise CubeDamagedError(
+            f"its record has another digest ({digest[:19]}…) than the list of tags says ({listed[tag].digest[:19]}…)",
+            redacted(source),
+            "Somebody has changed one of the two: ask whoever published it.",
+        )
+    return publication, digest
+
+
+def _not_found(url: str, source: str, space: Space, tag: str) -> Exception:
+    tags = [] if record.is_zip(url) else [one.tag for one in record.tags_at(space_of(url))]
+    if tags:
+        what = f"there is no tag '{tag}'" if tag else "states are published here, each with a tag"
+        return SweepError(f"{redacted(url)}: {what}", f"Give one with `tag`: {', '.join(tags[-20:])}")
+    if space.version(_METADATA) is not None:
+        return SweepError(
+            f"cube '{redacted(source)}' was not published: nothing says what its objects are",
+            "Publish it first with `evalcube publish`",
+        )
+    return CubeNotFoundError("nothing was published here", redacted(source), "Check the address and the tag.")
+
+
+class _Pulling:
+    def __init__(
+        self,
+        space: Space,
+        source: str,
+        target: str,
+        publication: record.Publication,
+        digest: str,
+        tick: Ticker,
+    ) -> None:
+        self._space, self._source, self._target = space, source, target
+        self._publication, self._digest, self._tick = publication, digest, tick
+        self._done = self._replies = 0
+
+    def run(self, cache: str | None) -> Pulled:
+        """Make the copy."""
+        address = self._cache(cache) if self._publication.replies else None
+        space_of(self._target).assemble(lambda draft: self._fill(draft, address))
+        with Ledger(Cube.open(self._target).records) as ledger:
+            receipts = list(ledger.newest().values())
+        trials = sum(one.finished for one in receipts)
+        return Pulled(
+            self._target,
+            redacted(self._source),
+            self._digest,
+            self._publication,
+            trials,
+            self._replies,
+            address,
+        )
+
+    def _cache(self, named: str | None) -> str | None:
+        if named is not None:
+            return named
+        if scheme_of(self._target) not in ("", "file"):
+            return None
+        path = directory_of(self._target)
+        return str(path.parent / replies_name(path.name))
+
+    def _fill(self, draft: Space, cache: str | None) -> None:
+        """Put all objects, verified, into the copy, which is then verified as a cube, too."""
+        keys = [key for key in self._publication.objects if not key.startswith(record.REPLIES)]
+        # The ledger's objects are few, and have an order. Its folder comes first: records are put into it.
+        ledgers = sorted(key for key in keys if key.startswith(f"{SIDE}/ledger"))
+        draft.put(_FOLDER, self._object(_FOLDER), durable=False)
+        with ThreadPoolExecutor(_THREADS) as pool:
+            lines = [line for data in _few(pool, self._object, ledgers) for line in data.splitlines(True)]
+            others = sorted(set(keys) - {*ledgers, _FOLDER})
+            for _ in _few(pool, lambda key: self._put(draft, key, cache), others):
+                pass
+        log = draft.at(SIDE).log(LEDGER)
+        for line in lines:
+            log.append(line)
+        log.close()
+        draft.at(SIDE).put(ORIGIN, self._origin())
+        self._verify(Cube(draft, self._target, writable=True))
+        # Before the copy appears: what is damaged in them leaves no copy.
+        if cache is not None and self._publication.replies:
+            self._replies = put_replies(self._archives(), cache)
+
+    def _verify(self, draft: Cube) -> None:
+        verified = verify_unseen(draft)
+        if verified.damages or verified.lines:
+            first = next(map(str, verified.damages), "lines of its ledger")
+            raise CubeDamagedError(
+                f"the publication is damaged, although its digests are right: {first}",
+                redacted(self._source),
+                "It was published so: ask whoever did.",
+            )
+
+    def _put(self, draft: Space, key: str, cache: str | None) -> None:
+        data = self._object(key)
+        if key == _METADATA:
+            data = _unpublished(data, self._source)
+        elif key == f"{SIDE}/{NOTES}" and cache is not None:
+            data = _with_cache(data, cache, self._source)
+        if key.startswith(f"{SIDE}/"):
+            draft.at(SIDE).put(key.removeprefix(f"{SIDE}/"), data, durable=False)
+        else:
+            draft.put(key, data, durable=False)
+        self._done += 1
+        if self._done % 64 == 0:
+            self._tick("objects pulled", self._done)
+
+    def _object(self, key: str) -> bytes:
+        """An object that is what the record says."""
+        said = self._publication.objects.get(key)
+        if said is None:
+            raise CubeDamagedError(
+                f"{key} is not in its record", redacted(self._source), "Find out who made it."
+            )
+        refuse_larger(said.size, MOST_OBJECT, f"{redacted(self._source)}/{key}")
+        found = self._space.get(key, said.size + 1)
+        if found is None:
+            raise CubeDamagedError(f"{key} is gone", redacted(self._source), "Get it from another place.")
+        if len(found.data) != said.size or hashlib.sha256(found.data).hexdigest() != said.sha256:
+            raise CubeDamagedError(
+                f"{key} is not what was published", redacted(self._source), "Get it from another place."
+            )
+        return found.data
+
+    def _archives(self) -> Iterator[tuple[str, bytes]]:
+        for number, one in enumerate(self._publication.replies):
+            yield one.key, self._object(one.key)
+            self._tick("archives of replies", number + 1)
+
+    def _origin(self) -> bytes:
+        document = {
+            "from": redacted(self._source),
+            "digest": self._digest,
+            "at": int(time.time()),
+            "publication": self._publication.summary(),
+        }
+        return json.dumps(document, indent=1).encode()
+
+
+def _few(pool: ThreadPoolExecutor, function: Callable[[str], T], keys: Sequence[str]) -> Iterator[T]:
+    """What a function makes of keys, of a few at a time: after the first failure, no more is asked for."""
+    for begin in range(0, len(keys), _TOGETHER):
+        yield from pool.map(function, keys[begin : begin + _TOGETHER])
+
+
+def _unpublished(data: bytes, where: str) -> bytes:
+    """The cube's metadata without the mark that keeps everybody from writing into it."""
+    try:
+        document = json.loads(data)
+        document["attributes"].pop(PUBLISHED, None)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        raise CubeDamagedError(
+            "its zarr.json is none of a cube", redacted(where), "Find out who made it."
+        ) from None
+    return json.dumps(document, indent=2).encode()
+
+
+def _with_cache(data: bytes, cache: str, where: str) -> bytes:
+    """The notes with the name of the cache that has the replies."""
+    try:
+        notes = json.loads(data)
+    except (ValueError, RecursionError):
+        notes = None
+    if not isinstance(notes, dict):
+        raise CubeDamagedError("its notes are none of a cube", redacted(where), "Find out who made it.")
+    return json.dumps({**notes, "cache": cache}, indent=1).encode()

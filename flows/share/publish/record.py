@@ -1,0 +1,290 @@
+"""The record that makes a cube a publication: what it is, and size and digest of each of its objects."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from evalcube.flows.errors import SweepError, need_text
+from evalcube.storage.cube.space import Space, When
+from evalcube.storage.errors import CubeDamagedError, StorageError
+
+NAME = "published.json"
+"""Its key among a cube's records."""
+KEY = f"_evalcube/{NAME}"
+README = "README.md"
+TAGS = "tags.json"
+"""Key of the list of tags, at the address below which they are."""
+REPLIES = "_evalcube/replies/"
+
+FORMAT = 1
+MOST_RECORD_BYTES = 256 * 2**20
+MOST_OBJECTS = 2_000_000
+MOST_OBJECT_BYTES = 2**31
+_MOST_TAGS_BYTES = 16 * 2**20
+_ATTEMPTS = 20
+_THREADS = 16
+_LONGEST = 200
+_SHOWN = 60
+
+TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+_DIGEST = "^[0-9a-f]{64}$"
+_KEY = re.compile(
+    r"zarr\.json|README\.md"
+    r"|[^/\s\\.][^/\s\\]{0,199}/(?:zarr\.json|c(?:/\d{1,9}){0,8})"
+    r"|_evalcube/(?:zarr|sweep|merged)\.json"
+    r"|_evalcube/ledger(?:\.jsonl|/\d{8}\.jsonl)"
+    r"|_evalcube/questions/[0-9a-f]{64}\.zst"
+    r"|_evalcube/replies/\d{4}-\d{4,8}\.tar\.zst"
+)
+"""Keys of a publication: nothing that leads elsewhere, and nothing that a program would look for."""
+
+
+class _Record(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
+
+
+class Stored(_Record):
+    """One object."""
+
+    sha256: str = Field(pattern=_DIGEST)
+    size: int = Field(ge=0, le=MOST_OBJECT_BYTES)
+
+
+class Position(_Record):
+    """What the ledger says."""
+
+    receipts: int = Field(ge=0, le=2**53)
+    sha256: str = Field(pattern=_DIGEST)
+    """Of the receipts in the order of their regions."""
+
+
+class Packed(_Record):
+    """Replies of one evaluation in one archive."""
+
+    key: str
+    model: int = Field(ge=0, le=2**53)
+    """Place of the evaluation in the copy."""
+    entries: int = Field(ge=0, le=2**53)
+
+
+class Publication(_Record):
+    """What was published."""
+
+    format: int = Field(ge=1)
+    name: str = Field(default="", max_length=_LONGEST)
+    tag: str = Field(default="", max_length=64)
+    time: int = Field(ge=0, le=2**53)
+    """Seconds since the epoch."""
+    evalcube: str = Field(default="", max_length=_LONGEST)
+    """Version that made the copy."""
+    by: str = Field(default="", max_length=_LONGEST)
+    licence: str = Field(default="", max_length=_LONGEST)
+    where: list[str] = Field(default_factory=list, max_length=100)
+    """Conditions by which a part was published; empty for all."""
+    shapes: dict[str, int]
+    trials: int = Field(ge=0, le=2**53)
+    """Finished ones, repeats included."""
+    planned: int = Field(ge=0, le=2**53)
+    ledger: Position
+    grown_from: str = Field(default="", max_length=_LONGEST)
+    """Digest of the publication that the cube was pulled from before it grew."""
+    replies: list[Packed] = Field(default_factory=list, max_length=MOST_OBJECTS)
+    objects: dict[str, Stored] = Field(max_length=MOST_OBJECTS)
+
+    @property
+    def size(self) -> int:
+        """Bytes of all objects."""
+        return sum(one.size for one in self.objects.values())
+
+    def encode(self) -> bytes:
+        """The record as it is stored."""
+        return (json.dumps(self.model_dump(), indent=1, sort_keys=True) + "\n").encode()
+
+    def summary(self) -> dict[str, Any]:
+        """All of it but the objects."""
+        return self.model_dump(exclude={"objects", "replies"}) | {
+            "objects": len(self.objects),
+            "bytes": self.size,
+        }
+
+
+def digest_of(data: bytes) -> str:
+    """The digest by which a publication is known: that of its record, which has those of all objects."""
+    return f"sha256:{hashlib.sha256(data).hexdigest()}"
+
+
+def hashed(space: Space, keys: Iterable[str]) -> dict[str, Stored]:
+    """Size and digest of objects as they can be read back."""
+
+    def one(key: str) -> tuple[str, Stored]:
+        found = space.get(key)
+        if found is None:
+            raise StorageError(
+                f"{key} is gone a moment after it was written", space.address, "Publish again."
+            )
+        return key, Stored(sha256=hashlib.sha256(found.data).hexdigest(), size=len(found.data))
+
+    with ThreadPoolExecutor(_THREADS) as pool:
+        return dict(pool.map(one, sorted(keys)))
+
+
+def decode(data: bytes, where: str) -> Publication:
+    """The publication that a record describes; anyone may have written it.
+
+    Raises
+    ------
+    CubeDamagedError
+        It is none, or names what no publication has.
+    SweepError
+        It is of a newer version.
+    """
+    try:
+        document = json.loads(data)
+        written = document.get("format") if isinstance(document, dict) else None
+        newer = type(written) is int and written > FORMAT
+        found = None if newer else Publication.model_validate(document)
+    except (ValueError, RecursionError) as error:
+        what = _first_problem(error) if isinstance(error, ValidationError) else str(error).partition("\n")[0]
+        what = what[:_LONGEST]
+        raise CubeDamagedError(
+            f"{KEY} is no record of a publication: {what}", where, "Get it once more."
+        ) from None
+    if found is None:
+        raise SweepError(
+            f"{where} was published in format {written}; this version reads format {FORMAT}",
+            "Update evalcube",
+        )
+    for key in (*found.objects, *(one.key for one in found.replies)):
+        if not _KEY.fullmatch(key) or not key.isprintable():
+            raise CubeDamagedError(
+                f"its record names an object {key[:80]!r}, which no publication has",
+                where,
+                "Find out who made it.",
+            )
+    if {one.key for one in found.replies} - set(found.objects):
+        raise CubeDamagedError("its record names replies that are not in it", where, "Find out who made it.")
+    return found
+
+
+def _first_problem(error: ValidationError) -> str:
+    """Field, value and rule of the first thing that is wrong; the rest follows from it or comes next time."""
+    first = error.errors(include_url=False)[0]
+    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:_SHOWN]}" for part in first["loc"])[
+        1:
+    ]
+    if first["type"] == "missing":
+        return f"`{place}` is missing"
+    value = repr(first["input"])
+    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
+    return f"`{place}` is {shown}: {first['msg']}" if place else f"it is {shown}: {first['msg']}"
+
+
+class Tagged(_Record):
+    """One tag of an address."""
+
+    tag: str = Field(pattern=f"^{TAG.pattern}$")
+    digest: str = Field(pattern="^sha256:[0-9a-f]{64}$")
+    time: int = Field(ge=0, le=2**53)
+    trials: int = Field(ge=0, le=2**53)
+
+
+def tags_at(space: Space) -> list[Tagged]:
+    """The tags below an address, in the order in which they were made; none if there is no list of them.
+
+    Raises
+    ------
+    CubeDamagedError
+        What is there is no list of tags.
+    """
+    found = space.get(TAGS, _MOST_TAGS_BYTES)
+    return [] if found is None else _read_tags(found.data, space.address)
+
+
+def add_tag(space: Space, tagged: Tagged) -> None:
+    """Add a tag to the list at an address; one that is there stays as it is.
+
+    Raises
+    ------
+    StorageError
+        The list cannot be read or written.
+    """
+    for _ in range(_ATTEMPTS):
+        found = space.get(TAGS, _MOST_TAGS_BYTES)
+        tags = [] if found is None else _read_tags(found.data, space.address)
+        if any(one.tag == tagged.tag for one in tags):
+            return
+        document = {"format": FORMAT, "tags": [one.model_dump() for one in (*tags, tagged)]}
+        data = (json.dumps(document, indent=1) + "\n").encode()
+        # Two teams may tag at the same time: whoever comes second reads the list again.
+        if space.put(TAGS, data, when=When.ABSENT if found is None else found.version) is not None:
+            return
+    raise StorageError("others write its list of tags all the time", space.address, "Run again.")
+
+
+def _read_tags(data: bytes, where: str) -> list[Tagged]:
+    try:
+        document = json.loads(data)
+        entries: Any = document["tags"]
+        return [Tagged.model_validate(entry) for entry in entries]
+    except (ValueError, KeyError, TypeError, ValidationError, RecursionError):
+        raise CubeDamagedError(f"{TAGS} is no list of tags", where, "Take it from a copy.") from None
+
+
+def checked_tag(tag: str) -> str:
+    """A tag that can stand in an address.
+
+    Raises
+    ------
+    SweepError
+        It cannot.
+    """
+    if need_text("tag", tag) and (not TAG.fullmatch(tag) or tag in (TAGS, README) or tag.endswith(".zip")):
+        raise SweepError(f"`tag`: '{tag}' cannot be one", "Give a word such as v1 or 2026-11")
+    return tag
+
+
+def below(url: str, tag: str) -> str:
+    """The address of a tag; a zip file is one publication, and has its tag inside."""
+    return f"{url.rstrip('/')}/{tag}" if tag and not is_zip(url) else url
+
+
+def is_zip(url: str) -> bool:
+    """Whether an address is that of a single file."""
+    return url.rstrip("/").endswith(".zip")
+
+
+def pulled_digest(notes: Mapping[str, Any] | None) -> str:
+    """Digest of the publication that a copy was pulled from; empty if it was not."""
+    digest = notes.get("digest") if notes else None
+    return digest if isinstance(digest, str) and len(digest) <= _LONGEST else ""
+
+
+ORIGIN = "pulled.json"
+"""Key among a copy's records of what it was pulled from."""
+
+_READ_BYTES = 1_000_000
+
+
+def read_origin(records: Space) -> dict[str, Any]:
+    """What a copy was pulled from; empty if it was not, or nobody knows.
+
+    Parameters
+    ----------
+    records
+        The cube's.
+    """
+    found = records.get(ORIGIN, _READ_BYTES)
+    try:
+        document = json.loads(found.data) if found else {}
+    except (ValueError, RecursionError):
+        return {}
+    if not isinstance(document, dict) or not isinstance(document.get("publication", {}), dict):
+        return {}
+    return document

@@ -1,0 +1,191 @@
+"""Finds the cache that a reader of a cube may open without being told to: never one that only the cube names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.state.records import read_notes
+from evalcube.flows.state.trust import remember_caches, remembered_caches, remembered_config
+from evalcube.storage.cache.cache import Cache, find_cache
+from evalcube.storage.cache.chain import ChainedCache
+from evalcube.storage.cache.folders import is_cache_without_links
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
+
+_SLASHES_OF_A_BUCKET = 2
+
+
+def cache_at_hand(cube: Cube, noted: object) -> str | None:
+    """Address of the cache that may be read without being named; None if there is none.
+
+    It is that of this user's own run, or else a cache beside the cube with the name that the cube's notes give, which
+    are believed in nothing but that name.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    noted
+        The address in its notes.
+
+    Returns
+    -------
+    str or None
+        The address to read from.
+    """
+    own = remembered_config(cube)
+    if own is not None and isinstance(own.get("cache"), str):
+        return str(own["cache"])
+    if not isinstance(noted, str) or scheme_of(noted) in REDIS_SCHEMES:
+        return None
+    name = noted.rpartition("/")[2]
+    if name in ("", ".", "..") or "\0" in name:
+        return None
+    if scheme_of(cube.url) in OBJECT_SCHEMES:
+        return _beside_object(resolved(cube.url), noted, name)
+    if scheme_of(cube.url) in HTTP_SCHEMES or scheme_of(noted) in OBJECT_SCHEMES:
+        return None
+    beside = Path(resolved(cube.url)).parent / name
+    return str(beside) if is_cache_without_links(beside) else None
+
+
+def _beside_object(cube: str, noted: str, name: str) -> str | None:
+    """The cache beside a cube in a bucket, if that is where the cube's notes say it is."""
+    beside = f"{cube.rpartition('/')[0]}/{name}"
+    # With a bucket at least: what is beside a cube that fills its bucket is another bucket.
+    return beside if noted.rstrip("/") == beside and cube.count("/") > _SLASHES_OF_A_BUCKET else None
+
+
+def replies_at_hand(
+    cube: Cube,
+    noted: object,
+    named: str | Path | Sequence[str | Path] | None = None,
+    *,
+    away: list[str] | None = None,
+) -> Cache | None:
+    """The replies of a cube as they may be read without being named, or those of caches that are named.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    noted
+        The address of a cache in its notes.
+    named
+        Addresses of caches; then no others are read.
+    away
+        Gets a line for each cache that nobody named and that does not answer, in place of the error.
+
+    Returns
+    -------
+    Cache or None
+        Of several caches, one that asks them in turn; None if none is there.
+    """
+    if named is None:
+        addresses = addresses_at_hand(cube, noted)
+    else:
+        several = [named] if isinstance(named, str | Path) else named
+        no_bare_text(cache=several)
+        addresses = list(map(str, several))
+    found = []
+    for address in addresses:
+        try:
+            found.append(find_cache(address))
+        except StorageError as error:
+            if away is None or named is not None:
+                raise
+            away.append(f"without the replies of a cache that does not answer: {error}")
+    there = [cache for cache in found if cache is not None]
+    return ChainedCache(there) if len(there) > 1 else next(iter(there), None)
+
+
+def needed_replies(cube: Cube, noted: object, named: str | Path | None) -> Cache:
+    """As `replies_at_hand`; none is refused.
+
+    Raises
+    ------
+    SweepError
+        No cache is known.
+    """
+    found = replies_at_hand(cube, noted, named)
+    if found is None:
+        raise SweepError(
+            f"the replies of cube '{cube.url}' are not found", "Give the address of its cache with `cache`"
+        )
+    return found
+
+
+def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
+    """Note for this user that the replies of a merged cube are in the caches of those that it was made of.
+
+    Parameters
+    ----------
+    output
+        Address of the merged cube.
+    cubes
+        Addresses of the others; where two have answers to one trial, that of the first one was kept.
+    newer
+        Whether that of the later one was kept: its cache is then asked first, as two replies may have one key.
+    """
+    found = []
+    opened = [Cube.open(cube) for cube in cubes]
+    for cube in sorted(opened, key=_last_written, reverse=True) if newer else opened:
+        addresses = addresses_at_hand(cube, read_notes(cube.records).get("cache"))
+        found += [address if scheme_of(address) else resolved(address) for address in addresses]
+    remember_caches(Cube.open(output), list(dict.fromkeys(found)))
+
+
+def _last_written(cube: Cube) -> int:
+    with Ledger(cube.records) as ledger:
+        return max((receipt.at for receipt in ledger.newest().values()), default=0)
+
+
+def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
+    """Addresses of the caches of `replies_at_hand`: `cache_at_hand`, and those of what was merged or came along.
+
+    A merge notes, for the user whose it is, where the replies of its cubes are; a pulled copy has them beside it.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    noted
+        The address of a cache in its notes.
+
+    Returns
+    -------
+    list of str
+        Each once, in the order in which they are read.
+    """
+    found = [cache_at_hand(cube, noted), *remembered_caches(cube)]
+    if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES):
+        # A cube that was pulled and then measured further has replies in two places.
+        path = Path(resolved(cube.url))
+        beside = path.parent / replies_name(path.name)
+        found += [str(beside)] if is_cache_without_links(beside) else []
+    return list(dict.fromkeys(filter(None, found)))
+
+
+def replies_name(cube: str) -> str:
+    """Name of the cache beside a pulled copy that has the replies which came along with it.
+
+    Parameters
+    ----------
+    cube
+        The last part of the copy's address.
+
+    Returns
+    -------
+    str
+        The last part of the cache's address, which is otherwise the same.
+
+    Examples
+    --------
+    >>> replies_name("b.zarr")
+    'b.replies'
+    """
+    return f"{cube.removesuffix('.zarr')}.replies"

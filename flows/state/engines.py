@@ -1,0 +1,155 @@
+"""What served the models of a cube: engines as they named themselves, and fingerprints that came with replies.
+
+Engines lie in a small record beside the cube, by evaluation; fingerprints in the ledger's receipts. Both are what
+others said: they are bounded, shown, and decide nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+
+from evalcube.flows.state.records import read_record
+from evalcube.stages.infer.endpoint import EngineInfo
+from evalcube.stages.reply.body import short_text
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError
+
+ENGINES = "engines.json"
+"""Key of the record among those of a cube."""
+_READ_BYTES = 20_000_000
+_MOST_ENGINES = 16
+"""Of one evaluation; more are no news."""
+_SHOWN = 3
+
+Engines = Mapping[str, Sequence[EngineInfo]]
+"""By ``eval_id``, what served the evaluation, in the order in which it was found."""
+
+
+@dataclass(frozen=True)
+class Origin:
+    """What answered one evaluation."""
+
+    label: str
+    """Of the evaluation, for people."""
+    engines: Sequence[EngineInfo] = ()
+    fingerprints: Mapping[str, int] = field(default_factory=dict)
+    """Trials by fingerprint, the most frequent first."""
+
+    @property
+    def mixed(self) -> bool:
+        """Whether several systems answered."""
+        return len(self.engines) > 1 or len(self.fingerprints) > 1
+
+    @property
+    def warning(self) -> str:
+        """A sentence for the reader of results; empty where one system answered, as far as is known."""
+        if not self.mixed:
+            return ""
+        if len(self.engines) > 1:
+            return (
+                f"{self.label}: replies come from different engines ({_listed(map(str, self.engines))}), whose answers "
+                "may differ; give each a model of its own with a `revision`."
+            )
+        return (
+            f"{self.label}: replies name different systems ({_listed(self.fingerprints)}); the endpoint has changed "
+            "what answers while it was measured."
+        )
+
+    def __str__(self) -> str:
+        found = [*map(str, self.engines)]
+        if self.fingerprints:
+            found.append(f"system_fingerprint {_listed(self.fingerprints)}")
+        return ", ".join(found)
+
+
+def read_engines(records: Space) -> dict[str, tuple[EngineInfo, ...]]:
+    """What the record says, as far as it has the right form; empty if there is none.
+
+    Parameters
+    ----------
+    records
+        Of the cube.
+    """
+    document = read_record(records, ENGINES, _READ_BYTES)
+    rows = document.get("evaluations") if isinstance(document, dict) else None
+    if not isinstance(rows, dict):
+        return {}
+    found: dict[str, tuple[EngineInfo, ...]] = {}
+    for name, infos in rows.items():
+        if isinstance(infos, list):
+            engines = (_engine(info) for info in infos[:_MOST_ENGINES])
+            found[str(name)] = tuple(dict.fromkeys(info for info in engines if info is not None))
+    return found
+
+
+def _engine(info: object) -> EngineInfo | None:
+    if not isinstance(info, dict):
+        return None
+    made = EngineInfo(*(short_text(info.get(name)) for name in EngineInfo._fields))
+    return made if made.engine else None
+
+
+def write_engines(records: Space, engines: Engines) -> None:
+    """Keep what served the evaluations. What cannot be written is nobody's loss.
+
+    Parameters
+    ----------
+    records
+        Of the cube.
+    engines
+        All that is known; the record is replaced.
+    """
+    rows = {name: [info._asdict() for info in infos] for name, infos in engines.items() if infos}
+    with suppress(OSError, StorageError):
+        records.put(ENGINES, json.dumps({"evaluations": rows}, indent=1, sort_keys=True).encode())
+
+
+def joined_engines(several: Iterable[Engines]) -> dict[str, tuple[EngineInfo, ...]]:
+    """What several records say together.
+
+    Parameters
+    ----------
+    several
+        In the order in which they count.
+    """
+    found: dict[str, dict[EngineInfo, None]] = {}
+    for engines in several:
+        for name, infos in engines.items():
+            found.setdefault(name, {}).update(dict.fromkeys(infos))
+    return {name: tuple(infos)[:_MOST_ENGINES] for name, infos in found.items()}
+
+
+def origins_of(
+    evaluations: Sequence[tuple[str, str]], engines: Engines, receipts: Iterable[Receipt]
+) -> list[Origin]:
+    """What answered each evaluation of a cube.
+
+    Parameters
+    ----------
+    evaluations
+        Label and ``eval_id`` of each, in the cube's order.
+    engines
+        What the cube's record says.
+    receipts
+        The newest of each region.
+    """
+    counts: list[Counter[str]] = [Counter() for _ in evaluations]
+    for receipt in receipts:
+        if receipt.region.model < len(counts):
+            for name, count in receipt.fingerprints.items():
+                counts[receipt.region.model][short_text(name)] += count
+    return [
+        Origin(label, tuple(engines.get(eval_id, ())), dict(found.most_common()))
+        for (label, eval_id), found in zip(evaluations, counts, strict=True)
+    ]
+
+
+def _listed(names: Iterable[str]) -> str:
+    every = list(names)
+    more = [f"{len(every) - _SHOWN} more"] if len(every) > _SHOWN else []
+    return ", ".join([*every[:_SHOWN], *more])

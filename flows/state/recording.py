@@ -1,0 +1,289 @@
+"""What is recorded of a region, and how regions are counted; the same for a run and for whoever makes one again."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from itertools import groupby
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.grading import Prices
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.targets import SampleTargets, Window, window_of
+from evalcube.flows.state.records import read_record
+from evalcube.stages.process.grading import GRADER, IMPORTED
+from evalcube.stages.reply.status import COUNTERS, Status
+from evalcube.stages.score.counters import FloatArray, add_counters, count_questions, count_trials
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import VARIABLES
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import guarded
+
+SUM_WIDTH = 16
+"""Counters that are added at once, and so the order of additions."""
+
+T = TypeVar("T")
+
+
+def grader_of(evaluation: Evaluation) -> str:
+    """The grader that receipts of an evaluation's regions name: today's, or that another tool graded."""
+    return IMPORTED if evaluation.is_imported else GRADER
+
+
+def receipt_of(
+    window: Window,
+    generation: int,
+    planned: npt.NDArray[np.bool_],
+    status: npt.NDArray[np.generic],
+    digest: str,
+    causes: Mapping[str, int],
+    shape: int = 0,
+    grader: str = GRADER,
+) -> Receipt:
+    """The receipt of a region that was just written.
+
+    Parameters
+    ----------
+    window
+        The region's, as large as it was written.
+    generation
+        Number of this version of the region.
+    planned
+        Which of its trials are planned, in the window's shape.
+    status
+        Their status, in the same shape.
+    digest
+        Of its content.
+    causes
+        How often each cause of a transport error occurred.
+    shape
+        Number of the shape that regions have, `evalcube.storage.cube.cube.Cube.shape_number`.
+    grader
+        Version of the grader, see `grader_of`.
+    """
+    transport = int((planned & (status == Status.TRANSPORT)).sum())
+    missing = int((planned & (status == Status.MISSING)).sum())
+    return Receipt(
+        region=window.region,
+        generation=generation,
+        trials=window.shape[2],
+        repeats=window.shape[3],
+        planned=int(planned.sum()),
+        complete=not transport and not missing,
+        transport=transport,
+        missing=missing,
+        causes=dict(causes),
+        digest=digest,
+        grader=grader,
+        shape=shape,
+        at=int(time.time()),
+    )
+
+
+def prices_of(cube: Cube) -> list[Prices]:
+    """USD per million prompt and completion tokens as a cube has them, by evaluation."""
+    both = [cube.read_label(f"price_{kind}") for kind in ("prompt", "completion")]
+    return [(float(prompt), float(completion)) for prompt, completion in zip(*both, strict=True)]
+
+
+def count_region(cube: Cube, region: Region, planned: SampleTargets, prices: Prices) -> FloatArray:
+    """Counters of a region, shape (task, params, counter), from what the cube holds.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    region
+        Which part of it.
+    planned
+        What the cube is to hold: an absent slot is no missing trial.
+    prices
+        Of the region's model.
+
+    Returns
+    -------
+    ndarray
+        With the counters of questions, as if the region held all repeats of its questions;
+        see `count_split_questions`.
+
+    Raises
+    ------
+    CubeDamagedError
+        If a chunk of the region, or of the flags of repeated prompts, cannot be decoded.
+    """
+    window = window_of(cube.sizes, region, cube.chunks)
+    trials = slice(window.first_trial, window.first_trial + window.shape[2])
+    flags = cube.read_duplicates(trials)[..., None]
+    return count_arrays(cube.read_region(region, VARIABLES), flags, planned.mask(window), prices)
+
+
+def count_arrays(
+    arrays: Mapping[str, npt.NDArray[Any]],
+    flags: npt.NDArray[np.uint8],
+    planned: npt.NDArray[np.bool_],
+    prices: Prices,
+) -> FloatArray:
+    """Counters of a region from its arrays, those of questions among them, shape (task, params, counter).
+
+    Parameters
+    ----------
+    arrays
+        Of the region, shape (task, params, trial, repeat).
+    flags
+        Which prompts occurred before, (task, params, trial, 1).
+    planned
+        Which trials are planned, in the region's shape.
+    prices
+        Of its model.
+    """
+    counted = count_trials(
+        {**{name: arrays[name] for name in VARIABLES}, "duplicate": flags, "planned": planned},
+        price_prompt=prices[0],
+        price_completion=prices[1],
+    )
+    return np.concatenate([counted, count_questions(arrays["status"])], axis=-1)
+
+
+def split_questions(regions: Iterable[Region]) -> list[tuple[Region, ...]]:
+    """Regions that share questions, in groups: several along repeat, of the same trials.
+
+    Parameters
+    ----------
+    regions
+        Of one model, those that are recorded.
+    """
+    groups = (tuple(group) for _, group in groupby(sorted(regions), key=lambda region: region.trial))
+    return [group for group in groups if len(group) > 1]
+
+
+def count_split_questions(cube: Cube, regions: Sequence[Region]) -> FloatArray:
+    """What the counters of questions of regions that share them lack to be those of whole questions.
+
+    The square of a sum is not the sum of squares: these counters add over questions, and not over the repeats of one.
+    All others are 0 here.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    regions
+        One group of `split_questions`.
+
+    Returns
+    -------
+    ndarray
+        As of `count_region`, to be added to these regions' counters.
+
+    Raises
+    ------
+    CubeDamagedError
+        If a chunk cannot be decoded.
+    """
+    return lacking_questions([cube.read_region(region, ["status"])["status"] for region in regions])
+
+
+def lacking_questions(parts: Sequence[npt.NDArray[np.uint8]]) -> FloatArray:
+    """As `count_split_questions`, from the status of each region, shape (task, params, trial, repeat)."""
+    more = count_questions(np.concatenate(parts, axis=-1)) - sum(count_questions(part) for part in parts)
+    return np.concatenate([np.zeros((*more.shape[:-1], len(COUNTERS))), more], axis=-1)
+
+
+def count_model(cube: Cube, regions: Iterable[Region], planned: SampleTargets, prices: Prices) -> FloatArray:
+    """Counters of an evaluation, shape (task, params, counter), added in the order in which a run adds them.
+
+    Parameters
+    ----------
+    cube, planned, prices
+        As for `count_region`.
+    regions
+        Of the evaluation, those that are recorded.
+
+    Raises
+    ------
+    CubeDamagedError
+        If a chunk cannot be decoded.
+    """
+    ordered = sorted(regions)
+    parts = [count_region(cube, region, planned, prices) for region in ordered]
+    # Whole numbers, and after all others: what was added without them keeps its bits.
+    parts += [count_split_questions(cube, group) for group in split_questions(ordered)]
+    if not parts:
+        return np.zeros((cube.sizes["task"], cube.sizes["params"], cube.sizes["counter"]))
+    return summed(parts, add_counters)
+
+
+def summed(parts: Sequence[T], add: Callable[[list[T]], T]) -> T:
+    """The sum of parts by a tree whose shape follows from their number: sums of floats depend on their order.
+
+    Parameters
+    ----------
+    parts
+        At least one, in a fixed order.
+    add
+        Adds up to `SUM_WIDTH` of them.
+    """
+    level = list(parts)
+    while len(level) > 1:
+        level = [add(level[i : i + SUM_WIDTH]) for i in range(0, len(level), SUM_WIDTH)]
+    return level[0]
+
+
+FORGOTTEN = "forgotten.json"
+"""Its key among a cube's records."""
+
+_BYTES = 100_000_000
+BoolArray = npt.NDArray[np.bool_]
+
+
+def forgotten_cells(plan: Plan, records: Space) -> BoolArray:
+    """Which cells of a plan are not to be asked again, shape (model, task, params).
+
+    Parameters
+    ----------
+    plan
+        Cells are known by their identities, so that the plan may have grown since.
+    records
+        Of the cube.
+    """
+    found = np.zeros((len(plan.evaluations), *plan.sources.shape), dtype=bool)
+    document = read_record(records, FORGOTTEN, _BYTES)
+    listed = document.get("cells") if isinstance(document, dict) else None
+    if not isinstance(listed, list):
+        return found
+    models = {evaluation.eval_id: index for index, evaluation in enumerate(plan.evaluations)}
+    points = {
+        (task.label, planned.cell.id): (row, slot)
+        for row, task in enumerate(plan.tasks)
+        for slot, planned in enumerate(task.cells)
+    }
+    for item in listed:
+        match item:
+            case [str(model), str(task), str(cell)] if model in models and (task, cell) in points:
+                found[models[model], *points[task, cell]] = True
+    return found
+
+
+def write_forgotten(plan: Plan, records: Space, cells: BoolArray) -> None:
+    """Have these cells, shape (model, task, params), not be asked again, and no others; for the holder of the lease."""
+    listed = [
+        [plan.evaluations[model].eval_id, plan.tasks[task].label, plan.tasks[task].cells[slot].cell.id]
+        for model, task, slot in np.argwhere(cells).tolist()
+    ]
+    with guarded(records.address, "note what is forgotten"):
+        records.put(FORGOTTEN, json.dumps({"cells": listed}).encode())
+
+
+def without(targets: SampleTargets, cells: BoolArray) -> SampleTargets:
+    """The targets without these cells."""
+    trials, repeats = (
+        np.where(cells, 0, array).astype(np.int32) for array in (targets.trials, targets.repeats)
+    )
+    return replace(targets, trials=trials, repeats=repeats)

@@ -1,0 +1,225 @@
+"""Grades recorded replies again from the cache, with the graders of today; nothing is ever asked."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube import known_as
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.plan.targets import SampleTargets, window_of
+from evalcube.flows.state.recording import count_model, grader_of, prices_of, receipt_of
+from evalcube.flows.state.records import read_record
+from evalcube.flows.state.regrade import regrade
+from evalcube.stages.process.grading import GRADER, IMPORTED
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cache.cache import Cache, find_cache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import stored_problems
+from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
+from evalcube.storage.errors import StorageError
+from evalcube.storage.urls import MadeCube
+
+GRADED = (Status.CORRECT, Status.INCORRECT, Status.INVALID)
+"""What a grader decides between; the rest an endpoint has decided."""
+
+_UP_TO_DATE = (GRADER, IMPORTED)
+"""Graders that no later one replaces: what another tool graded stays as it said."""
+
+UNCOUNTED = "regrading.json"
+"""Key of the record of models that are being graded again."""
+
+Notify = Callable[[str], None]
+Counts = Counter[tuple[int, int, Status]]
+"""Trials by model, task and status."""
+
+
+@dataclass(frozen=True)
+class Recount:
+    """Counts of one model on one task before and after."""
+
+    model: str
+    task: str
+    old: Mapping[str, int]
+    """Trials by status: correct, incorrect, invalid."""
+    new: Mapping[str, int]
+
+
+@known_as("evalcube.results")
+@dataclass(frozen=True)
+class Rescoring(MadeCube):
+    """What was graded again."""
+
+    cube: str
+    grader: str
+    """Version of the grader that holds now."""
+    before: tuple[str, ...]
+    """Versions of the graders of the regions before, and of those that are left alone."""
+    regions: int
+    """Regions that were graded again."""
+    lost: int
+    """Regions left as they were, since the cache lacks some of their replies."""
+    rows: list[Recount] = field(default_factory=list)
+    imported: int = 0
+    """Regions left as they were, since another tool graded them."""
+
+    @property
+    def changed(self) -> int:
+        """Trials more or less of any status, each moved trial once."""
+        return sum(sum(max(0, row.new[name] - row.old[name]) for name in row.new) for row in self.rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The result as JSON values."""
+        return {**asdict(self), "before": list(self.before), "changed": self.changed}
+
+
+def _uncounted(cube: Cube) -> set[int]:
+    """Models whose counters somebody was killed over."""
+    listed = read_record(cube.records, UNCOUNTED)
+    models = listed if isinstance(listed, list) else []
+    return {model for model in models if isinstance(model, int) and 0 <= model < cube.sizes["model"]}
+
+
+def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
+    """Grade the regions of other graders again, for a run that goes on and holds the lease.
+
+    Regions whose replies the cache lacks stay as they are; whoever reads the cube is told that two graders meet.
+    """
+    with Ledger(cube.records) as ledger:
+        older = set(graders_of(ledger.newest().values())) - set(_UP_TO_DATE)
+    if not older and not _uncounted(cube):
+        return
+    found = find_cache(cache)
+    if found is None:
+        notify("replies that an older grader graded are kept as they were, since their cache is not there")
+        return
+    done = regrade_recorded(cube, plan, found, older_only=True)
+    kept = f"; {done.lost} are kept as they were, as the cache lacks replies" if done.lost else ""
+    notify(f"grader {GRADER} graded {done.regions} regions again: {done.changed} trials changed{kept}")
+
+
+def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) -> Rescoring:
+    """Grade recorded regions again; whoever calls holds the lease.
+
+    A kill leaves whole regions of either grader, and their receipts say which; a record names the models whose counters
+    may be behind, for as many trials are counted as before.
+
+    Parameters
+    ----------
+    cube
+        Open for writing.
+    plan
+        Of the cube.
+    cache
+        Where the replies are.
+    older_only
+        Whether regions that today's grader graded are left as they are.
+
+    Raises
+    ------
+    StorageError
+        A region is damaged.
+    """
+    with Ledger(cube.records) as ledger:
+        return _Rescore(cube, plan, cache, ledger).run(older_only=older_only)
+
+
+class _Rescore:
+    def __init__(self, cube: Cube, plan: Plan, cache: Cache, ledger: Ledger) -> None:
+        self._cube, self._plan, self._cache, self._ledger = cube, plan, cache, ledger
+        self._newest = ledger.newest()
+        self._planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+        self._prices = prices_of(cube)
+
+    def run(self, *, older_only: bool) -> Rescoring:
+        before = graders_of(self._newest.values())
+        old, new = Counts(), Counts()
+        left_alone = _UP_TO_DATE if older_only else (IMPORTED,)
+        imported = sum(receipt.grader == IMPORTED for receipt in self._newest.values())
+        wanted = [region for region in sorted(self._newest) if self._newest[region].grader not in left_alone]
+        touched, lost, regions = _uncounted(self._cube), 0, 0
+        if wanted:
+            models = sorted(touched | {region.model for region in wanted})
+            self._cube.records.put(UNCOUNTED, json.dumps(models).encode())
+        for region in wanted:
+            stored, made = self._graded(self._newest[region], whole=not older_only)
+            if stored is None:
+                continue  # the run does it again
+            _count(old, region.model, stored)
+            _count(new, region.model, stored if made is None else made)
+            if made is None:
+                lost += 1
+                continue
+            regions += 1
+            touched.add(region.model)
+        if touched:
+            self._cube.write_counters({model: self._counters(model) for model in sorted(touched)})
+        self._cube.records.delete(UNCOUNTED)
+        return Rescoring(self._cube.url, GRADER, before, regions, lost, self._rows(old, new), imported)
+
+    def _graded(
+        self, receipt: Receipt, *, whole: bool
+    ) -> tuple[npt.NDArray[Any] | None, npt.NDArray[Any] | None]:
+        """Status of a region before and after; None after where the cache lacks replies, and it is kept.
+
+        None before, too, where it is not what was recorded, as after a kill, unless regions have to be `whole`.
+        """
+        problems, arrays = stored_problems(self._cube, receipt)
+        if problems and not whole:
+            return None, None
+        if problems:
+            raise StorageError(
+                "a region is damaged",
+                self._cube.url,
+                "Run: evalcube cube verify --heal, and then this again",
+            )
+        status = arrays["status"]
+        window = window_of(self._cube.sizes, receipt.region, self._cube.chunks)
+        recorded = np.zeros(window.shape, dtype=bool)
+        recorded[:, :, : receipt.trials, : receipt.repeats] = True
+        planned = recorded & self._planned.mask(window) & (status != Status.MISSING)
+        prices = self._prices[receipt.region.model]
+        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
+        if made.unanswered > receipt.transport:
+            return status, None
+        digest = self._cube.write_region(receipt.region, made.arrays)
+        mask, generation = self._planned.mask(window), receipt.generation + 1
+        status_now, shape = made.arrays["status"], self._cube.shape_number
+        grader = grader_of(self._plan.evaluations[receipt.region.model])
+        new = receipt_of(window, generation, mask, status_now, digest, receipt.causes, shape, grader)
+        new = replace(new, fingerprints=receipt.fingerprints)
+        self._newest[receipt.region] = new
+        self._ledger.append(new)
+        return status, made.arrays["status"]
+
+    def _counters(self, model: int) -> npt.NDArray[np.float64]:
+        regions = (region for region in self._newest if region.model == model)
+        return count_model(self._cube, regions, self._planned, self._prices[model])
+
+    def _rows(self, old: Counts, new: Counts) -> list[Recount]:
+        pairs = sorted({(model, task) for model, task, _ in (*old, *new)})
+        names = list(self._plan.task_names)
+        return [
+            Recount(
+                self._plan.labels[model],
+                names[task],
+                *(
+                    {status.name.lower(): counts[model, task, status] for status in GRADED}
+                    for counts in (old, new)
+                ),
+            )
+            for model, task in pairs
+        ]
+
+
+def _count(counts: Counts, model: int, status: npt.NDArray[Any]) -> None:
+    for task in range(status.shape[0]):
+        for kind in GRADED:
+            if number := int((status[task] == kind).sum()):
+                counts[model, task, kind] += number

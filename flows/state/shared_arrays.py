@@ -1,0 +1,165 @@
+"""Makes the arrays that all models share again where they are damaged: counters, flags of repeats, plans."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from itertools import takewhile
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.plan.plan import TaskPlan
+from evalcube.flows.plan.targets import IntArray, SampleTargets, window_of
+from evalcube.stages.generate.novelty import repeated
+from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
+from evalcube.stages.reply.status import Status
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, PLANNED
+from evalcube.storage.errors import CubeDamagedError
+
+
+def mend_shared(cube: Cube) -> list[str]:
+    """Clear or make again whichever of these arrays cannot be read, so that a run can go on; their names.
+
+    Counters and flags become what they are in a cube where nobody has counted or compared yet: a run sees that they are
+    behind, and counts and compares. Plans are read off what was measured. For the holder of the lease only.
+
+    Parameters
+    ----------
+    cube
+        Open for writing.
+    """
+    mended = []
+    for name, read in ((COUNTERS.name, cube.read_counters), (DUPLICATE.name, cube.read_duplicates)):
+        try:
+            read()
+        except CubeDamagedError:
+            cube.drop_chunks(name)
+            mended.append(name)
+    try:
+        for dim in ("trial", "repeat"):
+            cube.read_planned(dim)
+    except CubeDamagedError:
+        ledger = Ledger(cube.records)
+        write_planned(cube, measured_plan(cube, ledger.newest()))
+        ledger.close()
+        mended += PLANNED
+    return mended
+
+
+def repeat_flags(
+    task: TaskPlan,
+    planned: IntArray,
+    flags: npt.NDArray[np.uint8],
+    stopped: Callable[[], bool] = lambda: False,
+) -> npt.NDArray[np.uint8]:
+    """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
+
+    Parameters
+    ----------
+    task
+        The task.
+    planned
+        Trials of each of its cells.
+    flags
+        As known, shape (params, trial); written to.
+    stopped
+        Returns whether to leave the rest as it is.
+    """
+    for slot, entry in enumerate(task.cells):
+        count = int(planned[slot])
+        if (flags[slot, :count] > 1).any():
+            cell = entry.cell
+            problems = (cell.task.problem(cell.trial(i)) for i in range(count))
+            found = repeated(takewhile(lambda _: not stopped(), problems))
+            if len(found) < count:
+                break
+            flags[slot, :count] = found
+    return flags
+
+
+def planned_of(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
+    """How far each cell is to be measured: as the cube says, or as far as it is measured where that cannot be read.
+
+    Parameters
+    ----------
+    cube, regions
+        As for `measured_plan`.
+    """
+    try:
+        return SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+    except CubeDamagedError:
+        return measured_plan(cube, regions)
+
+
+def measured_plan(cube: Cube, regions: Iterable[Region]) -> SampleTargets:
+    """How far each cell is measured, from the status of its trials.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    regions
+        Those that are recorded; what of them cannot be read counts as not measured.
+    """
+    shape = (cube.sizes["model"], cube.sizes["task"], cube.sizes["params"])
+    trials, repeats = np.zeros(shape, np.int32), np.zeros(shape, np.int32)
+    for region in regions:
+        window = window_of(cube.sizes, region, cube.chunks)
+        try:
+            there = cube.read_region(region, ["status"])["status"] != Status.MISSING
+        except CubeDamagedError:
+            continue
+        for sums, axis, first in ((trials, 3, window.first_trial), (repeats, 2, window.first_repeat)):
+            along = there.any(axis=axis)
+            last = first + along.shape[2] - along[..., ::-1].argmax(axis=2)
+            count = np.where(along.any(axis=2), last, 0)
+            np.maximum(sums[region.model], count, out=sums[region.model], casting="unsafe")
+    return SampleTargets(trials, repeats)
+
+
+def write_planned(cube: Cube, planned: SampleTargets) -> None:
+    """Write the plans anew."""
+    for name in PLANNED:
+        # A plan never shrinks, and what is there cannot be compared.
+        cube.drop_chunks(name)
+    cube.write_planned("trial", planned.trials)
+    cube.write_planned("repeat", planned.repeats)
+
+
+def refuse_unrecorded(cube: Cube, recorded: Collection[Region]) -> None:
+    """Refuse a cube of which only the counters are left; see `unrecorded_trials`.
+
+    Raises
+    ------
+    CubeDamagedError
+        Its counters count trials of which its ledger has no receipt, or they cannot be decoded.
+    """
+    if counted := unrecorded_trials(cube, recorded):
+        raise CubeDamagedError(
+            f"its counters count {counted:,} trials of which its ledger has no receipt",
+            cube.url,
+            "Take the ledger from a copy, or run its sweep, which does them again from the cache.",
+        )
+
+
+def unrecorded_trials(cube: Cube, recorded: Collection[Region]) -> int:
+    """How many trials the counters of a cube count whose ledger has no receipt at all; 0 where it has some.
+
+    Parameters
+    ----------
+    cube
+        The cube.
+    recorded
+        Its regions with a receipt.
+
+    Raises
+    ------
+    CubeDamagedError
+        The counters cannot be decoded.
+    """
+    if recorded:
+        return 0
+    return int(cube.read_counters()[..., STATUS_COUNTERS.index("trials")].sum())

@@ -1,0 +1,242 @@
+"""Results are taken away: asked again or gone for good, whoever is killed, and with every byte of a secret."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.keep import forget as forget_module
+from evalcube.flows.keep.forget import forget
+from evalcube.flows.keep.to_forget import Choice
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.stages.process.grading import GRADER
+from evalcube.stages.reply.status import COUNTERS, Status
+from evalcube.storage.cache.directory import DirectoryCache
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.shared_arrays import SharedArrays
+from evalcube.storage.errors import LeaseHeldError
+from tests.flows.keep.forgetting import (
+    BETA,
+    TRIALS,
+    KilledError,
+    assert_whole,
+    killed_at,
+    requests_sent,
+    statuses,
+)
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, evalcube, reset, stored
+
+
+def test_forget__a_model_is_pending_again_and_comes_back_from_the_cache(sweep, swept, served):
+    before = statuses(sweep)
+    done = forget(sweep["cube"], BETA)
+
+    after = statuses(sweep)
+    assert (done.done, done.trials, done.replies) == (True, TRIALS, 0)
+    assert (after[1] == Status.MISSING).all()
+    np.testing.assert_array_equal(after[0], before[0])
+    counters = Cube.open(sweep["cube"]).read_counters()[1].sum(axis=(0, 1))
+    assert (counters[COUNTERS.index("trials")], counters[COUNTERS.index("missing")]) == (0, TRIALS)
+    assert_whole(sweep)
+
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == 0
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+
+
+def test_forget__with_the_cache_it_is_asked_again(sweep, swept, served):
+    done = forget(sweep["cube"], BETA, cache=sweep["cache"])
+
+    assert (done.replies, done.kept_replies) == (TRIALS, 0)
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == TRIALS
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+    assert_whole(sweep)
+
+
+@pytest.mark.parametrize(
+    ("choice", "count", "place"),
+    [
+        (Choice(("trial=6..",)), 2 * 3 * 2 * 2, np.s_[:, :, :, 6:]),
+        (Choice(("task=boolean",)), 2 * 8 * 2, np.s_[:, 1, :1]),
+        (Choice(("task=arithmetic", "length=4", "model=alpha", "trial=0..2")), 3 * 2, np.s_[0, 0, 1, :3]),
+        (Choice(("tier=hard",)), 2 * 8 * 2, np.s_[:, 1, :1]),
+    ],
+)
+def test_forget__takes_what_fulfils_all_conditions(sweep, choice, count, place):
+    before = statuses(sweep)
+    expected = before.copy()
+    expected[place] = Status.MISSING
+
+    assert forget(sweep["cube"], choice).trials == count
+
+    np.testing.assert_array_equal(statuses(sweep), expected)
+    for array in ("tokens", "latency", "guess_chance"):
+        values = stored(Cube.open(sweep["cube"]), array)[place]
+        assert (np.isnan(values) | (values == -1)).all()
+    assert_whole(sweep)
+
+
+def test_forget__by_outcome(sweep):
+    before = statuses(sweep)
+    wrong = int((before == Status.INCORRECT).sum())
+    assert wrong
+
+    assert forget(sweep["cube"], Choice(("status=incorrect",))).trials == wrong
+
+    np.testing.assert_array_equal(
+        statuses(sweep), np.where(before == Status.INCORRECT, Status.MISSING, before)
+    )
+    with pytest.raises(SweepError, match="never 'wrong'"):
+        forget(sweep["cube"], Choice(("status=wrong",)))
+
+
+def test_forget__receipts_name_the_grader_and_the_time_of_what_stays(sweep):
+    with Ledger(Cube.open(sweep["cube"]).records) as ledger:
+        before = ledger.newest()
+        for receipt in before.values():
+            ledger.append(replace(receipt, generation=receipt.generation + 1, grader="1", at=1000))
+
+    forget(sweep["cube"], Choice(("model=alpha", "trial=0..1")))
+    forget(sweep["cube"], BETA)
+
+    with Ledger(Cube.open(sweep["cube"]).records) as ledger:
+        after = ledger.newest()
+    for region, receipt in after.items():
+        assert receipt.generation == before[region].generation + 2
+        assert receipt.grader == ("1" if region.model == 0 else GRADER)
+        assert receipt.at == 1000
+        assert (receipt.complete, receipt.missing > 0) == (False, True)
+
+
+def test_forget__for_good_no_run_asks_again_until_it_is_lifted(sweep, served, tmp_path):
+    done = forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=True)
+
+    assert (done.trials, done.cells, sum(row.requests for row in done.rows)) == (TRIALS, 3, 0)
+    assert run(sweep, cluster=SHARED).reason == "complete"
+    upsample(sweep, trials=9, cluster=SHARED)
+    assert (statuses(sweep)[1] == Status.MISSING).all()
+    assert not Cube.open(sweep["cube"]).read_planned("trial")[1].any()
+    assert [row.model_name for row in leaderboard(sweep["cube"]).rows] == ["alpha"]
+    assert json.loads(evalcube("status", sweep["cube"], "--json", cwd=tmp_path)[1])["trials"] == 3 * 9 * 2
+    assert_whole(sweep)
+    reset(served)
+
+    assert forget(sweep["cube"], BETA).trials == 0
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == TRIALS
+    assert (statuses(sweep)[1, 0, :2, :8] != Status.MISSING).all()
+
+
+def test_forget__what_went_for_good_stays_away_from_a_config_that_grows(sweep, served):
+    forget(sweep["cube"], BETA, for_good=True)
+    grown = {**sweep, "models": [*sweep["models"], {**sweep["models"][0], "name": "gamma"}]}
+
+    run(grown, cluster=SHARED)
+
+    assert requests_sent(served) == TRIALS
+    after = statuses(sweep)
+    assert (after[1] == Status.MISSING).all()
+    assert (after[2, 0, :2] != Status.MISSING).all()
+    assert_whole(sweep)
+
+
+def test_forget__for_good_what_was_forgotten_before_is_not_missing_any_more(sweep):
+    forget(sweep["cube"], BETA)
+    forget(sweep["cube"], BETA, for_good=True)
+
+    assert_whole(sweep)
+
+
+def test_forget__for_good_takes_whole_cells_only(sweep):
+    for choice in (
+        Choice(("trial=0..1",)),
+        Choice(("status=correct",)),
+        Choice(("row_id=a",)),
+    ):
+        with pytest.raises(SweepError, match="whole cells"):
+            forget(sweep["cube"], choice, for_good=True)
+
+
+STEPS = [
+    (SharedArrays, "write_planned", 1),
+    (SharedArrays, "write_planned", 2),
+    (DirectoryCache, "remove", 1),
+    (Cube, "write_region", 1),
+    (Cube, "write_region", 2),
+    (Ledger, "append", 1),
+    (Ledger, "append", 2),
+    (SharedArrays, "write_counters", 1),
+]
+
+
+@pytest.mark.parametrize(
+    ("target", "name", "number", "for_good"),
+    [
+        *((*step, step[1] == "write_planned") for step in STEPS),
+        (DirectoryCache, "remove", 1, True),
+        (Ledger, "append", 2, True),
+    ],
+)
+def test_forget__killed_at_any_step_a_second_call_ends_it(
+    sweep, swept, served, target, name, number, for_good
+):
+    with killed_at(target, name, number), pytest.raises(KilledError):
+        forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=for_good)
+
+    forget(sweep["cube"], BETA, cache=sweep["cache"], for_good=for_good)
+
+    assert (statuses(sweep)[1] == Status.MISSING).all()
+    assert_whole(sweep)
+    run(sweep, cluster=SHARED)
+    assert requests_sent(served) == (0 if for_good else TRIALS)
+    if not for_good:
+        assert_same_cube(sweep["cube"], swept / "cube.zarr")
+    assert_whole(sweep)
+
+
+@pytest.mark.parametrize(("target", "name", "number"), [step for step in STEPS if step[1] != "write_planned"])
+def test_forget__killed_at_any_step_the_next_run_leaves_a_whole_cube(sweep, swept, target, name, number):
+    with killed_at(target, name, number), pytest.raises(KilledError):
+        forget(sweep["cube"], BETA, cache=sweep["cache"])
+
+    run(sweep, cluster=SHARED)
+
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+    assert_whole(sweep)
+
+
+def test_forget__a_damaged_region_goes_whole_and_the_rest_comes_from_the_cache(sweep, swept, served):
+    tokens = Path(sweep["cube"]) / "tokens" / "c" / "1"
+    damaged = sorted(path for path in tokens.rglob("*") if path.is_file())
+    damaged[0].write_bytes(b"no chunk")
+
+    forget(sweep["cube"], Choice(("model=beta", "trial=0")), cache=sweep["cache"])
+    assert_whole(sweep)
+    run(sweep, cluster=SHARED)
+
+    assert requests_sent(served) == 3 * 2
+    assert_same_cube(sweep["cube"], swept / "cube.zarr")
+
+
+def test_forget__deletes_from_no_cache_of_a_like_sweep(sweep, tmp_path, monkeypatch):
+    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "like" / "cache"))
+    with pytest.raises(SweepError, match="not certain"):
+        forget(sweep["cube"], BETA, cache=True)
+    monkeypatch.setattr(forget_module, "cache_at_hand", lambda *_: str(tmp_path / "cache"))
+    assert forget(sweep["cube"], BETA, cache=True, confirmed=lambda _: False).cache == str(tmp_path / "cache")
+
+
+def test_forget__is_refused_while_another_works_on_the_cube(sweep):
+    before = statuses(sweep)
+    with Lease.acquire(Cube.open(sweep["cube"]).records), pytest.raises(LeaseHeldError):
+        forget(sweep["cube"], BETA)
+    np.testing.assert_array_equal(statuses(sweep), before)

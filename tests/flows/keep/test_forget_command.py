@@ -1,0 +1,73 @@
+"""`evalcube forget` shows what would go, asks first, and takes nothing by mistake."""
+
+import json
+
+import numpy as np
+import pytest
+
+from evalcube.flows.state.recording import FORGOTTEN
+from tests.flows.keep.forgetting import (
+    TRIALS,
+    statuses,
+)
+from tests.flows.support import evalcube, refused
+
+
+def test_command__shows_what_would_go_until_it_is_told_to(sweep, tmp_path):
+    arguments = ("forget", "cube.zarr", "--where", "model=beta", "--where", "trial=6..")
+    before = statuses(sweep)
+
+    code, output, errors = evalcube(*arguments, cwd=tmp_path)
+    assert (code, "nothing is forgotten yet: --yes" in errors) == (0, True)
+    assert "beta" in output
+    assert "their replies stay in the cache" in output
+    np.testing.assert_array_equal(statuses(sweep), before)
+
+    code, output, _ = evalcube(*arguments, "--yes", cwd=tmp_path)
+    assert (code, "12 results are forgotten" in output) == (0, True)
+    assert evalcube(*arguments, "--yes", cwd=tmp_path)[1] == "no result fulfils this\n"
+
+
+def test_command__never_takes_a_whole_cube_by_a_condition_that_was_left_out(sweep, tmp_path):
+    before = statuses(sweep)
+
+    refused(evalcube("forget", "cube.zarr", "--yes", cwd=tmp_path), "--where")
+    np.testing.assert_array_equal(statuses(sweep), before)
+
+
+@pytest.mark.usefixtures("sweep")
+def test_command__as_json(tmp_path):
+    arguments = (
+        "forget",
+        "cube.zarr",
+        "--where",
+        "model=beta",
+        "--cache",
+        "--for-good",
+        "--yes",
+        "--json",
+    )
+    code, output, _ = evalcube(*arguments, cwd=tmp_path)
+
+    document = json.loads(output)
+    assert code == 0
+    assert (document["schema"], document["done"], document["trials"]) == ("evalcube.forget", True, TRIALS)
+    assert (document["replies"], document["cells"]) == (TRIALS, 3)
+    assert {row["task"] for row in document["rows"]} == {"arithmetic", "boolean"}
+    assert (tmp_path / "cube.zarr" / "_evalcube" / FORGOTTEN).is_file()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fragments"),
+    [
+        (("--where", "model=gamma"), ("gamma",)),
+        (("--where", "trial=some"), ("--where", "some")),
+        (("--where", "status=wrong"), ("--where", "incorrect")),
+        (("--where", "row_id=peru"), ("--where", "no row_id")),
+        (("--where", "tokens=5.."), ("--where", "tokens")),
+        (("--where", "trial=1", "--for-good"), ("--for-good",)),
+    ],
+)
+@pytest.mark.usefixtures("sweep")
+def test_command__refuses_what_makes_no_sense(tmp_path, arguments, fragments):
+    refused(evalcube("forget", "cube.zarr", *arguments, "--yes", cwd=tmp_path), *fragments)

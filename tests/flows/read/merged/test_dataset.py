@@ -1,0 +1,156 @@
+"""Several cubes are read as the cube that a merge would make of them, without writing it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import Phase, given, settings
+from hypothesis import strategies as st
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.read.merged.dataset import open_joined
+from evalcube.flows.read.selection import Part, open_part
+from evalcube.flows.read.statistics import compare, leaderboard, metrics
+from evalcube.flows.read.statistics import table as estimate_groups
+from evalcube.flows.share.merge import merge_cubes
+from evalcube.storage.cube.cube import Cube
+from tests.flows.read.merged.generated import Recipe, make_cube
+from tests.flows.support import evalcube
+
+A = Recipe(models=("alpha", "beta"), lengths=(3, 4), depths=(3,), repeats=2, trials=(0, 6))
+PAIRS = {
+    "models": (A, replace(A, models=("gamma",))),
+    "tasks": (A, replace(A, lengths=(), depths=(3, 6))),
+    "trials": (replace(A, trials=(0, 4), chunks=(3, 1)), replace(A, trials=(2, 8), failed=0.2)),
+    "repeats": (A, replace(A, models=("beta", "gamma"), repeats=3, chunks=(32, 1))),
+    "conflicts": (A, replace(A, models=("beta",), salt="theirs")),
+}
+
+
+@pytest.fixture(scope="module", params=PAIRS)
+def cubes(request: Any, tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], str]:
+    """Addresses of two cubes, and of what they are merged."""
+    tmp_path = tmp_path_factory.mktemp("cubes")
+    urls = [str(tmp_path / f"{name}.zarr") for name in ("a", "b")]
+    for url, recipe in zip(urls, PAIRS[request.param], strict=True):
+        make_cube(url, recipe)
+    merge_cubes(str(tmp_path / "merged.zarr"), urls, prefer="first")
+    return urls, str(tmp_path / "merged.zarr")
+
+
+def test_open_joined__is_the_merged_cube(cubes: tuple[list[str], str]) -> None:
+    urls, merged = cubes
+
+    found = open_joined(urls, trials=True).dataset
+
+    expected = Cube.open(merged).dataset()
+    assert set(found.variables) == set(expected.variables)
+    for name in expected.variables:
+        stored, made = expected[name].load(), found[name].load()
+        assert stored.dims == made.dims, name
+        if name == "counters":  # of regions that a cube has not recorded, nothing is counted as missing
+            stored, made = (one.drop_sel(counter="missing").round(9) for one in (stored, made))
+        np.testing.assert_array_equal(stored.values, made.values, name)
+    assert found.isel(model=0, trial=[2, 1], repeat=slice(1))["status"].values.shape[-2:] == (2, 1)
+
+
+def test_boards__are_those_of_the_merged_cube(cubes: tuple[list[str], str]) -> None:
+    urls, merged = cubes
+    part = Part(("task=boolean",), unique_only=True)
+
+    for trimmed in (None, part):
+        one, other = (leaderboard(cube, trimmed).to_dict() for cube in (urls, merged))
+        for board in (one, other):
+            for row in board["rows"]:
+                row.pop("missing"), row.pop("cost"), row.pop("cost_per_1000")
+        assert json.dumps(one) == json.dumps(other)
+        assert compare(urls, (), trimmed)[1] == compare(merged, (), trimmed)[1]
+    assert estimate_groups(urls, by=("model", "task"))[1].equals(
+        estimate_groups(merged, by=("model", "task"))[1]
+    )
+    assert metrics(urls)[1].equals(metrics(merged)[1])
+
+
+def test_open_part__says_what_contradicts_and_what_does_not_fit(tmp_path: Path) -> None:
+    urls = [str(tmp_path / f"{name}.zarr") for name in ("a", "b", "seed")]
+    for url, recipe in zip(urls, (*PAIRS["conflicts"], replace(A, changes={"seed": 5})), strict=True):
+        make_cube(url, recipe)
+
+    assert open_part(urls[:2]).warnings[0].startswith("36 trials have other outcomes in two of the cubes;")
+    assert open_part([urls[0], urls[0]]).warnings == open_part(urls[0]).warnings
+    with pytest.raises(SweepError, match="has seed 5"):
+        open_part(urls)
+    with pytest.raises(SweepError, match="no view 'hard'"):
+        open_part(urls[:2], Part(view="hard"))
+
+
+def test_commands__take_several_cubes_and_name_them(tmp_path: Path) -> None:
+    for name, recipe in zip(("a.zarr", "b.zarr"), PAIRS["models"], strict=True):
+        make_cube(tmp_path / name, recipe)
+
+    for command in ("leaderboard", "table", "rank", "compare", "metrics"):
+        code, out, _ = evalcube(command, "a.zarr", "b.zarr", "--json", cwd=tmp_path)
+        assert code == 0
+        assert json.loads(out)["cubes"] == ["a.zarr", "b.zarr"]
+    code, out, _ = evalcube("compare", "a.zarr", "b.zarr", "gamma", "alpha", "--json", cwd=tmp_path)
+    assert [(pair["first"], pair["second"]) for pair in json.loads(out)["pairs"]] == [("gamma", "alpha")]
+    assert "cubes" not in json.loads(evalcube("leaderboard", "a.zarr", "--json", cwd=tmp_path)[1])
+
+
+def numbers(cubes: list[str], part: Part | None) -> dict[str, tuple[float, ...]]:
+    """What each page says of a model: interval of the table, accuracy of the board, pass@1."""
+    board = {row.model_name: row.accuracy.value for row in leaderboard(cubes, part, draws=2).rows}
+    table = {
+        row["model"]: (row["point"], row["lower"], row["upper"])
+        for row in estimate_groups(cubes, part, mode="E_P").records()
+    }
+    first = {
+        row["model"]: row["pass_at_k"] for row in metrics(cubes, part, names=["pass_at_k"], k=[1]).records()
+    }
+    return {name: (*table[name], board[name], first[name]) for name in board}
+
+
+@given(
+    repeats=st.integers(1, 2),
+    failed=st.sampled_from((0.0, 0.3)),
+    grown=st.integers(5, 9),
+    part=st.sampled_from((None, Part(trials=3), Part(unique_only=True))),
+)
+@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+def test_estimand__of_untouched_models_stays_whatever_lies_beside_them(
+    tmp_path_factory: pytest.TempPathFactory, repeats: int, failed: float, grown: int, part: Part | None
+) -> None:
+    """Merged, grown, split or side by side, in any order, whole or in a view: to the last bit."""
+    folder = tmp_path_factory.mktemp("estimand")
+    whole = Recipe(models=("alpha", "beta"), trials=(0, 6), repeats=repeats, failed=failed)
+    recipes = {
+        "whole": whole,
+        "other": replace(whole, models=("gamma",), trials=(0, grown), chunks=(3, 1)),
+        "alpha": replace(whole, models=("alpha",)),
+        "short": replace(whole, depths=()),
+        "deep": replace(whole, lengths=()),
+    }
+    # Which trials fail follows from the recipe: halves lose none.
+    if failed:
+        recipes = dict(list(recipes.items())[:2])
+    urls = {name: str(folder / f"{name}.zarr") for name in recipes}
+    for name, recipe in recipes.items():
+        make_cube(urls[name], recipe)
+    merge_cubes(str(folder / "merged.zarr"), [urls["other"], urls["whole"]])
+
+    alone = numbers([urls["whole"]], part)
+    sides = [[urls["whole"], urls["other"]], [urls["other"], urls["whole"]], [str(folder / "merged.zarr")]]
+    if not failed:
+        sides += [[urls["deep"], urls["short"]], [urls["other"], urls["deep"], urls["short"]]]
+    found = [numbers(cubes, part) for cubes in sides]
+
+    for one in found:
+        assert {name: one[name] for name in alone} == alone
+    for point, _, _, accuracy, first in alone.values():
+        # A question counts once there, however often it was answered.
+        assert (accuracy, point if failed and repeats > 1 else first) == pytest.approx((point, point))

@@ -1,0 +1,168 @@
+"""Merging is a union by identity: in whatever order, however often, and of whatever parts."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from itertools import count
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.share.merge import merge_cubes
+from evalcube.flows.state.verify import verify_cube
+from evalcube.storage.cube.cube import Cube
+from tests.flows.read.merged.generated import DEPTHS, LENGTHS, MODELS, Recipe, bytes_of, content, make_cube
+
+_NUMBERS = count()
+_FEW = settings(
+    max_examples=6,
+    deadline=None,
+    derandomize=True,
+    phases=[Phase.explicit, Phase.generate],  # what fails is small as it is
+    suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
+)
+
+
+def parts(values: tuple[Any, ...], least: int = 1) -> st.SearchStrategy[tuple[Any, ...]]:
+    return st.lists(st.sampled_from(values), min_size=least, unique=True).map(tuple)
+
+
+def recipes() -> st.SearchStrategy[Recipe]:
+    return st.builds(
+        Recipe,
+        models=parts(MODELS),
+        lengths=parts(LENGTHS),
+        depths=parts(DEPTHS, 0),
+        tiers=parts(("easy", "medium")),
+        trials=st.tuples(st.integers(0, 4), st.integers(5, 9)),
+        repeats=st.integers(1, 3),
+        chunks=st.tuples(st.sampled_from((2, 3, 4, 32)), st.sampled_from((1, 2, 8))),
+        failed=st.sampled_from((0.0, 0.3)),
+    )
+
+
+def made(folder: Any, *recipes: Recipe) -> list[str]:
+    """Addresses of new cubes."""
+    urls = []
+    for recipe in recipes:
+        urls.append(str(folder / f"{next(_NUMBERS)}.zarr"))
+        make_cube(urls[-1], recipe)
+    return urls
+
+
+def merged(folder: Any, *urls: str, **options: Any) -> str:
+    output = str(folder / f"{next(_NUMBERS)}.zarr")
+    merge_cubes(output, urls, **options)
+    return output
+
+
+@given(one=recipes(), two=recipes())
+@_FEW
+def test_merge_cubes__in_any_order_and_any_number_of_times(tmp_path: Any, one: Recipe, two: Recipe) -> None:
+    a, b = made(tmp_path, one, two)
+
+    there, back = merged(tmp_path, a, b), merged(tmp_path, b, a)
+    again = merged(tmp_path, there, b, a)
+
+    assert bytes_of(there) == bytes_of(back)
+    assert bytes_of(again, provenance=False) == bytes_of(there, provenance=False)
+    assert verify_cube(there).whole
+
+
+@given(one=recipes(), two=recipes(), three=recipes())
+@_FEW
+def test_merge_cubes__all_at_once_or_one_by_one(
+    tmp_path: Any, one: Recipe, two: Recipe, three: Recipe
+) -> None:
+    a, b, c = made(tmp_path, one, two, three)
+
+    at_once = merged(tmp_path, a, b, c)
+    one_by_one = merged(tmp_path, merged(tmp_path, c, a), b)
+
+    assert content(at_once) == content(one_by_one)
+
+
+@given(one=recipes())
+@_FEW
+def test_merge_cubes__one_cube_stays_what_it_is(tmp_path: Any, one: Recipe) -> None:
+    (a,) = made(tmp_path, one)
+
+    assert content(merged(tmp_path, a)) == content(a)
+    assert bytes_of(merged(tmp_path, a, a)) == bytes_of(merged(tmp_path, a))
+
+
+JUDGED = Recipe(judges=("tom", "ann"), repeats=2)
+WHOLE = Recipe(trials=(0, 8), repeats=2, chunks=(32, 2))
+HALVES = {
+    "models": [replace(WHOLE, models=("gamma",)), replace(WHOLE, models=("beta", "alpha"))],
+    "tasks": [replace(WHOLE, depths=()), replace(WHOLE, lengths=())],
+    "points": [replace(WHOLE, lengths=(5, 3), depths=(6,)), replace(WHOLE, lengths=(4,), depths=(3,))],
+    "chunks": [replace(WHOLE, chunks=(3, 1), models=("alpha",)), replace(WHOLE, models=("beta", "gamma"))],
+    "repeats": [replace(WHOLE, repeats=1, chunks=(2, 1)), WHOLE],
+}
+
+
+@pytest.mark.parametrize("halves", HALVES.values(), ids=HALVES)
+def test_merge_cubes__two_halves_are_the_whole(tmp_path: Any, halves: list[Recipe]) -> None:
+    (whole,) = made(tmp_path, WHOLE)
+
+    found = merged(tmp_path, *made(tmp_path, *halves))
+
+    assert content(found) == content(whole)
+
+
+def test_merge_cubes__readings_of_judges_in_another_order_are_the_same(tmp_path: Any) -> None:
+    (whole,) = made(tmp_path, JUDGED)
+    halves = made(
+        tmp_path,
+        replace(JUDGED, judges=("ann", "tom"), models=("alpha", "beta")),
+        replace(JUDGED, models=("beta", "gamma"), chunks=(3, 1)),
+        replace(JUDGED, judges=(), lengths=()),
+    )
+
+    found = merged(tmp_path, *halves)
+
+    assert content(found) == content(whole)
+    assert verify_cube(found).whole
+    with pytest.raises(SweepError, match=r"rated by other judges.*ann.*than in.*tom"):
+        merged(tmp_path, whole, *made(tmp_path, replace(JUDGED, judges=("ann",))))
+
+
+def test_merge_cubes__rows_keep_their_names_where_files_are_gone(tmp_path: Any) -> None:
+    def named(*names: str) -> dict[str, Any]:
+        points = [
+            {"file": str(tmp_path / f"{name}.jsonl"), "prompt": "question", "answer": "answer", "id": "id"}
+            for name in names
+        ]
+        return {"tasks": {"dataset": {"manifold": [{"points": points, "tiers": ["easy"]}]}}}
+
+    for name in ("one", "two"):
+        rows = [{"id": f"{name}-{i}", "question": f"{name}: {i}?", "answer": str(i)} for i in range(6)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(map(json.dumps, rows)))
+    first = Recipe(models=("alpha",), trials=(0, 6), changes=named("two", "one"))
+    second = Recipe(models=("alpha", "beta"), trials=(0, 4), changes=named("one"))
+    urls = made(tmp_path, first, second)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.jsonl").unlink()
+
+    found = merged(tmp_path, *reversed(urls))
+
+    rows = Cube.open(found).read_label("row_id")
+    assert [sorted(row) for row in rows] == [[f"{name}-{i}" for i in range(6)] for name in ("one", "two")]
+    stored = Cube.open(urls[0]).read_label("row_id")
+    assert rows.tolist() == stored[::-1].tolist()
+
+
+def test_merge_cubes__halves_of_the_trials_within_one_chunk_are_the_whole(tmp_path: Any) -> None:
+    (whole,) = made(tmp_path, WHOLE)
+    first, second = made(tmp_path, replace(WHOLE, trials=(0, 3)), replace(WHOLE, trials=(3, 8)))
+
+    found = merged(tmp_path, second, first)
+
+    expected = content(whole)
+    # The first half knows no more than three trials, which is what its plan gave each point: the greater weight counts.
+    assert content(found) == expected

@@ -1,0 +1,181 @@
+"""Reading damaged cubes: one clear line, and remedies that work when they are followed to the letter."""
+
+import json
+import shutil
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+import evalcube as ec
+from evalcube.flows.share.imports.logs import import_logs
+from evalcube.storage.cube.cube import Cube
+from tests.flows.share.imports.logs import write_lines
+from tests.flows.support import arrays, assert_same_cube, evalcube
+
+NUMBERS = count()
+READING = {
+    "metrics": ("metrics", "cube.zarr"),
+    "table": ("table", "cube.zarr", "--trials", 1),
+    "leaderboard": ("leaderboard", "cube.zarr", "--trials", 1),
+    "analyze": ("analyze", "cost", "cube.zarr", "--trials", 1),
+    "report": ("report", "cube.zarr"),
+    "show": ("show", "cube.zarr", "--task", "boolean"),
+}
+
+
+@pytest.fixture
+def sweep(tmp_path, small_sweep):
+    """A folder with a finished sweep of its own."""
+    folder = tmp_path / str(next(NUMBERS))
+    shutil.copytree(small_sweep, folder)
+    config = folder / "sweep.yaml"
+    config.write_text(config.read_text().replace(str(small_sweep), str(folder)))
+    return folder
+
+
+def one_line(errors):
+    """The message, without ``evalcube: ``."""
+    assert "Traceback" not in errors
+    (line,) = errors.strip().splitlines()
+    return line.removeprefix("evalcube: ")
+
+
+def unconsolidate(cube):
+    """Take the arrays' metadata out of the group's, as other programs leave them."""
+    path = Path(cube) / "zarr.json"
+    document = json.loads(path.read_text())
+    del document["consolidated_metadata"]
+    path.write_text(json.dumps(document))
+
+
+@pytest.mark.parametrize("how", READING)
+@pytest.mark.parametrize(
+    ("array", "gone"), [("status", False), ("status", True), ("counters", False), ("task", False)]
+)
+def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array, gone):
+    for chunk in (sweep / "cube.zarr" / array / "c").rglob("*"):
+        if chunk.is_file() and gone:
+            chunk.unlink()
+        elif chunk.is_file():
+            chunk.write_bytes(chunk.read_bytes()[:-5])
+
+    code, _, errors = evalcube(*READING[how], cwd=sweep)
+
+    if code == 2:
+        assert f"array '{array}'" in one_line(errors)
+        assert "cube verify --heal" in errors
+    else:  # it needs other arrays only
+        assert (code, array) in {(0, "status"), (0, "counters"), (0, "task")}
+        assert (how, array) not in {("metrics", "status"), ("leaderboard", "status"), ("report", "counters")}
+
+
+@pytest.mark.parametrize("array", ["cluster", "base_trials"])
+def test_reading__clusters_and_weights_that_are_gone_are_told_by_every_reader(tmp_path, array):
+    """They would read as no clusters, and as the weights of the cube's description."""
+    for model in "ab":
+        rows = [
+            {"id": i, "prompt": f"Q{i}", "response": "x", "correct": i % 2, "model": model, "task": "t"}
+            | {"cluster": i // 5}
+            for i in range(20)
+        ]
+        log = write_lines(tmp_path / f"{model}.jsonl", rows)
+        import_logs([log], tmp_path / f"{model}.zarr", cache=tmp_path / "cache")
+    ec.merge(tmp_path / "m.zarr", [tmp_path / "a.zarr", tmp_path / "b.zarr"])
+    next(one for one in sorted((tmp_path / "m.zarr" / array / "c").rglob("*")) if one.is_file()).unlink()
+
+    for command in (
+        "leaderboard m.zarr", "leaderboard m.zarr a.zarr", "table m.zarr", "compare m.zarr", "metrics m.zarr",
+        "analyze cost m.zarr", "report m.zarr", "verdict m.zarr --control a", "merge new.zarr m.zarr a.zarr",
+    ):  # fmt: skip
+        code, _, errors = evalcube(*command.split(), cwd=tmp_path)
+        assert code == 2, command
+        assert array in one_line(errors)
+        assert "is gone" in errors
+        assert "cube verify" in errors
+
+
+@pytest.mark.parametrize("how", READING)
+@pytest.mark.filterwarnings("error")
+def test_reading__without_consolidated_metadata_is_the_same(sweep, how):
+    _, expected, _ = evalcube(*READING[how], cwd=sweep)
+    unconsolidate(sweep / "cube.zarr")
+
+    code, output, errors = evalcube(*READING[how], cwd=sweep)
+
+    assert (code, output, errors) == (0, expected, "")
+
+
+def test_run__mends_metadata_that_are_not_consolidated(sweep):
+    before = arrays(sweep / "cube.zarr")
+    unconsolidate(sweep / "cube.zarr")
+
+    code, _, errors = evalcube("run", "sweep.yaml", "--quiet", cwd=sweep)
+
+    assert (code, errors) == (0, "")
+    assert Cube.open(sweep / "cube.zarr").consolidated
+    assert arrays(sweep / "cube.zarr").keys() == before.keys()
+
+
+def test_open__a_cube_without_zarr_json_is_moved_away_and_run_again(sweep):
+    shutil.copytree(sweep / "cube.zarr", sweep / "whole.zarr")
+    (sweep / "cube.zarr" / "zarr.json").unlink()
+
+    for command in (("status", "cube.zarr"), ("run", "sweep.yaml", "--quiet")):
+        code, _, errors = evalcube(*command, cwd=sweep)
+        assert code == 2
+        message = one_line(errors)
+        assert "its zarr.json is gone" in message
+        assert "move it away and run the sweep again" in message
+
+    (sweep / "cube.zarr").rename(sweep / "away.zarr")
+    code, output, errors = evalcube("run", "sweep.yaml", "--quiet", cwd=sweep)
+    assert (code, errors) == (0, "")
+    assert "0 requests sent" in output
+    assert_same_cube(sweep / "cube.zarr", sweep / "whole.zarr")
+
+
+def test_open__a_folder_that_is_no_cube_is_not_to_be_made_one_by_a_run(sweep):
+    shutil.rmtree(sweep / "cube.zarr")
+    (sweep / "cube.zarr").mkdir()
+
+    code, _, errors = evalcube("run", "sweep.yaml", "--quiet", cwd=sweep)
+
+    assert code == 2
+    assert "or run the sweep" not in one_line(errors)
+
+
+@pytest.mark.parametrize("array", ["counters", "planned_trials", "planned_repeats"])
+def test_planning__counts_what_a_damaged_array_said_of_all_models(sweep, array):
+    plan, budget = (
+        ("plan", "sweep.yaml", "--json"),
+        ("upsample", "sweep.yaml", "--budget", "2000 tokens", "--goal", "intervals"),
+    )
+    whole = evalcube(*plan, cwd=sweep)
+    for chunk in (sweep / "cube.zarr" / array / "c").rglob("*"):
+        if chunk.is_file():
+            chunk.write_bytes(chunk.read_bytes()[:-5])
+
+    assert evalcube(*plan, cwd=sweep) == whole
+    code, _, errors = evalcube(*budget, "--quiet", "--workers", 1, cwd=sweep)
+    assert (code, errors) == (0, "")
+    assert evalcube("cube", "verify", "cube.zarr", cwd=sweep)[0] == 0
+
+
+@pytest.mark.parametrize("label", ["counter", "task", "model_name", "cell_id", "in_tier"])
+def test_leaderboard__a_label_that_is_gone_is_no_empty_one(sweep, label):
+    shutil.rmtree(sweep / "cube.zarr" / label / "c")
+
+    code, _, errors = evalcube("leaderboard", "cube.zarr", cwd=sweep)
+
+    assert code == 2
+    assert f"its label `{label}` is gone" in one_line(errors)
+
+
+def test_leaderboard__counters_that_are_gone_are_said_to_lack_what_is_recorded(sweep):
+    shutil.rmtree(sweep / "cube.zarr" / "counters" / "c")
+
+    code, _, errors = evalcube("leaderboard", "cube.zarr", cwd=sweep)
+
+    assert code == 0
+    assert "trials are recorded and not counted yet" in errors

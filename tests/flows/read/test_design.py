@@ -1,0 +1,74 @@
+"""The weights of points, from the cube's description."""
+
+import numpy as np
+import pytest
+import xarray as xr
+
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.growth import Recorded, grown
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.read.design import with_design
+from tests.flows.support import sweep_config
+
+
+@pytest.fixture
+def plan(tmp_path):
+    return build_plan(from_mapping(sweep_config(tmp_path, "", trials=16, repeats=2)))
+
+
+def dataset(plan):
+    """What a cube of the plan has, without counters."""
+    spec = plan.spec()
+    shape = (len(plan.evaluations), len(plan.tasks), plan.slots)
+    cells = np.full(shape[1:], "", dtype=object)
+    for row, task in enumerate(plan.tasks):
+        for slot, planned in enumerate(task.cells):
+            cells[row, slot] = planned.cell.id
+    trials = np.where(plan.valid(), 16, 0) * np.ones(shape, int)
+    trials[0, 0, 0] = 64
+    return xr.Dataset(
+        {
+            "planned_trials": (("model", "task", "params"), trials),
+            "planned_repeats": (("model", "task", "params"), np.full(shape, 2)),
+        },
+        coords={
+            "task": list(plan.task_names),
+            "cell_id": (("task", "params"), cells),
+            "eval_id": ("model", [row.eval_id for row in plan.evaluations]),
+        },
+        attrs={"spec": spec},
+    )
+
+
+def test_build_plan__writes_what_the_first_plan_gives_each_point(plan):
+    found = Plan.from_spec(plan.spec(), 500, 9)
+
+    assert (plan.base[plan.valid()] == 32).all()
+    assert (found.base == plan.base).all()
+
+
+def test_grown__a_later_plan_keeps_the_weights_of_the_cube_and_gives_new_points_as_much(plan, tmp_path):
+    config = sweep_config(tmp_path, "", trials=400, repeats=2)
+    config["tasks"]["letters"] = {"params": {}}
+    later = build_plan(from_mapping(config))
+
+    growth = grown(plan, later, Recorded([1] * len(plan.evaluations), [1] * len(plan.tasks)))
+
+    assert (growth.plan.base[growth.plan.valid()] == 32).all()
+    assert growth.plan.base[: len(plan.tasks), : plan.slots].tolist() == plan.base.tolist()
+
+
+def test_with_design__takes_weights_and_limits_from_the_description(plan):
+    found = with_design(dataset(plan))
+
+    assert (found["base_trials"].values == plan.base).all()
+    assert found["max_tokens"].shape == (len(plan.evaluations),)
+
+
+def test_with_design__a_dataset_of_anybody_stays_as_it_is():
+    plain = xr.Dataset(
+        attrs={"spec": {"format": "nonsense"}}, coords={"cell_id": (("task", "params"), [["x"]])}
+    )
+
+    assert with_design(plain) is plain

@@ -1,0 +1,128 @@
+"""Reading cubes: damaged descriptions are told in one message, points are found."""
+
+import shutil
+from types import SimpleNamespace
+
+import pytest
+
+import evalcube as ec
+from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.filters import matching_points
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.report import report
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.read.status import cube_status
+from evalcube.flows.state.trust import STATE_VARIABLE
+from tests.flows.support import change_attributes, evalcube, refused
+
+
+def _points(spec):
+    return spec["tasks"][0]["points"]
+
+
+DAMAGES = {
+    "not a mapping": (lambda _: [1, 2], "spec: "),
+    "empty": (lambda _: {}, "spec.format: "),
+    "format of another kind": (lambda s: s.update(format="1"), "spec.format: "),
+    "no seed": (lambda s: s.pop("seed") and None, "spec.seed: "),
+    "seed as text": (lambda s: s.update(seed="42"), "spec.seed: "),
+    "no evaluations": (lambda s: s.update(evaluations=[]), "spec.evaluations: "),
+    "template without a name": (
+        lambda s: s["evaluations"][0].update(template={}),
+        "spec.evaluations[0].template",
+    ),
+    "number among the messages": (
+        lambda s: s["evaluations"][0]["template"].update(source=[{"role": 1}]),
+        "spec.evaluations[0].template.source",
+    ),
+    "NaN in the sampler": (
+        lambda s: s["evaluations"][0]["sampler"]["params"].update(temperature=float("nan")),
+        "spec.evaluations[0].sampler.params: ",
+    ),
+    "point without params": (lambda s: _points(s)[1].clear(), "spec.tasks[0].points[1].cell_id: "),
+    "params out of range": (
+        lambda s: _points(s)[1]["params"].update(length=10**6),
+        "spec.tasks[0].points[1].params.length: ",
+    ),
+    "one point less": (lambda s: _points(s).pop() and None, "it lists 3 along params"),
+    "one model more": (lambda s: s["evaluations"].append(s["evaluations"][0]), "it lists 2 along model"),
+}
+
+
+@pytest.mark.parametrize("name", DAMAGES)
+def test_readers__damaged_description_is_one_clear_message(name, small_sweep, tmp_path):
+    change, where = DAMAGES[name]
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
+    change_attributes(tmp_path / "cube.zarr", change)
+
+    calls = [
+        lambda: cube_status(tmp_path / "cube.zarr"),
+        lambda: Reader(tmp_path / "cube.zarr"),
+        lambda: report(tmp_path / "cube.zarr", tmp_path / "report.html"),
+    ]
+    if name != "params out of range":  # the leaderboard needs no task
+        calls.append(lambda: leaderboard(tmp_path / "cube.zarr"))
+    for call in calls:
+        with pytest.raises(SweepError, match="damaged or not by evalcube") as caught:
+            call()
+        assert where in str(caught.value)
+        assert "\n" not in str(caught.value)
+    if name == "no seed":
+        refused(evalcube("status", "cube.zarr", cwd=tmp_path), "evalcube: the cube's description is damaged")
+
+
+def test_reader__newer_format_says_update(small_sweep, tmp_path):
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
+    change_attributes(tmp_path / "cube.zarr", lambda spec: spec.update(format=2, more=1))
+
+    with pytest.raises(SweepError, match="Update evalcube"):
+        Reader(tmp_path / "cube.zarr")
+
+
+@pytest.mark.parametrize("notes", ['{"cache": 5, "name": [1]}', "[" * 100_000, "[]"])
+def test_reader__damaged_notes_are_left_out(notes, small_sweep, tmp_path, monkeypatch):
+    monkeypatch.setenv(STATE_VARIABLE, str(tmp_path / "of another user"))  # who has no notes of the run
+    shutil.copytree(small_sweep / "cube.zarr", tmp_path / "cube.zarr")
+    (tmp_path / "cube.zarr" / "_evalcube" / "sweep.json").write_text(notes)
+
+    assert Reader(tmp_path / "cube.zarr").cache() is None
+
+
+@pytest.mark.parametrize(
+    ("params", "found"),
+    [
+        ("0", [0]),
+        ("1", [1]),
+        ("2", []),
+        ("\u00b2", []),
+        ("foo=null", []),
+        ("a=null", [0]),
+        ('{"b": "x,y"}', [1]),
+    ],
+)
+def test_matching__points_that_params_stand_for(params, found):
+    assert matching_points([{"a": None}, {"b": "x,y"}], params) == found
+
+
+def test_evalcube__every_error_shown_to_users_can_be_caught_by_name(tmp_path):
+    named = {getattr(ec, name) for name in ec.__all__ if name.endswith("Error")}
+
+    assert named >= {ec.ConfigError, ec.StorageError, ec.DeployError, ec.TaskError, ec.InferenceError}
+    assert all(issubclass(error, ec.EvalcubeError) for error in named)
+    with pytest.raises(ec.StorageError, match="there is no cube"):
+        ec.leaderboard(tmp_path / "none.zarr")
+
+
+FORMS = ("a · warm", "a / warm", "a / plain / warm", "a · plain · warm", "1")
+
+
+@pytest.mark.parametrize("name", FORMS)
+def test_evaluation_index__takes_a_label_as_any_output_writes_it(name):
+    evaluations = [SimpleNamespace(model="a", label=f"a / plain / {one}") for one in ("greedy", "warm")]
+    plan = SimpleNamespace(evaluations=evaluations, labels=("a / greedy", "a / warm"))
+
+    assert Reader.evaluation_index(SimpleNamespace(plan=plan), name) == 1
+    with pytest.raises(
+        SweepError, match=r"several evaluations are called 'a'.* 0 = a · greedy, 1 = a · warm"
+    ):
+        Reader.evaluation_index(SimpleNamespace(plan=plan), "a")

@@ -1,0 +1,77 @@
+"""What to write in the config where an endpoint does not take a parameter."""
+
+import pytest
+import yaml
+
+from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
+from evalcube.flows.read.status import refusal_lines
+
+PLAIN = NamedTemplate(name="plain", source="{{ prompt }}")
+PARAMS = {"temperature": 0, "max_tokens": 200}
+
+
+def evaluation(model, api="chat", **params):
+    sampler = NamedSampler(name="greedy", params=params or PARAMS)
+    return Evaluation.of(model, model, PLAIN, sampler, api)
+
+
+def advice(line):
+    """The YAML between backticks after "Write"."""
+    return [yaml.safe_load(text) for text in line.partition("Write")[2].split("`")[1::2]]
+
+
+def test_refusal_lines__a_parameter_is_left_out():
+    (line,) = refusal_lines([evaluation("o4")], {0: ["timeout", "http 400: temperature"]})
+
+    assert line.startswith("o4: its endpoint refuses `temperature` (http 400). Write ")
+    assert advice(line) == [{"samplers": {"greedy": {"max_tokens": 200}}}]
+
+
+def test_refusal_lines__a_parameter_gets_its_other_name():
+    causes = {0: ["http 400: max_tokens, max_completion_tokens wanted"]}
+
+    (line,) = refusal_lines([evaluation("o4")], causes)
+
+    assert advice(line) == [{"samplers": {"greedy": {"temperature": 0, "max_completion_tokens": 200}}}]
+
+
+def test_refusal_lines__others_keep_their_sampler():
+    models = [evaluation("a"), evaluation("o4"), evaluation("b")]
+
+    (line,) = refusal_lines(models, {1: ["http 422: temperature"]})
+
+    assert advice(line) == [
+        {"samplers": {"greedy": PARAMS, "greedy-o4": {"max_tokens": 200}}},
+        {
+            "evaluations": [
+                {"models": ["a", "b"], "samplers": ["greedy"]},
+                {"models": ["o4"], "samplers": ["greedy-o4"]},
+            ]
+        },
+    ]
+
+
+def test_refusal_lines__a_parameter_that_is_wanted_is_added():
+    (line,) = refusal_lines([evaluation("m", temperature=0)], {0: ["http 400: max_tokens wanted"]})
+
+    assert "wants `max_tokens`" in line
+    assert advice(line) == [{"samplers": {"greedy": {"temperature": 0, "max_tokens": 4096}}}]
+
+
+def test_refusal_lines__what_the_api_requires_gets_another_value():
+    (line,) = refusal_lines([evaluation("m", api="messages")], {0: ["http 400: max_tokens"]})
+
+    assert line.endswith("Write another value of `max_tokens` under samplers, greedy.")
+
+
+def test_refusal_lines__a_stream_is_no_parameter_of_the_sampler():
+    (line,) = refusal_lines([evaluation("m")], {0: ["http 400: stream_options"]})
+
+    assert line.endswith("Write `stream: false` at the model m.")
+
+
+@pytest.mark.parametrize(
+    "cause", ["http 400", "timeout", "http 400: <b>", "judge x: http 400: temperature", ""]
+)
+def test_refusal_lines__other_causes_have_none(cause):
+    assert refusal_lines([evaluation("m")], {0: [cause]}) == []

@@ -1,0 +1,211 @@
+"""Questions that two evaluations answered differently, of one cube and of two."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from evalcube.flows.read.trials.flips import Flips, flips
+from evalcube.flows.read.trials.read import trials
+from tests.flows.read.test_policy import RIGHT, WRONG, sides
+from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
+
+POLICY = "policy: {critical: [{tasks: arithmetic, drop: 0.01}], advisory: [{drop: 1}]}"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory, _served):
+    """A folder with two cubes: of two models asked alike, and of one of them with more trials and points."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("flips")
+    for cube, count, cells, models in (("old", 6, 2, ("alpha", "beta")), ("new", 8, 3, ("alpha",))):
+        config = sweep_config(
+            folder,
+            _served.base_url,
+            trials=count,
+            cells=cells,
+            models=models,
+            cube=f"{cube}.zarr",
+            cache=str(folder / f"{cube}-cache"),
+        )
+        for model in config["models"]:
+            model["simulate"] = {"ability": 4.0 if model["name"] == "beta" else 0.5, "tokens": 20}
+            model["model"] = f"{cube}-{model['name']}"
+        assert evalcube("run", write_config(folder, config), "--quiet", cwd=folder)[0] == 0
+    return folder
+
+
+def outcomes(cube, model):
+    found = trials(
+        cube, where=[f"model={model}"], columns=["task", "params", "trial", "status", "answer", "reference"]
+    )
+    return {(row["task"], row["params"], row["trial"]): row for row in found.rows()}
+
+
+def test_flips__are_the_questions_with_different_outcomes_and_both_answers(folder):
+    cube = folder / "old.zarr"
+    first, second = outcomes(cube, "alpha"), outcomes(cube, "beta")
+
+    found = flips([cube], ["alpha", "beta"])
+    rows = list(found.rows())
+
+    changed = [
+        key for key in first if (first[key]["status"] == "correct") != (second[key]["status"] == "correct")
+    ]
+    assert changed
+    assert len(found) == len(rows) == len(changed)
+    for row in rows:
+        key = next(
+            one
+            for one in changed
+            if one[0] == row.task and one[2] == row.trial and json.loads(one[1]) == row.params
+        )
+        for reply, expected in ((row.first, first[key]), (row.second, second[key])):
+            assert (reply.status, reply.answer) == (expected["status"], expected["answer"])
+        assert row.reference == first[key]["reference"]
+        assert row.change == ("lost" if row.first.status == "correct" else "won")
+    totals = found.pair.overall
+    assert (totals.first_only, totals.second_only) == tuple(
+        sum(getattr(one, change) for one in found.tasks) for change in ("lost", "won")
+    )
+    assert found.missing == 0
+
+
+def test_flips__of_two_cubes_compare_what_both_were_asked_and_count_the_rest(folder):
+    found = flips([folder / "old.zarr", folder / "new.zarr"], ["alpha"])
+
+    counts = {one.task: one for one in found.tasks}
+    assert (found.sides.first.label, found.sides.second.label) == ("alpha (old.zarr)", "alpha (new.zarr)")
+    assert (counts["arithmetic"].questions, counts["arithmetic"].second_alone) == (2 * 6, 2 * 2 + 8)
+    assert (counts["boolean"].questions, counts["boolean"].second_alone, counts["boolean"].first_alone) == (
+        6,
+        2,
+        0,
+    )
+    back = flips([folder / "new.zarr", folder / "old.zarr"], ["alpha"])
+    assert sum(one.first_alone for one in back.tasks) == sum(one.second_alone for one in found.tasks)
+    assert [(one.task, one.trial) for one in back.rows()] == [(one.task, one.trial) for one in found.rows()]
+
+
+def test_flips__of_a_part(folder):
+    code, output, _ = evalcube(
+        "compare",
+        "old.zarr",
+        "alpha",
+        "beta",
+        "--flips",
+        "--json",
+        "--where",
+        "task=boolean",
+        "--trials",
+        3,
+        cwd=folder,
+    )
+
+    document = json.loads(output)
+    assert code == 0
+    assert [(one["task"], one["questions"]) for one in document["tasks"]] == [("boolean", 3)]
+    assert all(one["task"] == "boolean" and one["trial"] < 3 for one in document["flips"])
+
+
+def test_flips__limit_shows_some_of_either_way(folder):
+    found = flips([folder / "old.zarr"], ["beta", "alpha"])
+    ways = [one.change for one in found.rows()]
+
+    some = list(found.rows(2))
+
+    assert len(some) == 2
+    assert {one.change for one in some} == set(ways) or len(set(ways)) == 2
+    assert [one.change for one in found.rows(len(ways) + 5)] == ways
+    assert list(found.rows(0)) == []
+
+
+def test_flips__points_come_by_how_much_changed_in_either_way():
+    much, little = [RIGHT] * 5 + [WRONG] * 5, [RIGHT] * 10
+    two = sides([little, much], [[WRONG] * 2 + [RIGHT] * 8, much[::-1]])
+
+    found = Flips(two, "wrong", None).points
+
+    assert [(one.tiers, one.lost, one.won) for one in found] == [(("hard",), 5, 5), (("easy",), 2, 0)]
+
+
+def test_compare_flips__says_the_totals_first_then_tasks_points_and_answers(folder):
+    code, output, _ = evalcube("compare", "old.zarr", "alpha", "beta", "--flips", cwd=folder)
+
+    lines = output.splitlines()
+    assert code == 0
+    assert "questions changed from alpha to beta" in lines[0]
+    assert "beta" in lines[1]
+    assert output.index("p (Holm)") < output.index("tier") < output.index("reference")
+    assert "length=3" in output
+
+
+def test_compare_flips__other_forms(folder):
+    words = ("compare", "old.zarr", "new.zarr", "alpha", "--flips")
+    document = json.loads(evalcube(*words, "--json", cwd=folder)[1])
+    rows = list(csv.DictReader(io.StringIO(evalcube(*words, "--csv", cwd=folder)[1])))
+    markdown = evalcube(*words, "--markdown", "--limit", 1, cwd=folder)[1]
+
+    assert document["changed"] == len(document["flips"]) == len(rows)
+    assert [row["first_answer"] for row in rows] == [
+        row["first"]["answer"] or "" for row in document["flips"]
+    ]
+    assert document["comparison"]["overall"]["questions"] == sum(
+        one["questions"] for one in document["tasks"]
+    )
+    assert markdown.startswith("### `alpha (old.zarr)` → `alpha (new.zarr)`\n")
+    assert "Not compared" in markdown
+
+
+def test_compare_flips__csv_has_its_header_without_rows_too(folder):
+    words = ("compare", "old.zarr", "alpha", "beta", "--flips", "--csv", "--limit")
+    none, one = (evalcube(*words, limit, cwd=folder)[1] for limit in (0, 1))
+
+    (row,) = csv.DictReader(io.StringIO(one))
+    assert none.splitlines() == [",".join(row)]
+    assert json.loads(row["params"])
+    assert row["first_status"] != row["second_status"]
+
+
+REFUSED = {
+    "one model": (["old.zarr", "alpha", "--flips"], "has: alpha, beta"),
+    "the same twice": (["old.zarr", "alpha", "0", "--flips"], "named twice"),
+    "three cubes": (["old.zarr", "new.zarr", "old.zarr", "--flips"], "got 3 cubes"),
+    "unknown": (["old.zarr", "new.zarr", "alfa", "--flips"], "Did you mean 'alpha'?"),
+    "nothing in common": (
+        ["old.zarr", "alpha", "beta", "--flips", "--where", "trial=9"],
+        "trial",
+    ),
+    "two forms": (["old.zarr", "alpha", "beta", "--flips", "--json", "--csv"], "exclude each other"),
+    "without it": (["old.zarr", "alpha", "beta", "--limit", "3"], "Add --flips"),
+}
+
+
+@pytest.mark.parametrize(("words", "told"), REFUSED.values(), ids=REFUSED)
+def test_compare_flips__refuses(folder, words, told):
+    refused(evalcube("compare", *words, cwd=folder), told)
+
+
+def test_verdict__by_a_policy(folder):
+    (folder / "policy.yaml").write_text(POLICY)
+    words = ("verdict", "old.zarr", "--policy", "policy.yaml")
+
+    worse = evalcube(*words, "--control", "beta", "--treatment", "alpha", cwd=folder)
+    better = evalcube(*words, "--control", "alpha", "--treatment", "beta", "--json", cwd=folder)
+    over_two = evalcube("verdict", "new.zarr", "old.zarr", "alpha", "--policy", "policy.yaml", cwd=folder)
+
+    assert worse[0] == 1
+    assert worse[1].startswith("NO-GO: alpha in the place of beta\n")
+    assert better[0] == 0
+    assert json.loads(better[1])["decision"] == "GO"
+    assert over_two[0] == 1
+    assert "not answered by both" in over_two[1]
+    comment = evalcube(*words, "--control", "beta", "--treatment", "alpha", "--markdown", cwd=folder)
+    assert comment[0] == 1
+    assert comment[1].startswith("### NO-GO: `alpha` in the place of `beta`\n\na critical rule is broken")
+    assert "\n- critical, arithmetic: dropped by" in comment[1]
+    assert "\n| critical | arithmetic | all |" in comment[1]
+    refused(evalcube(*words, "--markdown", "--json", cwd=folder), "exclude each other")
+    refused(evalcube("verdict", "old.zarr", "--markdown", cwd=folder), "--markdown goes with --policy")
+    refused(evalcube(*words, "--holdout", ".3", cwd=folder), "--holdout: not with --policy")

@@ -1,0 +1,140 @@
+"""A sweep that is handed to a running Dask cluster goes on there, also when its driver's worker is killed."""
+
+import os
+import signal
+import sys
+
+import pytest
+from distributed import Client
+
+from evalcube.flows.read.status import cube_status
+from evalcube.flows.run.jobs.to_dask import _with_paths
+from evalcube.flows.run.sweep import run
+from tests.flows.bare_cluster import bare_cluster, bare_python
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import (
+    assert_same_cube,
+    evalcube,
+    refused,
+    simulator_stats,
+    sweep_config,
+    write_config,
+)
+from tests.waiting import PATIENCE, wait_until
+
+pytestmark = pytest.mark.cluster
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory):
+    """A scheduler and two workers of an environment that has evalcube."""
+    with bare_cluster(tmp_path_factory.mktemp("dask") / "cluster", python=sys.executable) as cluster:
+        yield cluster
+
+
+def submit(tmp_path, cluster, config):
+    return evalcube("submit", write_config(tmp_path, config), "--scheduler", cluster.address, cwd=tmp_path)
+
+
+def slow(tmp_path, simulator, trials):
+    config = sweep_config(tmp_path, simulator.base_url, trials=trials)
+    config["models"][0]["simulate"]["latency"] = 0.2
+    return config
+
+
+def is_over(config):
+    return cube_status(config["cube"])["running"] is None
+
+
+def test_submit__returns_while_the_sweep_goes_on_and_says_how_it_goes(tmp_path, cluster, simulator):
+    config = slow(tmp_path, simulator, 30)
+
+    code, output, errors = submit(tmp_path, cluster, config)
+    begun = cube_status(config["cube"])
+    wait_until(lambda: cube_status(config["cube"])["complete"], told=cluster.logs)
+    wait_until(lambda: is_over(config), told=cluster.logs)
+    shown = evalcube("status", config["cube"], cwd=tmp_path)[1]
+
+    assert code == 0, errors
+    assert f"{config['cube']}: asking" in output
+    assert not begun["complete"]
+    assert begun["driver"]["scheduler"] == cluster.address
+    assert f"submitted to {cluster.address}" in " ".join(shown.split())
+    assert "ended: complete" in shown
+    assert simulator_stats(simulator)["requests"] == 150
+
+
+def test_submit__a_driver_whose_worker_is_killed_goes_on_elsewhere(tmp_path, cluster, simulator):
+    config = slow(tmp_path, simulator, 40)
+    assert submit(tmp_path, cluster, config)[0] == 0
+    worker = cube_status(config["cube"])["driver"]["worker"]
+    with Client(cluster.address, set_as_default=False) as client:
+        (process,) = client.run(os.getpid, workers=[worker]).values()
+
+    os.kill(process, signal.SIGKILL)
+    wait_until(lambda: cube_status(config["cube"])["complete"], told=cluster.logs)
+
+    calm = {**config, "cube": str(tmp_path / "calm.zarr"), "cache": str(tmp_path / "calm-cache")}
+    driver = cube_status(config["cube"])["driver"]
+    asked = simulator_stats(simulator)["requests"]
+    run(calm, cluster=SHARED)
+    assert_same_cube(config["cube"], calm["cube"])
+    assert any("the driver goes on here" in line for line in driver["lines"])
+    assert driver["worker"] != worker
+    assert asked <= 200 + 2 * 8  # what was in flight
+
+
+def test_submit__stops_in_good_order_from_anywhere_and_goes_on_when_submitted_again(
+    tmp_path, cluster, simulator
+):
+    config = slow(tmp_path, simulator, 40)
+    assert submit(tmp_path, cluster, config)[0] == 0
+
+    stopped = evalcube("stop", config["cube"], cwd=tmp_path)
+    wait_until(lambda: is_over(config), told=cluster.logs)
+    left = cube_status(config["cube"])
+    again = submit(tmp_path, cluster, config)
+    wait_until(lambda: cube_status(config["cube"])["complete"], told=cluster.logs)
+
+    assert stopped[0] == 0, stopped
+    assert not left["complete"]
+    assert any("ended: stopped" in line for line in left["driver"]["lines"])
+    assert again[0] == 0, again
+    assert simulator_stats(simulator)["requests"] == 200
+
+
+def test_submit__refuses_what_a_run_refuses_before_it_asks(tmp_path, cluster, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    config["models"][0]["key_env"] = "NO_SUCH_KEY_HERE"
+
+    refused(submit(tmp_path, cluster, config), "NO_SUCH_KEY_HERE is not set on the worker")
+
+    assert simulator_stats(simulator)["requests"] == 0
+
+
+def test_submit__refuses_workers_without_evalcube(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url)
+    with bare_cluster(tmp_path / "cluster", 1) as bare:
+        bare.add_worker(python=bare_python(tmp_path))
+        with Client(bare.address, set_as_default=False) as client:
+            client.wait_for_workers(2, timeout=PATIENCE)
+        refused(submit(tmp_path, bare, config), "has no evalcube")
+
+
+def test_submit__says_what_it_can_do(tmp_path, simulator, monkeypatch):
+    monkeypatch.delenv("DASK_SCHEDULER_ADDRESS", raising=False)
+    path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
+
+    nowhere = evalcube("submit", path, cwd=tmp_path)
+    both = evalcube("submit", path, "--scheduler", "tcp://h:1", "--dry-run", cwd=tmp_path)
+
+    refused(nowhere, "to a running Dask cluster or to Slurm", "--scheduler", "evalcube run")
+    refused(both, "--dry-run is for Slurm")
+
+
+def test_with_paths__moves_files_and_nothing_else():
+    document = {"a": [{"file": "q.csv"}], "b": "other", "c": 3, "q.csv": None}
+
+    moved = _with_paths(document, {"q.csv": "/here/q.csv"})
+
+    assert moved == {"a": [{"file": "/here/q.csv"}], "b": "other", "c": 3, "q.csv": None}

@@ -1,0 +1,196 @@
+"""Samples of several logs meet: questions by content, models by settings, answers by repeat."""
+
+import json
+
+import pytest
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.share.imports.collect import REPLIED, Asked, Collection, TaskKey
+from evalcube.flows.share.imports.plan import import_plan, task_labels
+from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale
+from evalcube.flows.share.imports.write import file_name, write_data
+
+KEY = TaskKey("tool", "task", "match")
+
+
+def sample(question="q", repeat=0, *, model="alfa", score=1, where="log, line 1", **fields):
+    run = {name: fields.pop(name) for name in ("settings", "setup", "setup_name", "task") if name in fields}
+    asked = {name: fields.pop(name) for name in ("prompt", "id", "options", "cluster") if name in fields}
+    answer = Answer(repeat, fields.pop("text", f"answer to {question}"), score=score, **fields)
+    prompt = asked.pop("prompt", question)
+    return Sample(
+        Run(**{"tool": "tool", "task": "task", "scorer": "match", "model": model, **run}),
+        Question(question, prompt, "ref", **asked),
+        answer,
+        where,
+    )
+
+
+def collected(*samples, **options):
+    collection = Collection(Scale(), **options)
+    for one in samples:
+        collection.add(one)
+    return collection
+
+
+def table(collection):
+    return [tuple(row) for row in collection.table().tolist()]
+
+
+def test_add__numbers_models_questions_and_repeats():
+    with collected(sample("a"), sample("a", 1), sample("b"), sample("a", model="bravo")) as found:
+        assert table(found) == [
+            (0, 0, 0, 0, REPLIED), (0, 0, 0, 1, REPLIED), (0, 0, 1, 0, REPLIED), (1, 0, 0, 0, REPLIED)
+        ]  # fmt: skip
+        assert list(found.asked) == [Asked("tool", "alfa", "{}"), Asked("tool", "bravo", "{}")]
+        assert list(found.tasks) == [KEY]
+
+
+def test_add__takes_the_cluster_of_whoever_says_it_and_two_of_a_question_are_a_contradiction():
+    with collected(sample("a"), sample("a", 1, cluster="page 1"), sample("b", 0, cluster="page 2")) as found:
+        assert [json.loads(row).get("cluster") for row in found.rows(0)] == ["page 1", "page 2"]
+
+        with pytest.raises(
+            SweepError, match="log, line 9, cluster: 'page 2' is another one than this question"
+        ):
+            found.add(sample("a", 2, cluster="page 2", where="log, line 9"))
+
+
+def test_table__puts_questions_that_more_models_were_asked_first():
+    with collected(sample("a"), sample("b"), sample("c"), sample("c", model="bravo")) as found:
+        rows = [json.loads(row)["prompt"] for row in found.rows(0)]
+
+        assert rows == ["c", "a", "b"]
+        assert [row[2] for row in table(found)] == [1, 2, 0, 0]
+
+
+def test_table__begins_repeats_at_0():
+    with collected(sample("a", 1), sample("a", 2), sample("b", 1)) as found:
+        assert [row[3] for row in table(found)] == [0, 1, 0]
+
+
+def test_add__numbers_repeats_that_the_log_does_not():
+    with collected(sample("a", None, text="x"), sample("a", None, text="y"), sample("b", None)) as found:
+        assert [row[2:4] for row in table(found)] == [(0, 0), (0, 1), (1, 0)]
+
+
+def test_add__tells_equal_questions_of_one_log_apart():
+    with collected(
+        sample("a", id="1"), sample("a", id="2", text="other"), sample("a", id="7", model="bravo")
+    ) as found:
+        assert [row[2] for row in table(found)] == [0, 1, 0]
+
+
+def test_add__passes_over_what_was_said_before():
+    with collected(sample("a"), sample("a")) as found:
+        assert (len(table(found)), found.samples, found.repeated) == (1, 2, 1)
+
+
+def test_add__refuses_another_answer_to_the_same_question():
+    first, second = sample("a"), sample("a", text="other", where="b.eval, line 7")
+
+    with (
+        collected(first) as found,
+        pytest.raises(SweepError, match=r"b\.eval, line 7: another log has another answer"),
+    ):
+        found.add(second)
+
+
+def test_add__takes_an_answer_for_a_failure_and_never_the_other_way():
+    failed, answered = sample("a", failure="boom"), sample("a")
+
+    for order in ((failed, answered), (answered, failed)):
+        with collected(*order) as found:
+            assert [row[4] for row in table(found)] == [REPLIED]
+            assert found.record(0) is not None
+    with collected(failed) as found:
+        assert [row[4] for row in table(found)] == [0]
+        assert list(found.causes) == ["boom"]
+
+
+def test_add__splits_a_model_that_was_asked_in_two_ways():
+    first = sample("a", setup='{"cot":false}', setup_name="plain")
+    second = sample("a", text="b", setup='{"cot":true}', setup_name="cot")
+    other = sample("x", task="second", setup='{"shots":5}')
+
+    with collected(first, second, other) as found:
+        evaluations = import_plan(found, [cell_params(found, i) for i in range(2)], found.table())[
+            0
+        ].evaluations
+        assert [one.template.name for one in evaluations] == ["imported", "imported 2"]
+        assert evaluations[0].eval_id != evaluations[1].eval_id
+    with collected(first, other) as alone:
+        again = import_plan(alone, [cell_params(alone, i) for i in range(2)], alone.table())[0].evaluations
+        assert [one.eval_id for one in again] == [evaluations[0].eval_id]
+
+
+def cell_params(found, task):
+    """Params that need no file."""
+    from evalcube.flows.share.imports.plan import data_params
+
+    return data_params(
+        list(found.tasks)[task], "x.jsonl", "0" * 64, len(found.tasks[list(found.tasks)[task]].rows)
+    )
+
+
+def test_plan__reaches_as_far_as_each_model_was_asked():
+    with collected(sample("a"), sample("a", 1), sample("b"), sample("a", model="bravo")) as found:
+        plan, targets = import_plan(found, [cell_params(found, 0)], found.table())
+
+    assert targets.trials.reshape(-1).tolist() == [2, 1]
+    assert targets.repeats.reshape(-1).tolist() == [2, 1]
+    assert (plan.trials, plan.repeats) == (2, 2)
+
+
+def test_plan__has_evaluations_that_no_config_can_name():
+    with collected(sample("a", settings='{"temperature":0.5,"top":"x"}')) as found:
+        (evaluation,) = import_plan(found, [cell_params(found, 0)], found.table())[0].evaluations
+
+    assert evaluation.is_imported
+    assert evaluation.sampler.params == {
+        "temperature": 0.5,
+        "imported": {"tool": "tool", "settings": {"top": "x"}},
+    }
+    assert evaluation.sampler.name == "tool T=0.5 [8931b7]"
+
+
+def test_task_labels__are_no_longer_than_they_must_be():
+    keys = [
+        TaskKey("a", "t@1", "m"),
+        TaskKey("a", "u@1", "m"),
+        TaskKey("a", "u@2", "m"),
+        TaskKey("a", "u@2", "n"),
+    ]
+
+    assert task_labels(keys) == ["t", "u@1", "u@2 (m)", "u@2 (n)"]
+    assert task_labels([TaskKey("a", "t", "m"), TaskKey("b", "t", "m")]) == ["a/t/m", "b/t/m"]
+
+
+def test_record__has_the_prompt_only_where_it_is_another():
+    with collected(sample("a", prompt="one"), sample("a", prompt="two", model="bravo")) as found:
+        assert b'"prompt"' not in found.record(0)
+        assert b'"prompt":"two"' in found.record(1)
+
+
+@pytest.mark.parametrize("text", ["half \ud800 pair", "\n line \n", "\x1b[31m red", "ü" * 100])
+def test_rows__hold_any_text(tmp_path, text):
+    with collected(sample("a", prompt=text)) as found:
+        (params,) = write_data(found, tmp_path)
+
+        line = json.loads((tmp_path / params.file.rpartition("/")[2]).read_text(encoding="utf-8"))
+        assert line["prompt"] == text.encode("utf-8", "replace").decode().strip("\n")
+
+
+def test_rows__refuse_what_no_data_set_can_hold():
+    with Collection(Scale()) as found, pytest.raises(SweepError, match="1,000,001 characters"):
+        found.add(sample("a", prompt="x" * 1_000_001))
+
+
+@pytest.mark.parametrize("name", ["../../etc/passwd", "/abs", "a\0b", "..", "x" * 500, "ä/ö", ""])
+def test_file_name__is_no_path(name):
+    found = file_name(TaskKey("tool", name, "match"), "ab" * 32)
+
+    assert "/" not in found
+    assert "\0" not in found
+    assert not found.startswith(".")
+    assert len(found) < 100

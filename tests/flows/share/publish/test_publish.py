@@ -1,0 +1,357 @@
+"""Publications: true copies in other chunks, immutable, with all digests, and without what is nobody's business."""
+
+import hashlib
+import json
+import re
+import shutil
+from copy import copy
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.keep.rescore import rescore_cube
+from evalcube.flows.read.selection import Part
+from evalcube.flows.read.statistics import leaderboard
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.flows.share.publish import publish
+from evalcube.flows.share.publish import publish as publishing
+from evalcube.flows.share.publish.check_secrets import SecretsError
+from evalcube.flows.share.publish.publish import publish_cube
+from evalcube.flows.share.publish.pull import pull_cube
+from evalcube.flows.share.publish.record import FORMAT, KEY, decode, tags_at
+from evalcube.flows.state.verify import verify_cube
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.bucket import creation_store
+from evalcube.storage.cube.bucket.objects import Bucket
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import CubeExistsError, NotWritableError, StorageError
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, reset, sweep_config
+from tests.storage.support.buckets import in_memory
+
+SAID = ("notes", "selection")
+"""What a leaderboard says of the part that was chosen."""
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory, _served):
+    """A folder with a finished sweep of two models, in regions of which one is cut."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("made")
+    config = sweep_config(folder, _served.base_url, models=("alpha", "beta"), trials=8, repeats=2)
+    config["models"][0]["facets"] = {"family": "greek"}
+    run(config, cluster=SHARED)
+    upsample(config, trials=12, tasks=["boolean"], cluster=SHARED)
+    return folder
+
+
+@pytest.fixture
+def cube(made, tmp_path):
+    """A copy of its cube, with the cache beside it."""
+    shutil.copytree(made, tmp_path / "made")
+    return str(tmp_path / "made" / "cube.zarr")
+
+
+def objects(url):
+    """Content of every file of a publication, by key."""
+    root = Path(url)
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+@pytest.mark.parametrize("cells", [1, 2**20])
+def test_publish__makes_a_true_copy_in_other_chunks(cube, tmp_path, cells, monkeypatch):
+    monkeypatch.setattr(publish, "CHUNK_BYTES", 4 * cells)
+
+    done = publish_cube(cube, str(tmp_path / "out"))
+
+    assert_same_cube(cube, done.cube)
+    assert verify_cube(done.cube).damages == []
+    with Ledger(Cube.open(done.cube).records) as copy, Ledger(Cube.open(cube).records) as source:
+        count = sum(one.planned for one in source.newest().values())
+        assert sum(one.planned for one in copy.newest().values()) == count == done.publication.trials
+        assert all(one.complete for one in copy.newest().values())
+
+
+def test_publish__has_the_digest_of_every_object(cube, tmp_path):
+    done = publish_cube(cube, str(tmp_path / "out"))
+
+    found = objects(done.cube)
+    record = found.pop("_evalcube/published.json")
+    assert done.digest == f"sha256:{hashlib.sha256(record).hexdigest()}"
+    assert json.loads(record)["objects"] == {
+        key: {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)} for key, data in found.items()
+    }
+
+
+def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path, monkeypatch):
+    in_memory(monkeypatch)
+    monkeypatch.setattr(creation_store, "_MOST_BYTES", 1000)  # so that some is put before all is there
+    with monkeypatch.context() as late:
+        late.setattr(Bucket, "listed", lambda *_: iter(()))
+        done = publish_cube(cube, "s3://bucket/out")
+
+    pull_cube("s3://bucket/out", str(tmp_path / "pulled"))
+
+    assert done.publication.objects.keys() == set(space_of("s3://bucket/out").list()) - {KEY}
+    assert verify_cube(str(tmp_path / "pulled")).damages == []
+
+
+@pytest.mark.parametrize("loss", [Path.unlink, lambda path: path.write_bytes(b"other")])
+def test_publish__reads_back_what_it_put_before_it_says_done(cube, tmp_path, monkeypatch, loss):
+    create = publishing.write_joined
+
+    def lossy(*words):
+        create(*words)
+        loss(tmp_path / "out" / "counters" / "zarr.json")
+
+    monkeypatch.setattr(publishing, "write_joined", lossy)
+
+    with pytest.raises(StorageError, match=r"counters/zarr\.json is"):
+        publish_cube(cube, str(tmp_path / "out"))
+
+
+def test_publish__says_nothing_of_the_machine_and_of_endpoints(cube, tmp_path, simulator):
+    done = publish_cube(cube, str(tmp_path / "out"), with_replies=True)
+
+    whole = b"".join(objects(done.cube).values())
+    for text in (str(tmp_path), simulator.base_url, "/cache", "127.0.0.1"):
+        assert text.encode() not in whole
+    notes = json.loads(objects(done.cube)["_evalcube/sweep.json"])
+    assert [model["endpoint"] for model in notes["config"]["models"]] == ["sim:", "sim:"]
+    assert done.replies.missing == 0
+
+
+def test_publication__is_never_written(cube, tmp_path, simulator):
+    done = publish_cube(cube, str(tmp_path / "out"))
+    before = objects(done.cube)
+
+    config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"), trials=8, repeats=2)
+    with pytest.raises(NotWritableError, match="published"):
+        run({**config, "cube": done.cube}, cluster=SHARED)
+    with pytest.raises(NotWritableError, match="published"):
+        rescore_cube(done.cube, output=tmp_path / "new.zarr", cache=Path(cube).parent / "cache")
+    assert objects(done.cube) == before
+    assert not (tmp_path / "new.zarr").exists()
+
+
+def test_publish__refuses_a_tag_that_is_there(cube, tmp_path):
+    done = publish_cube(cube, str(tmp_path / "out"), tag="v1")
+    before = objects(done.cube)
+
+    with pytest.raises(CubeExistsError, match="v1"):
+        publish_cube(cube, str(tmp_path / "out"), tag="v1")
+    with pytest.raises(CubeExistsError):
+        publish_cube(cube, str(tmp_path / "out"))
+    assert objects(done.cube) == before
+
+
+def test_publish__lists_a_tag_whose_publish_was_interrupted(cube, tmp_path, monkeypatch):
+    url = str(tmp_path / "out")
+    with monkeypatch.context() as patch:
+        patch.setattr(publishing.record, "add_tag", lambda *_: None)  # as if it was killed there
+        publish_cube(cube, url, tag="v1")
+    assert tags_at(space_of(url)) == []
+
+    with pytest.raises(CubeExistsError, match=r"v1 is there already.* is in it now"):
+        publish_cube(cube, url, tag="v1")
+    assert [one.tag for one in tags_at(space_of(url))] == ["v1"]
+    with pytest.raises(CubeExistsError, match="stays as it is"):
+        publish_cube(cube, url, tag="v1")
+
+
+def test_publish__lets_who_publishes_give_an_address(cube, tmp_path):
+    done = publish_cube(cube, str(tmp_path / "out"), by="Ann <ann@team.example>")
+
+    assert "ann@team.example" in (tmp_path / "out" / "README.md").read_text()
+    assert done.publication.by == "Ann <ann@team.example>"
+    with pytest.raises(SecretsError, match="api-key"):
+        publish_cube(cube, str(tmp_path / "other"), by="sk-proj-" + "a1B2" * 10)
+
+
+@pytest.mark.parametrize("tag", ["../v1", "a/b", "tags.json", "x.zip", "-x", " "])
+def test_publish__refuses_what_can_be_no_tag(cube, tmp_path, tag):
+    with pytest.raises(SweepError, match="tag"):
+        publish_cube(cube, str(tmp_path / "out"), tag=tag)
+
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        ("model=beta",),
+        ("task=boolean",),
+        ("tier=hard",),
+        ("param_length=4..5", "model=alpha"),
+        ("family=greek",),
+    ],
+)
+def test_publish__of_a_part_is_true_for_it(cube, tmp_path, where):
+    done = publish_cube(cube, str(tmp_path / "out"), where=where)
+
+    assert verify_cube(done.cube).damages == []
+    ours, theirs = (
+        {name: value for name, value in leaderboard(url, part).to_dict().items() if name not in SAID}
+        for url, part in ((done.cube, None), (cube, Part(where)))
+    )
+    assert ours == theirs
+
+
+def test_publish__refuses_a_damaged_cube_and_one_that_is_worked_on(cube, tmp_path):
+    with Lease.acquire(Cube.open(cube, writable=True).records), pytest.raises(SweepError, match="works on"):
+        publish_cube(cube, str(tmp_path / "out"))
+    next(path for path in (Path(cube) / "tokens" / "c").rglob("*") if path.is_file()).write_bytes(b"x")
+
+    with pytest.raises(SweepError, match="damaged"):
+        publish_cube(cube, str(tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_publish__that_fails_leaves_nothing(cube, tmp_path, monkeypatch):
+    def fails(*_):
+        raise RuntimeError("no card")
+
+    monkeypatch.setattr(publishing, "data_card", fails)
+    with pytest.raises(RuntimeError, match="no card"):
+        publish_cube(cube, str(tmp_path / "there" / "out"))
+
+    assert not list((tmp_path / "there").iterdir())
+
+
+def test_publish__refuses_a_source_that_was_written_meanwhile(cube, tmp_path, monkeypatch):
+    real = publishing.data_card
+
+    def meanwhile(*arguments):
+        with Ledger(Cube.open(cube, writable=True).records) as ledger:
+            ledger.append(replace(next(iter(ledger.newest().values())), generation=99))
+        return real(*arguments)
+
+    monkeypatch.setattr(publishing, "data_card", meanwhile)
+    with pytest.raises(SweepError, match="meanwhile"):
+        publish_cube(cube, str(tmp_path / "out"))
+
+
+def test_publish__with_layers_keeps_them(tmp_path, simulator):
+    config = sweep_config(tmp_path, simulator.base_url, trials=4, cells=1)
+    config["tasks"]["arithmetic"]["assertions"] = [{"type": "min_length", "value": 1}]
+    run(config, cluster=SHARED)
+
+    done = publish_cube(config["cube"], str(tmp_path / "out"), where=["task=arithmetic"])
+    plain = publish_cube(config["cube"], str(tmp_path / "plain"), where=["task=boolean"])
+
+    assert verify_cube(done.cube).damages == verify_cube(plain.cube).damages == []
+    assert "fact" in Cube.open(done.cube).trial_arrays
+    assert "fact" not in Cube.open(plain.cube).trial_arrays
+
+
+def test_publish__of_a_data_set_leaves_its_place_out(tmp_path, simulator):
+    rows = [{"id": f"r{i}", "prompt": f"What is {i}+1?", "answer": str(i + 1)} for i in range(6)]
+    (tmp_path / "q.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    config = sweep_config(tmp_path, simulator.base_url, trials=6)
+    params = {"file": str(tmp_path / "q.jsonl"), "id": "id"}
+    config["tasks"] = {"dataset": {"manifold": [{"points": [params], "tiers": ["easy"]}]}}
+    run(config, cluster=SHARED)
+
+    done = publish_cube(config["cube"], str(tmp_path / "out"), with_replies=True)
+    (tmp_path / "q.jsonl").unlink()
+
+    assert str(tmp_path).encode() not in b"".join(objects(done.cube).values())
+    assert verify_cube(done.cube).damages == []
+    assert sorted(Cube.open(done.cube).read_label("row_id")[0][:6]) == [f"r{i}" for i in range(6)]
+    assert done.replies.entries == 6
+
+
+def test_card__says_what_how_by_whom_and_with_what_result(cube, tmp_path):
+    done = publish_cube(
+        cube, str(tmp_path / "out"), tag="v1", licence="CC-BY-4.0", by="Team <A>", where=["task=boolean"]
+    )
+
+    card = (Path(done.cube) / "README.md").read_text()
+    assert card.startswith("---\n")
+    for text in (
+        'license: "CC-BY-4.0"',
+        "Team &lt;A&gt;",
+        "seed 42",
+        "| alpha |",
+        "95 %",
+        'open_zarr("out/v1")',
+    ):
+        assert text in card
+    assert "arithmetic" not in card
+
+
+def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, monkeypatch):
+    hostile = "@everyone #1 https://evil.example"
+    real = publishing.data_card
+
+    def renamed(facts, part, receipts, opened, address, _, engines):
+        names = {"model": hostile, "request_model": hostile, "revision": hostile}
+        plan = replace(
+            part.plan,
+            evaluations=tuple(row.model_copy(update=names) for row in part.plan.evaluations),
+            tasks=tuple(replace(task, label=hostile) for task in part.plan.tasks),
+        )
+        hostile_part = copy(part)
+        hostile_part.plan = plan
+        return real(
+            facts.model_copy(update={"name": hostile, "by": hostile, "licence": hostile}),
+            hostile_part,
+            [replace(one, grader=hostile) for one in receipts],
+            replace(opened, warnings=(hostile,)),
+            address,
+            [hostile],
+            engines,
+        )
+
+    monkeypatch.setattr(publishing, "data_card", renamed)
+    done = publish_cube(cube, str(tmp_path / "out"))
+
+    _, _, card = (Path(done.cube) / "README.md").read_text().partition("\n---\n")
+    assert card.count("@everyone") > 10
+    alive = re.sub(r"(`+).+?\1", "", card, flags=re.DOTALL)
+    for text in ("@everyone", "#1", "evil.example"):
+        assert text not in alive
+
+
+def test_card__has_code_that_runs(cube, tmp_path, monkeypatch, capsys):
+    publish_cube(cube, str(tmp_path / "out"))
+    monkeypatch.chdir(tmp_path)
+
+    code = (tmp_path / "out" / "README.md").read_text().partition("```python\n")[2].partition("```")[0]
+    exec(code, {})  # noqa: S102 - our own card
+    assert "'alpha'" in capsys.readouterr().out
+
+
+def test_publish__finds_what_looks_secret(tmp_path, simulator, monkeypatch):
+    config = sweep_config(tmp_path, simulator.base_url, trials=2, cells=1)
+    config["models"][0]["facets"] = {"home": "/home/ann/models", "note": "http://gpu7.internal:8000"}
+    config["templates"] = {"plain": [{"role": "user", "content": "plainwords-value {{ prompt }}"}]}
+    run(config, cluster=SHARED)
+    notes = tmp_path / "cube.zarr" / "_evalcube" / "sweep.json"
+    notes.write_text(notes.read_text().replace('"name": "alpha"', '"name": "alpha", "key_env": "TEAM_KEY"'))
+    monkeypatch.setenv("TEAM_KEY", "plainwords-value")
+
+    with pytest.raises(SecretsError) as caught:
+        publish_cube(config["cube"], str(tmp_path / "out"))
+    kinds = {one.kind: one for one in caught.value.findings}
+    assert set(kinds) == {"home-folder", "private-host", "value-of-TEAM_KEY"}
+    assert "plainwords-value" not in str(caught.value)
+    assert "facets" in kinds["home-folder"].place
+    assert not (tmp_path / "out").exists()
+
+    done = publish_cube(
+        config["cube"],
+        str(tmp_path / "out"),
+        allow=["home-folder", kinds["private-host"].id, kinds["value-of-TEAM_KEY"].id],
+    )
+    assert done.publication.trials == 4
+
+
+def test_decode__a_newer_format_is_no_damage():
+    with pytest.raises(SweepError, match="Update evalcube"):
+        decode(json.dumps({"format": FORMAT + 1}).encode(), "cube.zarr")

@@ -1,0 +1,290 @@
+"""Pulled copies: every byte is compared, they can be measured further, and hostile publications do nothing."""
+
+import hashlib
+import json
+import shutil
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.run.sweep import run
+from evalcube.flows.run.upsample import upsample
+from evalcube.flows.share.merge import merge_cubes
+from evalcube.flows.share.publish import record
+from evalcube.flows.share.publish.publish import publish_cube
+from evalcube.flows.share.publish.pull import pull_cube
+from evalcube.flows.state.verify import verify_cube
+from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
+from tests.flows.keep.own_metadata import change_own, killed_growth, longer, unpickling
+from tests.flows.shared_cluster import SHARED
+from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    """A web server that says nothing."""
+
+    def log_message(self, *_):
+        pass
+
+
+@pytest.fixture(scope="module")
+def published(tmp_path_factory, _served):
+    """A folder with a sweep of two models, and its publication with a tag and replies."""
+    reset(_served)
+    folder = tmp_path_factory.mktemp("published")
+    config = sweep_config(folder, _served.base_url, models=("alpha", "beta"), trials=4, cells=2)
+    run(config, cluster=SHARED)
+    publish_cube(config["cube"], str(folder / "out"), tag="v1", licence="CC0-1.0", with_replies=True)
+    return folder
+
+
+@pytest.fixture
+def out(published, tmp_path):
+    """The address below which a copy of the publication is."""
+    shutil.copytree(published / "out", tmp_path / "theirs" / "out")
+    return str(tmp_path / "theirs" / "out")
+
+
+@pytest.fixture
+def stranger(monkeypatch, tmp_path):
+    """A user who has run nothing yet."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.mark.usefixtures("stranger")
+def test_pull__makes_the_same_cube_with_its_replies(published, out, tmp_path):
+    done = pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+
+    assert_same_cube(published / "cube.zarr", done.cube)
+    assert verify_cube(done.cube).damages == []
+    assert done.trials == done.replies == done.publication.trials
+    assert done.publication.licence == "CC0-1.0"
+    assert Reader(done.cube).view(1, 0, 0, 0).response is not None
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["mine.replies", "mine.zarr", "theirs"]
+
+
+@pytest.mark.usefixtures("stranger")
+def test_pulled_copy__is_measured_further_and_merged_back(published, out, tmp_path, simulator):
+    copy = pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1").cube
+    config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"), trials=8, cells=2)
+    config |= {"cube": copy, "cache": str(tmp_path / "own")}
+
+    run(config, cluster=SHARED)
+
+    assert simulator_stats(simulator)["requests"] == 2 * 3 * 4
+    again = publish_cube(copy, str(tmp_path / "again"), with_replies=True)
+    assert again.replies.missing == 0
+    assert again.publication.licence == "CC0-1.0"
+    assert again.publication.grown_from.startswith("sha256:")
+    back = pull_cube(again.cube, str(tmp_path / "back.zarr")).cube
+    merged = merge_cubes(str(tmp_path / "joint.zarr"), [str(published / "cube.zarr"), back])
+    assert merged.conflicts == ()
+    assert_same_cube(merged.cube, copy)
+
+
+@pytest.mark.usefixtures("stranger")
+def test_pulled_copy__of_a_simulated_sweep_is_upsampled_without_its_config(out, tmp_path):
+    copy = pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1").cube
+
+    summary = upsample(copy, trials=5, cache=str(tmp_path / "own"), cluster=SHARED)
+
+    assert (summary.trials, summary.reason) == (2 * 3 * 5, "complete")
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "zarr.json",
+        "README.md",
+        "status/c/1/0/0/0/0",
+        "latency/c/0/0/0/0/0",
+        "counters/zarr.json",
+        "_evalcube/ledger.jsonl",
+        "_evalcube/sweep.json",
+        "_evalcube/replies/0001-0000.tar.zst",
+    ],
+)
+@pytest.mark.parametrize("how", ["changed", "longer", "gone"])
+def test_pull__refuses_an_object_that_is_not_what_was_published(out, tmp_path, key, how):
+    path = Path(out) / "v1" / key
+    data = path.read_bytes()
+    if how == "gone":
+        path.unlink()
+    else:
+        path.write_bytes(data + b" " if how == "longer" else data[:-1] + bytes([data[-1] ^ 1]))
+
+    with pytest.raises(StorageError, match=r"is not what was published|is gone"):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+    assert not (tmp_path / "mine.zarr").exists()
+
+
+def rewritten(out, change):
+    """Change the record as somebody would who can change the list of tags, too."""
+    path = Path(out) / "v1" / "_evalcube" / "published.json"
+    document = json.loads(path.read_text())
+    change(document)
+    path.write_text(json.dumps(document))
+    tags = Path(out) / "tags.json"
+    listed = json.loads(tags.read_text())
+    listed["tags"][0]["digest"] = record.digest_of(path.read_bytes())
+    tags.write_text(json.dumps(listed))
+
+
+@pytest.mark.parametrize(
+    "key",
+    [
+        "../../evil",
+        "/etc/evil",
+        "a/../../evil",
+        "_evalcube/lease.json",
+        "_evalcube/ledger.jsonl.lock",
+        "..\\evil",
+        ".hidden/zarr.json",
+        "a/b/c.py",
+        "conftest.py",
+        "x\n/zarr.json",
+        "_evalcube/replies/../../x",
+    ],
+)
+def test_pull__refuses_names_that_no_publication_has(out, tmp_path, key):
+    one = {"sha256": "0" * 64, "size": 1}
+    rewritten(out, lambda document: document["objects"].update({key: one}))
+
+    with pytest.raises(CubeDamagedError, match="no publication has"):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["theirs"]
+
+
+@pytest.mark.parametrize("change", [longer, unpickling, killed_growth])
+def test_pull__refuses_arrays_whose_own_metadata_are_not_the_cubes(out, tmp_path, change):
+    change_own(Path(out) / "v1", change)
+    data = (Path(out) / "v1/status/zarr.json").read_bytes()
+    one = {"sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+    rewritten(out, lambda document: document["objects"].update({"status/zarr.json": one}))
+
+    with pytest.raises(CubeDamagedError, match="differs from what the cube"):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+    assert not (tmp_path / "mine.zarr").exists()
+
+
+def huge(document):
+    document["objects"] |= {f"a{i}/zarr.json": {"sha256": "0" * 64, "size": 2**31} for i in range(64)}
+
+
+def endless(document):
+    document["objects"]["a/zarr.json"] = {"sha256": "0" * 64, "size": 10**15}
+
+
+def nested(document):
+    document["shapes"] = "not shapes"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (huge, "137,438,9|137.4|GB"),
+        (endless, "`objects.a/zarr.json.size` is 1000000000000000: .* less than or equal to 2147483648"),
+        (nested, "`shapes` is 'not shapes'"),
+        (lambda document: document.pop("objects"), "`objects` is missing"),
+    ],
+)
+def test_pull__refuses_a_record_of_too_much(out, tmp_path, change, message):
+    rewritten(out, change)
+
+    with pytest.raises((SweepError, CubeDamagedError), match=message):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+    assert not (tmp_path / "mine.zarr").exists()
+
+
+def test_pull__refuses_a_record_that_is_not_the_tagged_one(out, tmp_path):
+    path = Path(out) / "v1" / "_evalcube" / "published.json"
+    path.write_bytes(path.read_bytes() + b"\n")
+
+    with pytest.raises(CubeDamagedError, match="list of tags"):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+
+
+def test_pull__refuses_a_cube_that_was_damaged_before_it_was_published(out, tmp_path):
+    chunk = Path(out) / "v1" / "status" / "c" / "0" / "0" / "0" / "0" / "0"
+    other = Path(out) / "v1" / "status" / "c" / "1" / "0" / "0" / "0" / "0"
+    chunk.write_bytes(other.read_bytes())
+
+    def change(document):
+        key = "status/c/0/0/0/0/0"
+        document["objects"][key] = record.hashed(space_of(f"{out}/v1"), [key])[key].model_dump()
+
+    rewritten(out, change)
+    with pytest.raises(CubeDamagedError, match="although its digests are right"):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+    assert not (tmp_path / "mine.zarr").exists()
+
+
+def test_pull__says_which_tags_there_are(published, out, tmp_path):
+    publish_cube(str(published / "cube.zarr"), out, tag="v2")
+
+    for tag in ("", "v3"):
+        with pytest.raises(SweepError, match="v1, v2"):
+            pull_cube(out, str(tmp_path / "mine.zarr"), tag=tag)
+    assert [one.tag for one in record.tags_at(Cube.open(f"{out}/v2").space.__class__(Path(out)))] == [
+        "v1",
+        "v2",
+    ]
+    with pytest.raises(CubeNotFoundError):
+        pull_cube(str(tmp_path / "nothing"), str(tmp_path / "mine.zarr"))
+    with pytest.raises(SweepError, match="was not published"):
+        pull_cube(str(published / "cube.zarr"), str(tmp_path / "mine.zarr"))
+
+
+def test_pull__goes_nowhere_where_something_is(out, tmp_path):
+    (tmp_path / "mine.zarr").mkdir()
+    (tmp_path / "mine.zarr" / "file").touch()
+
+    with pytest.raises(CubeExistsError):
+        pull_cube(out, str(tmp_path / "mine.zarr"), tag="v1")
+
+
+@pytest.mark.usefixtures("stranger")
+def test_zip__is_published_read_and_pulled(published, tmp_path):
+    file = str(tmp_path / "x.zarr.zip")
+    done = publish_cube(str(published / "cube.zarr"), file, tag="v1", with_replies=True)
+
+    assert done.cube == file
+    assert verify_cube(file).damages == []
+    assert_same_cube(file, published / "cube.zarr")
+    with pytest.raises(CubeDamagedError, match="v1"):
+        pull_cube(file, str(tmp_path / "mine.zarr"), tag="v2")
+    pulled = pull_cube(file, str(tmp_path / "mine.zarr"), tag="v1")
+    assert_same_cube(pulled.cube, published / "cube.zarr")
+    assert pulled.replies == done.publication.trials
+
+
+@pytest.mark.usefixtures("stranger")
+def test_pull__takes_what_a_web_server_gives_out(published, out, tmp_path):
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=out)) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        try:
+            done = pull_cube(f"http://127.0.0.1:{server.server_port}", str(tmp_path / "mine.zarr"), tag="v1")
+        finally:
+            server.shutdown()
+
+    assert_same_cube(done.cube, published / "cube.zarr")
+    assert done.replies == done.trials
+
+
+@pytest.mark.usefixtures("stranger")
+def test_publication_of_a_merged_cube__has_the_same_sources(published, tmp_path):
+    merged = merge_cubes(str(tmp_path / "joint.zarr"), [str(published / "cube.zarr")])
+    done = publish_cube(merged.cube, str(tmp_path / "out"))
+    pulled = pull_cube(done.cube, str(tmp_path / "mine.zarr"))
+
+    again = merge_cubes(str(tmp_path / "again.zarr"), [merged.cube, pulled.cube])
+    sources = [Cube.open(one.cube).attrs["merged"]["sources"] for one in (merged, again)]
+    assert sources[0] == sources[1]
+    assert sources[0][0]["name"] in (Path(done.cube) / "README.md").read_text()
