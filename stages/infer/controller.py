@@ -102,8 +102,8 @@ class Controller:
         self._base: _Base | None = None
         self._trial: tuple[float, float] | None = None
         """Share refused before a trial of a slower pace, and at it; 0 before it is known."""
-        self._chance, self._seen_chance = 0.0, 1
-        """Share that is refused whatever the pace, and how many requests showed that."""
+        self._chance = 0.0
+        """Share that is refused whatever the pace."""
         self._rate = 0.0
         """What was let through before the trial."""
         self._short = 0
@@ -111,7 +111,7 @@ class Controller:
         self._clean = 0.0
         """The pace at which nothing was refused yet."""
         self._pacing, self._widening = _Climb(), _Climb()
-        self._cut_at, self._cut_let, self._cut_refused, self._paused = now, 0, 0, 0.0
+        self._cut_at, self._cut_let, self._cut_refused = now, 0, 0
         self._opened_at, self._opened_passed = now, 0
         """When all were refused for the last time, or at first, and what had been let through by then."""
         self._shut: float | None = None
@@ -142,7 +142,7 @@ class Controller:
         before = self.epoch, self.window, self.pace
         self._recent_sent += sent
         self._recent_refused += refused
-        if self._recent_sent > (4 * _RECENT if self._chance else _RECENT):
+        if self._recent_sent > _RECENT:
             self._recent_sent /= 2.0
             self._recent_refused /= 2.0
         if counts.all_passed > seen.all_passed:
@@ -152,8 +152,7 @@ class Controller:
         else:
             self._row += refused
             self._row_sent += sent
-            asked_to_wait = counts.all_refused > seen.all_refused and counts.pause > 1.0
-            if self._shut is None and (self._all_refused or asked_to_wait):
+            if self._shut is None and self._all_refused:
                 self._shut = self._passed_at
         if self.pace is not None and not counts.refused:
             self._clean = self.pace
@@ -203,26 +202,22 @@ class Controller:
             return counts.refused >= 3
         if counts.sent < (2 * _ENOUGH if self._chance else _ENOUGH // 2):
             return False
-        doubt = (
-            self._chance
-            * (1.0 - self._chance)
-            * (1.0 / max(self._recent_sent, 1.0) + 1.0 / self._seen_chance)
-        )
-        return self._recent_share > self._chance + _TOLERATED + 1.5 * math.sqrt(doubt)
+        doubt = self._chance * (1.0 - self._chance) / max(self._recent_sent, 1.0)
+        return self._recent_share > self._chance + _TOLERATED + 2.0 * math.sqrt(doubt)
 
     def _cut(self, now: float, counts: Counts) -> None:
         """Make less what held requests up: the pace or the window; both, if the last cut was of no use."""
         # Refusals come at once: what has not been answered yet counts as let through.
         let = counts.let_through - self._cut_let
         if self.pace is None:
-            self._rate = let / max(now - self._cut_at - self._paused, 1.0) / (1.0 - self._chance)
+            self._rate = let / max(now - self._cut_at, 1.0) / (1.0 - self._chance)
             self._begin_trial(counts, max(_TRIAL * self._rate, _FIRST))
         elif self._all_refused:
             self._set_pace(self.pace / 4.0, 0.0, 1.0)
         else:
             self._cut_bounds(counts, let)
         if let >= 3 or not self._cut_let:
-            self._cut_at, self._cut_let, self._paused = now, counts.let_through, min(counts.pause, _SHORT)
+            self._cut_at, self._cut_let = now, counts.let_through
         self._cut_refused = counts.all_refused
         self._next()
 
@@ -254,12 +249,11 @@ class Controller:
 
     def _narrow(self, rate: float, counts: Counts) -> None:
         """Let not much more be in flight than what is let through takes, by Little's law."""
-        if counts.passed < _IN_A_ROW:
-            return
-        taken = rate * (1.0 - self._chance) * counts.spent / counts.passed
-        if _AMPLE * taken + 2.0 < self.window:
-            self._set_window(_AMPLE * taken + 2.0)
-            self._widening.begin(self.window, _SHORT, 1.0)
+        if counts.passed >= _IN_A_ROW:
+            taken = rate * (1.0 - self._chance) * counts.spent / counts.passed
+            if _AMPLE * taken + 2.0 < self.window:
+                self._set_window(_AMPLE * taken + 2.0)
+                self._widening.begin(self.window, _SHORT, 1.0)
 
     def _set_pace(self, high: float, seconds: float, past: float = 0.0) -> None:
         self._pacing.begin(max(high, _SLOWEST), min(seconds, 2.0 * self._pacing.seconds, _LONG), past)
@@ -267,6 +261,8 @@ class Controller:
 
     def _begin_trial(self, counts: Counts, pace: float) -> None:
         self._trial, self.pace, self._wide = (counts.refused_share, 0.0), pace, self.window
+        # Else a window that is not narrowed would go on from another one.
+        self._widening.begin(self.window, _SHORT, 1.0)
 
     def _try(self, now: float, counts: Counts) -> None:
         """End a trial of a slower pace: what is refused there, and at half of it, is refused by chance."""
@@ -286,7 +282,7 @@ class Controller:
             self._trial, self.pace = (before, share), max(self.pace / 2.0, _SLOWEST)
             self._next()
             return
-        self._chance, self._seen_chance = 0.0, counts.sent
+        self._chance = 0.0
         if first and counts.refused >= 2 and share < 0.45:
             self._chance = share if first > 2.0 * share + 0.1 else (share + first) / 2.0
         self._narrow(max(self._rate, self.pace), counts)
@@ -354,7 +350,9 @@ class Controller:
         base, full = self._base, self.window >= self._most
         worth = base is None or self._worth(counts, base) >= 0.0
         if worth and not full:
-            self._move(2.0 * self.window, _Base(self.window, counts.per_token))
+            # Where decisions come late, as for several workers, several rounds were seen at once.
+            step = 2.0 if counts.answers < 4.0 * self.window else 4.0
+            self._move(step * self.window, _Base(self.window, counts.per_token))
         elif not worth or counts.is_known(_PRECISE, _MANY, 16):
             self._growing = self._up = False
             self._move(self.window if worth or base is None else base.window, None)
