@@ -8,8 +8,7 @@ from pathlib import Path
 from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.trust import remember_caches, remembered_caches, remembered_config
-from evalcube.storage.cache.cache import Cache, find_cache
-from evalcube.storage.cache.chain import ChainedCache
+from evalcube.storage.cache.cache import Cache, ChainedCache, find_cache
 from evalcube.storage.cache.folders import is_cache_without_links
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger

@@ -6,14 +6,12 @@ contract      what every cache promises
 entry         the content of an entry, compressed and checked
 directory     a cache in a directory, of these parts:
 folders       where things are in it
-packs         the bytes of a pack
+packs         the bytes of a pack, and of its index once nobody writes it any more
 pack_writer   one pack that this process writes
 writer        all packs of this process: commits, seals, forks
-sealed_index  the index of a pack that nobody writes any more
 key_index     locations of all known records, by key
 pack_index    the packs of all processes, and what is new in them
-reader        values, verified
-scan          all entries in order
+reader        values, verified, and all entries in order
 compaction    recovery after a crash, removal, merging
 owners        which process writes a file, and whether it is gone
 claims        who is asking what at the moment

@@ -23,6 +23,7 @@ from evalcube.storage.cache.packs import (
     PACK_MAGIC,
     Columns,
     OpenFile,
+    SealedIndex,
     first_record,
     make_record,
     new_token,
@@ -30,8 +31,8 @@ from evalcube.storage.cache.packs import (
     survey,
     tokens_in,
     walk,
+    write_index,
 )
-from evalcube.storage.cache.sealed_index import SealedIndex, write_index
 from evalcube.storage.clocks import aged, file_clock
 from evalcube.storage.files import sync_path, write_all
 

@@ -25,8 +25,7 @@ from evalcube.storage.cache.folders import Folders, is_cache, sweep_files
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
 from evalcube.storage.cache.packs import Columns, tokens_in
-from evalcube.storage.cache.reader import Reader
-from evalcube.storage.cache.scan import scan_packs
+from evalcube.storage.cache.reader import Reader, scan_packs
 from evalcube.storage.cache.writer import Writer
 from evalcube.storage.errors import NotWritableError, StorageError, guarded, storage_error
 from evalcube.storage.files import make_directory

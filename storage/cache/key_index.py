@@ -17,8 +17,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.storage.cache.packs import OpenFile, salt_of
-from evalcube.storage.cache.sealed_index import heads_of
+from evalcube.storage.cache.packs import OpenFile, heads_of, salt_of
 
 Heads = npt.NDArray[np.uint64]
 Part = tuple[Heads, Heads]

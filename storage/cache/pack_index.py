@@ -20,13 +20,13 @@ from evalcube.storage.cache.packs import (
     Columns,
     OpenFile,
     Record,
+    SealedIndex,
     first_record,
     read_content,
     survey,
     tokens_in,
     walk,
 )
-from evalcube.storage.cache.sealed_index import SealedIndex
 
 _OPEN_FILES = 64
 _SETTLED_SECONDS = 2.0

@@ -23,8 +23,8 @@ from evalcube.storage.cache.packs import (
     OpenFile,
     make_record,
     salt_of,
+    write_index,
 )
-from evalcube.storage.cache.sealed_index import write_index
 from evalcube.storage.files import sync_path, write_all_at
 
 _CHUNK = 1 << 20

@@ -1,17 +1,31 @@
-"""Values of keys, read from packs and verified; what fails its check is set aside."""
+"""What packs hold: values of keys, verified, and all entries in order. What fails its check is set aside."""
 
 from __future__ import annotations
 
 import errno
-from collections.abc import Callable, Sequence
+import os
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from evalcube.storage.cache.compaction import unindex
 from evalcube.storage.cache.entry import Contexts, decode, is_whole
 from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
+from evalcube.storage.cache.packs import (
+    Columns,
+    OpenFile,
+    SealedIndex,
+    first_record,
+    heads_of,
+    salt_of,
+    tokens_in,
+    walk,
+)
 from evalcube.storage.files import write_new
 
 _ATTEMPTS = 5
@@ -115,3 +129,89 @@ class Reader:
             # While another one is at it, the record stays in the index: it is no more than found again.
             with suppress(TimeoutError), self._folders.exclusive(0):
                 unindex(self._folders, pack.token, location.offset)
+
+
+_SHARD_ROWS = 1 << 16
+
+
+class _Held:
+    """Records of a pack that has no index."""
+
+    def __init__(self, columns: Columns) -> None:
+        heads = heads_of(columns.keys)
+        order = np.argsort(heads, kind="stable")
+        self._heads, self._columns = heads[order], columns.take(order)
+
+    def heads(self) -> npt.NDArray[np.uint64]:
+        """As `SealedIndex.heads`."""
+        return self._heads
+
+    def columns(self, start: int, stop: int) -> Columns:
+        """As `SealedIndex.columns`."""
+        return self._columns.take(np.arange(start, stop))
+
+
+def scan_packs(folders: Folders, index: PackIndex) -> Iterator[Columns]:
+    """Entries that are there at the call, of each key the one that readers take, but for damaged ones that are known.
+
+    Raises
+    ------
+    OSError
+        As the operating system says.
+    """
+    return _scan(_sources(folders, index), index)
+
+
+def _scan(sources: list[tuple[str, SealedIndex | _Held]], index: PackIndex) -> Iterator[Columns]:
+    heads = [source.heads() for _, source in sources]
+    shards = max(1, sum(map(len, heads)) // _SHARD_ROWS)
+    bounds = [np.uint64(shard * 2**64 // shards) for shard in range(shards)]
+    cuts = [[*np.searchsorted(known, bounds).tolist(), len(known)] for known in heads]
+    for shard in range(shards):
+        parts = [
+            _good(token, source.columns(cut[shard], cut[shard + 1]), index)
+            for (token, source), cut in zip(sources, cuts, strict=True)
+        ]
+        if parts:
+            yield _first_of_each(parts)
+
+
+def _sources(folders: Folders, index: PackIndex) -> list[tuple[str, SealedIndex | _Held]]:
+    for attempt in range(_ATTEMPTS):
+        try:
+            return [(token, _source(folders, index, token)) for token in tokens_in(folders.names())]
+        except FileNotFoundError:  # rewritten meanwhile
+            if attempt == _ATTEMPTS - 1:
+                raise
+    return []
+
+
+def _source(folders: Folders, index: PackIndex, token: str) -> SealedIndex | _Held:
+    own = index.own_columns(token)
+    if own is not None:
+        return _Held(own)
+    sealed = SealedIndex.open(folders.index(token))
+    if sealed is not None:
+        return sealed
+    handle = OpenFile(folders.pack(token))
+    size, start = os.fstat(handle.descriptor).st_size, first_record(handle.descriptor)
+    return _Held(Columns.of(list(walk(handle.descriptor, start, size, salt_of(token), resume=True))))
+
+
+def _good(token: str, columns: Columns, index: PackIndex) -> Columns:
+    if not index.corrupt:
+        return columns
+    offsets = columns.offsets.tolist()
+    return columns.take(np.array([not index.is_corrupt(token, offset) for offset in offsets], bool))
+
+
+def _first_of_each(parts: list[Columns]) -> Columns:
+    """Records by key; of equal keys the first in the order of the parts, and within a part of the offsets."""
+    joined = Columns.joined(parts)
+    ranks = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    whole = np.ascontiguousarray(joined.keys).view("S32")[:, 0]
+    order = np.lexsort((joined.offsets, ranks, whole))
+    names = whole[order]
+    first = np.ones(len(order), bool)
+    first[1:] = names[1:] != names[:-1]
+    return joined.take(order[first])

@@ -7,7 +7,6 @@ layout         what a new cube consists of
 group          its zarr arrays, read and written chunk by chunk
 metadata       the object that commits its shape
 growing        how it becomes larger
-extension      one growth along models, tasks, points or judges
 shared_arrays  the arrays beside the trials: counters, labels, plans, repeated prompts
 lazy           its dataset for xarray, which says what is damaged
 regions        the unit of writing, and its digest

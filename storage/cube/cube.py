@@ -346,7 +346,7 @@ class Cube(GrowingCube):
         CubeDamagedError
             A chunk of these cannot be decoded.
         """
-        from evalcube.storage.cube.summary import in_memory
+        from evalcube.storage.cube.shared_arrays import in_memory
 
         self.refresh()
         return self._with_labels(in_memory(self._group))

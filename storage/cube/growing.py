@@ -2,21 +2,219 @@
 
 A cube only grows, and only at the ends of its dims, so that all that was written stays where it is and as it is. What
 others see changes in one step, when the consolidated metadata are replaced.
+
+Along any dim but trial and repeat, trial arrays have chunks of their own for what is new, so that none of their chunks
+is touched: their metadata alone change. Labels, counters and plans, which are small, are written anew under other keys
+(those with points in the place of slashes, or the other way round), and so beside the chunks that readers and a killed
+growth still need. The metadata say which of both are meant.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+import zarr
 from numpy.typing import NDArray
+from zarr.core.buffer import default_buffer_prototype
+from zarr.core.sync import sync
+from zarr.storage import MemoryStore
 
-from evalcube.storage.cube.extension import Extension
-from evalcube.storage.cube.layout import Coordinate
+from evalcube.storage.cube.group import CubeGroup
+from evalcube.storage.cube.layout import (
+    MODELS_PER_COUNTER_CHUNK,
+    SHAPES,
+    Coordinate,
+    check_coordinates,
+    create_coordinate,
+    create_variable,
+)
 from evalcube.storage.cube.ledger import Receipt
+from evalcube.storage.cube.metadata import METADATA, commit, put_own, read_metadata, set_sizes
 from evalcube.storage.cube.regions import RegionShape
+from evalcube.storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
 from evalcube.storage.cube.shared_arrays import SharedArrays
-from evalcube.storage.errors import CubeDamagedError, guarded
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, guarded
+
+_KEPT = ("trial", "repeat", "counter")
+"""Indexes that stay as they are."""
+_OF_LABELS = ("tier", "dataset")
+_WHOLE = (COUNTERS, *PLANNED.values())
+
+
+class Extension:
+    """One growth of a cube; see `evalcube.storage.cube.growing.GrowingCube.extend`."""
+
+    def __init__(
+        self,
+        space: Space,
+        group: CubeGroup,
+        sizes: Mapping[str, int],
+        coordinates: Sequence[Coordinate],
+        attrs: Mapping[str, object],
+        layers: Sequence[str],
+        shared: Mapping[str, NDArray[Any]],
+    ) -> None:
+        self._space, self._group = space, group
+        self._sizes = {**group.sizes, **sizes}
+        for one in coordinates:
+            # Dims that only labels have are as long as these.
+            self._sizes |= {
+                dim: size for dim, size in zip(one.dims, one.values.shape, strict=True) if dim in _OF_LABELS
+            }
+        self._coordinates = [one for one in coordinates if one.name not in _KEPT]
+        self._attrs = attrs
+        self._layers = tuple(name for name in LAYERS if name in layers)
+        self._shared = shared
+        self._check(sizes)
+
+    def _check(self, sizes: Mapping[str, int]) -> None:
+        where, present = self._space.address, self._group.sizes
+        for dim, size in sizes.items():
+            if size < present.get(dim, 0):
+                raise CubeMismatchError(
+                    f"a cube never shrinks: {dim} is {present[dim]}, {size} was asked for",
+                    where,
+                    "Select when reading, or create another cube.",
+                )
+        lost = {variable.name for variable in self._group.layers} - set(self._layers)
+        if lost:
+            raise CubeMismatchError(f"a cube never loses arrays: {sorted(lost)}", where, "Name them, too.")
+        check_coordinates(where, self._coordinates, self._sizes)
+
+    def write(self) -> None:
+        """Write what is new, and make it the cube; the arrays' own metadata follow.
+
+        Raises
+        ------
+        StorageError
+            Somebody else has changed the cube's metadata since it was opened.
+        """
+        document, version = read_metadata(self._space)
+        arrays = document["consolidated_metadata"]["metadata"]
+        set_sizes(document, self._sizes)
+        staged = self._staged(arrays)
+        for key, data in staged.items():
+            name, _, rest = key.partition("/")
+            if rest == METADATA:
+                arrays[name] = json.loads(data)
+            else:
+                self._space.put(key, data)
+        attributes = document["attributes"]
+        attributes.update(json.loads(json.dumps(dict(self._attrs))))
+        auxiliary = [one.name for one in self._coordinates if one.dims != (one.name,)]
+        known = attributes.get("coordinates", "").split()
+        attributes["coordinates"] = " ".join(dict.fromkeys([*known, *auxiliary]))
+        attributes[SHAPES] = [_described(shape) for shape in self._shapes()]
+        # The growth happens here: whoever is killed before leaves the old cube, and who is killed later the new one.
+        commit(self._space, document, version)
+        for name, metadata in arrays.items():
+            if metadata.get("node_type") == "array":
+                put_own(self._space, name, metadata)
+
+    def _shape(self, dims: Sequence[str]) -> list[int]:
+        return [self._sizes[dim] for dim in dims]
+
+    def _shapes(self) -> list[RegionShape]:
+        before = list(self._group.shapes)
+        dims = list(before[-1].sizes)
+        if "judge_readings" in self._layers:
+            dims += [dim for dim in ("judge_name", "judge_repeat") if dim not in dims]
+        after = RegionShape({dim: self._sizes[dim] for dim in sorted(dims)}, self._layers)
+        return before if after == before[-1] else [*before, after]
+
+    def _staged(self, arrays: Mapping[str, Any]) -> dict[str, bytes]:
+        """Objects of the arrays that are made or written anew, by key."""
+        store = MemoryStore()
+        root = zarr.create_group(store, zarr_format=3)
+        _, _, _, trial, repeat = self._group.chunks("status")
+        for name in self._layers:
+            if name not in arrays:
+                chunks = {**self._sizes, "model": 1, "trial": trial, "repeat": repeat}
+                create_variable(root, LAYERS[name], self._sizes, chunks)
+        for variable in _WHOLE:
+            values = self._whole(variable)
+            if values is not None:
+                chunks = {**self._sizes}
+                if variable is COUNTERS:
+                    chunks["model"] = min(self._sizes["model"], MODELS_PER_COUNTER_CHUNK)
+                made = create_variable(root, variable, self._sizes, chunks, _other(arrays.get(variable.name)))
+                made[...] = values
+        for coordinate in self._labels(arrays):
+            if not self._is_there(coordinate):
+                other = _other(arrays.get(coordinate.name))
+                create_coordinate(root, coordinate, self._sizes, other)
+        return _objects(store)
+
+    def _whole(self, variable: Variable) -> NDArray[Any] | None:
+        """Counters or plans as they are to be; None if they are so."""
+        shape = tuple(self._shape(variable.dims))
+        if variable.name in self._shared:
+            return np.broadcast_to(self._shared[variable.name], shape)
+        old = self._group.read(variable.name, (...,))
+        return None if old.shape == shape else _padded(old, shape, variable.fill)
+
+    def _labels(self, arrays: Mapping[str, Any]) -> list[Coordinate]:
+        """All labels: those given, and others that the cube has, empty for what is new."""
+        given = {coordinate.name for coordinate in self._coordinates}
+        known = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), *_KEPT, *given}
+        others = [name for name in self._group.names() if name not in known]
+        return self._coordinates + [
+            Coordinate(name, dims, _padded(self._group.read(name, (...,)), tuple(self._shape(dims))), attrs)
+            for name in others
+            for dims, attrs in [(tuple(arrays[name]["dimension_names"]), arrays[name]["attributes"])]
+        ]
+
+    def _is_there(self, coordinate: Coordinate) -> bool:
+        """Whether the cube has these labels already."""
+        if coordinate.name not in self._group.names():
+            return False
+        try:
+            old = self._group.read(coordinate.name, (...,))
+        except CubeDamagedError:
+            return False
+        if old.shape != coordinate.values.shape:
+            return False
+        if old.dtype.kind in "OUT":
+            return bool(old.tolist() == coordinate.values.tolist())
+        return old.tobytes() == coordinate.values.astype(old.dtype).tobytes()
+
+
+def _other(metadata: Mapping[str, Any] | None) -> str:
+    """The separator that an array's chunk keys do not have now."""
+    if metadata is None:
+        return "/"
+    return "." if metadata["chunk_key_encoding"]["configuration"]["separator"] == "/" else "/"
+
+
+def _padded(old: NDArray[Any], shape: tuple[int, ...], fill: object = None) -> NDArray[Any]:
+    if fill is None:
+        fill = {"f": np.nan, "b": False, "i": 0, "u": 0}.get(old.dtype.kind, "")
+    new = np.full(shape, fill, dtype=object if old.dtype.kind in "OUT" else old.dtype)
+    new[tuple(map(slice, old.shape))] = old
+    return new
+
+
+def _objects(store: MemoryStore) -> dict[str, bytes]:
+    """What zarr wrote, by key, but for the group itself."""
+
+    async def read() -> dict[str, bytes]:
+        found = {}
+        async for key in store.list():
+            data = await store.get(key, prototype=default_buffer_prototype())
+            if data is not None and key != METADATA:
+                found[key] = data.to_bytes()
+        return found
+
+    return sync(read())
+
+
+def _described(shape: RegionShape) -> dict[str, object]:
+    return {"sizes": dict(shape.sizes), "layers": list(shape.layers)}
+
 
 _NOTHING: Mapping[str, Any] = {}
 

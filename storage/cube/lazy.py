@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 
 from evalcube.storage.cube.group import UNREADABLE, undecodable
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.cube.shared_arrays import loaded
 from evalcube.storage.cube.space import Space
-from evalcube.storage.cube.summary import loaded
 from evalcube.storage.errors import guarded
 
 if TYPE_CHECKING:

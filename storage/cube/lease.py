@@ -3,7 +3,7 @@
 The record names its holder and never changes; the holder renews it twelve times within its time to live. Whoever finds
 that its holder ended, or watches for that long and sees no renewal, takes it over: see `evalcube.storage.cube.holder`.
 How that is kept from happening twice at once is up to the space: see `evalcube.storage.cube.space.LeaseRecord` and
-`evalcube.storage.cube.directory.lease`. No clock of another machine decides anything.
+`evalcube.storage.cube.directory.records`. No clock of another machine decides anything.
 
 A lease keeps two drivers apart that both behave. A holder that was stopped for longer than its time to live may wake up
 in the middle of a write: so drivers call `Lease.check`, and tasks `check_holder`, right before they write, and the

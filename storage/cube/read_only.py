@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, NoReturn, cast
 
-from evalcube.storage.cube.bucket.log import BucketLog
+from evalcube.storage.cube.bucket.records import BucketLog
 from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space, Version, When
 from evalcube.storage.errors import NotWritableError
 

@@ -2,24 +2,34 @@
 """A cube that a web server gives out as files, for reading only: its directory, or a bucket that everybody may read.
 
 Such a server answers requests for objects by their names, and lists nothing. What is asked for is what zarr's metadata
-and the numbers of the ledger say, so that nothing else is needed.
+and the numbers of the ledger say, so that nothing else is needed. No redirect leads to another origin, and no more is
+read of an answer than was asked for.
 """
 
 from __future__ import annotations
 
+import http.client
+import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from email.utils import parsedate_to_datetime
+from functools import cache
+from typing import IO, TYPE_CHECKING
+from urllib import error as failures
+from urllib import request
+from urllib.parse import quote, urlsplit
 
-from evalcube.storage import web
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
-from evalcube.storage.cube.bucket.lease import BucketLease
+from evalcube.storage.cube.bucket.records import BucketLease
 from evalcube.storage.cube.read_only import FinishedLog, ReadOnly
 from evalcube.storage.cube.space import Found, HeldRecord, Renewed, Version
-from evalcube.storage.errors import NotWritableError
+from evalcube.storage.errors import NotWritableError, StorageError
+from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store
+
 
 _RANGE_BYTES = 65536
 
@@ -49,7 +59,7 @@ class ServedFiles(ReadOnly):
     def get(self, key: str, most: int | None = None) -> Found | None:
         """A file's content, or its first `most` bytes; None if there is none."""
         part = (0, max(most, 1)) if most is not None and most <= _RANGE_BYTES else None
-        answer = web.read(self._url(key), MOST_OBJECT if most is None else most, part)
+        answer = read(self._url(key), MOST_OBJECT if most is None else most, part)
         if answer is None:
             return None
         if most is None:
@@ -58,16 +68,16 @@ class ServedFiles(ReadOnly):
 
     def version(self, key: str) -> Version | None:
         """What the server says of a file that changes with its content; None if there is none."""
-        answer = web.look(self._url(key))
+        answer = look(self._url(key))
         return None if answer is None else _version(answer)
 
     def stamped(self, key: str) -> float | None:
         """When a file was written, by the server's clock; None if there is none."""
-        answer = web.look(self._url(key))
+        answer = look(self._url(key))
         return None if answer is None else answer.modified
 
     def _url(self, key: str) -> str:
-        return web.file_url(self.cube, self.prefix + key)
+        return file_url(self.cube, self.prefix + key)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Nothing: a server of files does not list them."""
@@ -114,5 +124,176 @@ class ServedLease:
         raise self._space.refusal()
 
 
-def _version(answer: web.Answer) -> Version:
+def _version(answer: Answer) -> Version:
     return Version(answer.tag or f"{answer.modified} {answer.size}")
+
+
+RETRIES = 10
+"""How often a request is repeated that the server refuses for the moment, or does not take."""
+_SECONDS = 60.0
+"""Without a byte."""
+_LEAST_RATE = 10_000
+"""Bytes per second that a file comes with on the whole, but for the first `_SECONDS`."""
+_PAUSES = (0.1, 5.0)
+"""The first one doubles up to the second one, seconds."""
+_PART_BYTES = 2**20
+_GONE = (404, 410)
+_REFUSED = (401, 403)
+_EMPTY_RANGE, _TOO_MANY, _SERVERS_FAULT = 416, 429, 500
+_PORTS = {"http": 80, "https": 443}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a server says of a file."""
+
+    data: bytes
+    """As much as was asked for."""
+    size: int
+    """Bytes of the whole file."""
+    tag: str
+    """What the server calls this content of the file; empty where it does not."""
+    modified: float
+    """When it was written, seconds since the epoch by the server's clock; 0 where it does not say."""
+
+
+class _SameOrigin(request.HTTPRedirectHandler):
+    """Follows redirects within one origin: another one is nobody that the user named, and may be inside his network."""
+
+    max_redirections = 5
+
+    def redirect_request(
+        self,
+        req: request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: http.client.HTTPMessage,
+        newurl: str,
+    ) -> request.Request | None:
+        if _origin(newurl) != _origin(req.full_url):
+            fp.close()
+            raise StorageError(
+                f"the server leads to another one, {redacted(newurl)[:200]}, where nobody said to look",
+                redacted(req.full_url),
+                "Give the address that it leads to, if you trust it.",
+            )
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
+
+
+def _origin(url: str) -> tuple[str, str, int]:
+    try:
+        parts = urlsplit(url)
+        return parts.scheme.lower(), (parts.hostname or "").lower(), parts.port or _PORTS.get(parts.scheme, 0)
+    except ValueError:
+        return "", url, 0
+
+
+@cache
+def _opener() -> request.OpenerDirector:
+    opener = request.OpenerDirector()
+    for handler in (  # of HTTP alone: a redirect leads to no file
+        request.ProxyHandler(),
+        request.HTTPHandler(),
+        request.HTTPSHandler(),
+        request.HTTPDefaultErrorHandler(),
+        _SameOrigin(),
+        request.HTTPErrorProcessor(),
+    ):
+        opener.add_handler(handler)
+    return opener
+
+
+def file_url(address: str, key: str) -> str:
+    """The URL of a file below an address."""
+    return f"{address}/{quote(key, safe='/')}"
+
+
+def look(url: str) -> Answer | None:
+    """What the server says of a file, without its content; None if there is none. Raises as `read`."""
+    return _asked(url, "HEAD", None, 0)
+
+
+def read(url: str, most: int, part: tuple[int, int] | None = None) -> Answer | None:
+    """A file, or its first bytes; None if there is none.
+
+    Parameters
+    ----------
+    url
+        As `file_url` gives it.
+    most
+        Bytes that are read of it, whatever the server sends.
+    part
+        First byte, and the one after the last, that are asked for; a server may not heed it.
+
+    Raises
+    ------
+    NotWritableError
+        The server does not give the file to everybody.
+    StorageError
+        It fails, or leads to another server.
+    """
+    return _asked(url, "GET", part, most)
+
+
+def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> Answer | None:
+    headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
+    if part is not None:
+        headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
+    attempt = 0
+    while True:
+        try:
+            return _once(url, method, headers, most)
+        except failures.HTTPError as error:
+            error.close()
+            if error.code in _GONE:
+                return None
+            if error.code == _EMPTY_RANGE:
+                return Answer(b"", 0, "", 0.0)
+            _refuse(error.code, url)
+            said = f"it answers {error.code}"
+        except (OSError, http.client.HTTPException) as error:
+            said = str(getattr(error, "reason", error))[:200] or type(error).__name__
+        if attempt >= RETRIES:
+            raise _failed(url, said)
+        time.sleep(min(_PAUSES[0] * 2**attempt, _PAUSES[1]))
+        attempt += 1
+
+
+def _refuse(code: int, url: str) -> None:
+    """Raise for an answer that another attempt would not change."""
+    if code in _REFUSED:
+        text = "cannot read from the server: it does not give it to everybody"
+        raise NotWritableError(text, redacted(url), "Ask whoever runs the server, or copy the cube.")
+    if code < _SERVERS_FAULT and code != _TOO_MANY:
+        raise _failed(url, f"it answers {code}")
+
+
+def _failed(url: str, said: str) -> StorageError:
+    text = f"cannot read from the server: {said}"
+    return StorageError(text, redacted(url), "Check the network and the address, then run again.")
+
+
+def _once(url: str, method: str, headers: dict[str, str], most: int) -> Answer:
+    asked = request.Request(url, headers=headers, method=method)  # noqa: S310 - http: or https:, see the opener
+    with _opener().open(asked, timeout=_SECONDS) as said:
+        length = _number(said.headers.get("Content-Length"))
+        partial = said.status == http.HTTPStatus.PARTIAL_CONTENT
+        whole = _number((said.headers.get("Content-Range") or "").rpartition("/")[2]) if partial else length
+        data, wanted, since = bytearray(), most if length is None else min(length, most), time.monotonic()
+        # In parts, as they come: a length that is only claimed takes no memory, and a byte now and then is no answer.
+        while len(data) < wanted and (part := said.read1(min(_PART_BYTES, wanted - len(data)))):
+            data += part
+            if time.monotonic() - since > _SECONDS + len(data) / _LEAST_RATE:
+                raise _failed(url, f"it sends less than {_LEAST_RATE:,} bytes per second")
+        if method == "GET" and length is not None and len(data) < wanted:
+            raise http.client.IncompleteRead(b"", length - len(data))
+        modified = 0.0
+        with suppress(TypeError, ValueError, OverflowError):
+            modified = parsedate_to_datetime(said.headers.get("Last-Modified", "")).timestamp()
+        size = whole if whole is not None else len(data)
+        return Answer(bytes(data), size, said.headers.get("ETag") or "", modified)
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdecimal() and len(text) < 20 else None

@@ -22,7 +22,7 @@ from evalcube.storage.errors import CubeExistsError, StorageError
 from evalcube.storage.processes import Life, ProcessIdentity, life_of, this_process
 
 if TYPE_CHECKING:
-    from evalcube.storage.cube.bucket.creation_store import CreationStore
+    from evalcube.storage.cube.bucket.draft import CreationStore
     from evalcube.storage.cube.bucket.objects import Bucket
 
 METADATA = "zarr.json"
@@ -157,7 +157,7 @@ def create_objects(space: Bucket, build: Callable[[CreationStore], None]) -> Non
     CubeExistsError
         Something is there already, or comes there meanwhile.
     """
-    from evalcube.storage.cube.bucket.creation_store import (
+    from evalcube.storage.cube.bucket.draft import (
         CreationStore,  # takes a while, and only creators need it
     )
 

@@ -14,8 +14,7 @@ from obstore import exceptions
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket import creation
 from evalcube.storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
-from evalcube.storage.cube.bucket.lease import BucketLease
-from evalcube.storage.cube.bucket.log import BucketLog
+from evalcube.storage.cube.bucket.records import BucketLease, BucketLog
 from evalcube.storage.cube.space import Found, Space, Version, When
 from evalcube.storage.object_stores import answered, connected, first_bytes, has_no_place, translated
 

@@ -6,8 +6,7 @@ Names that begin with a dot or end in ``.partial`` are such files on their way, 
 ========  ========================================================================
 objects   files under keys, put on a condition, listed, made durable
 creation  a directory that appears whole, or not at all
-log       a file that grows by lines
-lease     a file that is renewed by its time, and taken under a lock
+records   a file that grows by lines, and one that is renewed by its time and taken under a lock
 ========  ========================================================================
 """
 

@@ -15,12 +15,10 @@ from typing import TYPE_CHECKING
 from evalcube.storage.clocks import aged
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory.creation import create_directory, remove_directory
-from evalcube.storage.cube.directory.inside import inside
-from evalcube.storage.cube.directory.lease import DirectoryLease
-from evalcube.storage.cube.directory.log import DirectoryLog
+from evalcube.storage.cube.directory.records import DirectoryLease, DirectoryLog
 from evalcube.storage.cube.space import Found, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
-from evalcube.storage.files import link_new, locked, make_directory, sync_path, sync_paths, write_new
+from evalcube.storage.files import inside, link_new, locked, make_directory, sync_path, sync_paths, write_new
 
 if TYPE_CHECKING:
     from zarr.abc.store import Store

@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING
 from zarr.storage import LocalStore
 
 from evalcube.storage.cube.bounds import most_of, refuse_bomb, refuse_larger
-from evalcube.storage.cube.directory.inside import inside
-from evalcube.storage.files import make_directory, share
+from evalcube.storage.files import inside, make_directory, share
 
 if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest

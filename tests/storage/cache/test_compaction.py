@@ -9,7 +9,7 @@ from packed import keys, packs, recorded, unindexed
 from evalcube.storage.cache import compaction
 from evalcube.storage.cache.cache import DirectoryCache
 from evalcube.storage.cache.folders import Folders
-from evalcube.storage.cache.sealed_index import SealedIndex
+from evalcube.storage.cache.packs import SealedIndex
 
 
 @pytest.fixture
@@ -184,8 +184,8 @@ def test_sweep__deletes_indexes_without_a_pack_after_an_hour(cache, workers):
 
 
 def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch):
-    from evalcube.storage.cache import scan as scan_module
-    from evalcube.storage.cache import sealed_index as index_module
+    from evalcube.storage.cache import packs as index_module
+    from evalcube.storage.cache import reader as scan_module
 
     monkeypatch.setattr(index_module, "_HELD_ROWS", 10)
     monkeypatch.setattr(scan_module, "_SHARD_ROWS", 16)
@@ -206,8 +206,7 @@ def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch
 def test_memory__a_million_entries(tmp_path):
     import tracemalloc
 
-    from evalcube.storage.cache.packs import Columns
-    from evalcube.storage.cache.sealed_index import write_index
+    from evalcube.storage.cache.packs import Columns, write_index
 
     cache = DirectoryCache(tmp_path)
     count = 250_000

@@ -12,7 +12,7 @@ from obstore import exceptions
 from evalcube.storage.cube import metadata as metadata_module
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.bucket import conditions, creation
-from evalcube.storage.cube.bucket.log import LINES_OF_OBJECT
+from evalcube.storage.cube.bucket.records import LINES_OF_OBJECT
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.space import LogConflictError, Renewed, When
 from evalcube.storage.errors import CubeExistsError, LeaseLostError, StorageError
@@ -222,7 +222,7 @@ def test_assemble__of_one_that_was_taken_over_from_changes_nothing(space, monkey
 
 
 def test_assemble__puts_many_chunks_before_the_end(space, monkeypatch):
-    monkeypatch.setattr("evalcube.storage.cube.bucket.creation_store._MOST_BYTES", 100)
+    monkeypatch.setattr("evalcube.storage.cube.bucket.draft._MOST_BYTES", 100)
     seen = []
 
     def many(draft):
@@ -253,7 +253,7 @@ def test_remove__leaves_nothing(space):
 
 def test_log__puts_many_lines_as_one_object(space, monkeypatch):
     now = [100.0]
-    monkeypatch.setattr("evalcube.storage.cube.bucket.log.elapsed", lambda: now[0])
+    monkeypatch.setattr("evalcube.storage.cube.bucket.records.elapsed", lambda: now[0])
     log = space.log("ledger.jsonl")
     lines = [b"%d\n" % number for number in range(LINES_OF_OBJECT + 3)]
     for line in lines:

@@ -255,9 +255,7 @@ def test_extend__refuses_what_no_cube_does(tmp_path):
     other = Cube.open(cube.url, writable=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cube, "refresh", lambda: None)
-        patch.setattr(
-            "evalcube.storage.cube.extension.Extension._staged", lambda *_: other.grow(trial=9) or {}
-        )
+        patch.setattr("evalcube.storage.cube.growing.Extension._staged", lambda *_: other.grow(trial=9) or {})
         with pytest.raises(StorageError, match="another process has changed"):
             grown(cube)
 

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import zstandard
 
-from evalcube.storage import web
+from evalcube.storage.cube import served
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.bounds import MOST_DECODED, MOST_OBJECT, refuse_bomb
 from evalcube.storage.cube.cube import Cube
@@ -59,7 +59,7 @@ def lying(folder, answer):
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(web, "RETRIES", 0)
+    monkeypatch.setattr(served, "RETRIES", 0)
 
 
 @pytest.fixture
@@ -163,13 +163,13 @@ def test_same_origin__is_scheme_host_and_port(target):
     asked = Request("http://one.example/c.zarr/zarr.json")
 
     with pytest.raises(StorageError, match="where nobody said to look"):
-        web._SameOrigin().redirect_request(asked, io.BytesIO(), 302, "", {}, target)
+        served._SameOrigin().redirect_request(asked, io.BytesIO(), 302, "", {}, target)
 
 
 @pytest.mark.cluster
 @pytest.mark.usefixtures("cube")
 def test_ledger__of_a_server_that_has_every_object_ends(tmp_path, monkeypatch):
-    monkeypatch.setattr("evalcube.storage.cube.bucket.log.MOST_OBJECTS", 200)
+    monkeypatch.setattr("evalcube.storage.cube.bucket.records.MOST_OBJECTS", 200)
 
     def every(handler):
         if "ledger.jsonl" in handler.path:
@@ -291,7 +291,7 @@ def test_space__has_a_bound_for_whole_objects(tmp_path, cube):
 @pytest.mark.usefixtures("cube")
 def test_reading__ends_where_a_server_sends_a_byte_now_and_then(tmp_path, monkeypatch):
     minutes, dripping = itertools.count(step=100), []
-    monkeypatch.setattr(web, "time", SimpleNamespace(monotonic=lambda: next(minutes) if dripping else 0))
+    monkeypatch.setattr(served, "time", SimpleNamespace(monotonic=lambda: next(minutes) if dripping else 0))
 
     def drip(handler):
         if "ledger" not in handler.path or handler.command != "GET":

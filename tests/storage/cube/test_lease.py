@@ -14,7 +14,7 @@ from evalcube.storage import processes as processes_module
 from evalcube.storage.cube import holder as holder_module
 from evalcube.storage.cube import lease as lease_module
 from evalcube.storage.cube.directory import Directory
-from evalcube.storage.cube.directory.lease import DirectoryLease, HeldFile
+from evalcube.storage.cube.directory.records import DirectoryLease, HeldFile
 from evalcube.storage.cube.holder import apparent_holder, read_holder
 from evalcube.storage.cube.lease import Lease, check_holder
 from evalcube.storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError

@@ -129,7 +129,7 @@ def test_served__nothing_there(site):
 
 
 def test_served__no_server(monkeypatch):
-    monkeypatch.setattr("evalcube.storage.web.RETRIES", 0)
+    monkeypatch.setattr("evalcube.storage.cube.served.RETRIES", 0)
     with pytest.raises(StorageError, match="cannot read from the server"):
         Cube.open("http://127.0.0.1:9/none.zarr")
 
