@@ -1,5 +1,5 @@
 "use strict";
-// The leaderboard as the views of "Ranking" share it: what is asked, what leads it, which rows are meant, controls, notes.
+// The leaderboard as the views of "Ranking" share it: what is asked, what leads it, which rows are meant, controls.
 {
   const { h, format } = explorer;
   const IDLE = 4000;

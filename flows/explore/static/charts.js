@@ -13,7 +13,7 @@
   /** A foreign text as a label of a chart. */
   explorer.label = (text) => {
     const shown = explorer.visible(String(text).slice(0, MOST)).replace(/[&<>]/g, (character) => ESCAPES[character]);
-    // plotly.js looks labels up in plain objects, where names such as "constructor" are found without having been put in.
+    // plotly.js looks labels up in plain objects, where names such as "constructor" are found without being put in.
     const made = shown in {} ? `${shown}\u00a0` : shown;
     if (made === text) return made;
     originals.delete(made); // so that those of charts on the page are the last to go
@@ -24,81 +24,6 @@
 
   /** Whether the page is as narrow as on a phone. */
   explorer.narrow = () => innerWidth < 640;
-
-  /** Characters below which nothing is left to cut. */
-  const LEAST = 5;
-
-  const middle = (letters, most) => {
-    if (letters.length <= most) return letters;
-    const half = Math.max(Math.floor((most - 1) / 2), 1);
-    return [...letters.slice(0, half), "…", ...letters.slice(-half)];
-  };
-
-  /** How many first letters all have in common. */
-  const common = (names) => {
-    let count = 0;
-    while (names.every((one) => count < one.length && one[count] === names[0][count])) count += 1;
-    return count;
-  };
-
-  const WORD = /[\p{L}\p{N}.]/u;
-
-  /** So many first letters or fewer, so that no word is parted that begins among them. */
-  const toWord = (name, count) => {
-    let whole = count;
-    while (whole > 0 && WORD.test(name[whole - 1])) whole -= 1;
-    return whole;
-  };
-
-  /** Names cut before and behind the part in which they differ; null if they have nothing around it in common. */
-  const around = (names, most) => {
-    const backwards = names.map((one) => [...one].reverse());
-    const shortest = Math.min(...names.map((one) => one.length));
-    let before = common(names);
-    let after = Math.min(common(backwards), shortest - before);
-    if (before + after === 0) return null;
-    const words = [toWord(names[0], before), toWord(backwards[0], after)];
-    if (names.every((one) => one.length - words[0] - words[1] <= most - 2)) [before, after] = words;
-    const parts = cut(names.map((one) => one.slice(before, one.length - after)), most - 2);
-    return names.map((one, place) => {
-      const room = most - 2 - parts[place].length;
-      const head = Math.max(Math.min(before, Math.max(Math.ceil(room / 2), room - after)), 0);
-      const tail = Math.max(Math.min(after, room - head), 0);
-      return [
-        ...one.slice(0, head),
-        ...(head < before ? ["…"] : []),
-        ...parts[place],
-        ...(tail < after ? ["…"] : []),
-        ...one.slice(one.length - tail),
-      ];
-    });
-  };
-
-  /** Names as lists of letters, each of at most so many. */
-  const cut = (names, most) => {
-    const short = names.map((one) => middle(one, most));
-    if (most < LEAST) return short;
-    const put = (places) => {
-      const found = places.length > 1 ? around(places.map((place) => names[place]), most) : null;
-      found?.forEach((one, place) => {
-        short[places[place]] = one;
-      });
-      return found !== null;
-    };
-    const long = [...names.keys()].filter((place) => names[place].length > most);
-    if (put(long)) return short;
-    const alike = new Map();
-    for (const place of long) alike.set(short[place].join(""), [...(alike.get(short[place].join("")) || []), place]);
-    for (const places of alike.values()) put(places);
-    return short;
-  };
-
-  /** Different names by themselves, each of at most so many characters and none like another; as they are where that cannot be. */
-  explorer.shortened = (names, most) => {
-    const each = [...new Set(names)];
-    const short = cut(each.map((name) => [...name]), most).map((letters) => letters.join(""));
-    return new Map(each.map((name, place) => [name, new Set(short).size < each.length ? name : short[place]]));
-  };
 
   // A legend cuts what is wider than the page at its end, where names differ.
   const LEGEND = 36;
@@ -154,8 +79,8 @@
   /** The name of the series that a point of plotly.js belongs to. */
   explorer.series = (point) => explorer.unlabel(point.data.whole ?? point.data.name);
 
-  // Templates are fixed texts of ours, with markup; everything else is shown as it is. Colours and names of types have none
-  // of these characters.
+  // Templates are fixed texts of ours, with markup; everything else is shown as it is. Colours and names of types have
+  // none of these characters.
   const OURS = new Set(["hovertemplate", "texttemplate"]);
 
   const escaped = (value, key) => {
@@ -201,23 +126,44 @@
   const FONT = "system-ui, sans-serif";
   const SIZE = 12;
 
-  /** Pixels that the widest of some texts takes in a chart: of hundreds of names plotly.js takes long to find it out. */
+  /** Pixels that the widest of some texts takes in a chart: of hundreds plotly.js takes long to find it out. */
   explorer.widest = (texts) => {
     const context = h("canvas").getContext("2d");
     context.font = `${SIZE}px ${FONT}`;
     return Math.ceil(Math.max(0, ...texts.map((text) => context.measureText(explorer.visible(text)).width)));
   };
 
-  const axis = (theme) => ({
-    gridcolor: theme.line,
+  const lines = (theme) => ({ gridcolor: theme.line, linecolor: theme.line });
+
+  const flatAxis = (theme, axis) => ({
+    ...lines(theme),
     zerolinecolor: theme.line,
-    linecolor: theme.line,
     tickcolor: theme.line,
     automargin: true,
+    ...axis,
+  });
+
+  const sceneOf = (theme, scene) => {
+    const axis = (name) => ({
+      ...lines(theme),
+      zerolinecolor: theme.line,
+      color: theme.text,
+      backgroundcolor: "rgba(0,0,0,0)",
+      ...scene[name],
+    });
+    return { ...scene, xaxis: axis("xaxis"), yaxis: axis("yaxis"), zaxis: axis("zaxis") };
+  };
+
+  const polarOf = (theme, polar) => ({
+    bgcolor: "rgba(0,0,0,0)",
+    ...polar,
+    radialaxis: { ...lines(theme), ...polar.radialaxis },
+    angularaxis: { ...lines(theme), ...polar.angularaxis },
   });
 
   const styled = (layout) => {
     const theme = explorer.theme();
+    const names = Object.keys(layout);
     const found = {
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
@@ -234,31 +180,49 @@
       colorway: COLOURS,
       ...layout,
     };
-    for (const name of new Set(["xaxis", "yaxis", ...Object.keys(layout).filter((key) => /^[xy]axis\d*$/.test(key))])) {
-      found[name] = { ...axis(theme), ...layout[name] };
-    }
-    for (const name of Object.keys(layout).filter((key) => /^scene\d*$/.test(key))) {
-      const scene = layout[name];
-      const space = (which) => ({
-        gridcolor: theme.line,
-        zerolinecolor: theme.line,
-        linecolor: theme.line,
-        color: theme.text,
-        backgroundcolor: "rgba(0,0,0,0)",
-        ...(scene[which] || {}),
-      });
-      found[name] = { ...scene, xaxis: space("xaxis"), yaxis: space("yaxis"), zaxis: space("zaxis") };
-    }
-    for (const name of Object.keys(layout).filter((key) => /^polar\d*$/.test(key))) {
-      const polar = layout[name];
-      found[name] = {
-        bgcolor: "rgba(0,0,0,0)",
-        ...polar,
-        radialaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.radialaxis || {}) },
-        angularaxis: { gridcolor: theme.line, linecolor: theme.line, ...(polar.angularaxis || {}) },
-      };
-    }
+    const flat = new Set(["xaxis", "yaxis", ...names.filter((name) => /^[xy]axis\d*$/.test(name))]);
+    for (const name of flat) found[name] = flatAxis(theme, layout[name]);
+    for (const name of names.filter((name) => /^scene\d*$/.test(name))) found[name] = sceneOf(theme, layout[name]);
+    for (const name of names.filter((name) => /^polar\d*$/.test(name))) found[name] = polarOf(theme, layout[name]);
     return found;
+  };
+
+  const BUTTONS = {
+    displaylogo: false,
+    responsive: true,
+    modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
+  };
+
+  /** Draw a chart in its place. */
+  const plot = async (spec, place, figure) => {
+    const layout = styled((typeof spec.layout === "function" ? spec.layout(place.clientWidth) : spec.layout) || {});
+    const traces = legended(spec.traces);
+    const drawing = Plotly.newPlot(place, traces.map((trace) => escaped(trace, "")), escaped(layout, ""), {
+      ...BUTTONS,
+      toImageButtonOptions: { filename: spec.name || "evalcube" },
+    });
+    // Not when all of it is drawn: marks are there to be clicked on before.
+    if (spec.click) place.on("plotly_click", (event) => spec.click(event.points[0]));
+    await drawing;
+    const names = inFull(place, traces, layout);
+    if (names.size) {
+      figure.append(listed(names));
+      titled(place, names);
+      place.on("plotly_afterplot", () => titled(place, names));
+    }
+    place.dataset.drawn = "true";
+    if (!place.isConnected) explorer.purge(figure);
+  };
+
+  const draw = async (spec, place, figure) => {
+    try {
+      await explorer.script("plotly.min.js");
+    } catch {
+      place.textContent = "plotly.js could not be loaded.";
+      place.dataset.failed = "true";
+      return;
+    }
+    if (place.isConnected) await plot(spec, place, figure);
   };
 
   /**
@@ -267,50 +231,19 @@
    * Texts in traces and layout are escaped. A `hovertemplate` is not: it must be a fixed text of ours, in which values
    * stand as %{text} or %{customdata[0]}, never as part of the template.
    *
-   * @param {{traces: any[], layout?: any | ((width: number) => any), label: string, height?: number, click?: (point: any) => void, caption?: any,
-   *   name?: string}} spec - `layout` may depend on the chart's width; `label` says what the chart shows, to those who cannot see it; `name` is that of a file that
-   *   is saved; `click` gets a point of plotly.js
+   * @param {{traces: any[], layout?: any | ((width: number) => any), label: string, height?: number,
+   *   click?: (point: any) => void, caption?: any, name?: string}} spec - `layout` may depend on the chart's width;
+   *   `label` says what the chart shows, to those who cannot see it; `name` is that of a file that is saved; `click`
+   *   gets a point of plotly.js
    */
   explorer.chart = (spec) => {
-    const place = h("div.plot", {
-      role: "img",
-      "aria-label": spec.label,
-      style: { height: `${spec.height || 380}px` },
-    });
+    const style = { height: `${spec.height || 380}px` };
+    const place = h("div.plot", { role: "img", "aria-label": spec.label, style });
     const figure = h("figure", {}, place, spec.caption ? h("figcaption", {}, spec.caption) : null);
-    const draw = async () => {
-      try {
-        await explorer.script("plotly.min.js");
-      } catch {
-        place.textContent = "plotly.js could not be loaded.";
-        place.dataset.failed = "true";
-        return;
-      }
-      if (!place.isConnected) return;
-      const layout = styled((typeof spec.layout === "function" ? spec.layout(place.clientWidth) : spec.layout) || {});
-      const traces = legended(spec.traces);
-      const drawing = Plotly.newPlot(place, traces.map((trace) => escaped(trace, "")), escaped(layout, ""), {
-        displaylogo: false,
-        responsive: true,
-        modeBarButtonsToRemove: ["lasso2d", "select2d", "autoScale2d"],
-        toImageButtonOptions: { filename: spec.name || "evalcube" },
-      });
-      // Not when all of it is drawn: marks are there to be clicked on before.
-      if (spec.click) place.on("plotly_click", (event) => spec.click(event.points[0]));
-      await drawing;
-      const names = inFull(place, traces, layout);
-      if (names.size) {
-        figure.append(listed(names));
-        titled(place, names);
-        place.on("plotly_afterplot", () => titled(place, names));
-      }
-      place.dataset.drawn = "true";
-      if (!place.isConnected) explorer.purge(figure);
-    };
     const seen = new ResizeObserver((entries) => {
       if (!entries.some((entry) => entry.contentRect.width > 0)) return;
       seen.disconnect();
-      draw();
+      draw(spec, place, figure);
     });
     seen.observe(place);
     return figure;

@@ -8,9 +8,12 @@
 const explorer = { views: new Map(), bundle: null };
 
 {
-  // Tabs and line breaks are seen; what is left of control characters, what turns a direction, joins, or fills no width is not.
-  const HIDDEN =
-    /(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5\u180b-\u180f\u2800\u3164\uffa0\u{e0000}-\u{e01ef}]/gu;
+  // Tabs and line breaks are seen; other control characters, what turns a direction, joins, or fills no width is not.
+  const HIDDEN = new RegExp(
+    String.raw`(?![\t\n])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\u034f\u115f\u1160\u17b4\u17b5` +
+      String.raw`\u180b-\u180f\u2800\u3164\uffa0\u{e0000}-\u{e01ef}]`,
+    "gu",
+  );
 
   /** A text with characters that nobody sees, or that turn round what is around them, written as ⟨U+202E⟩. */
   const visible = explorer.visible = (text) =>
@@ -23,7 +26,8 @@ const explorer = { views: new Map(), bundle: null };
   const READ = new Set(["title", "aria-label", "placeholder"]);
 
   /**
-   * An element. Children that are texts become text nodes, without hidden characters: nothing that comes from a cube is ever read as HTML.
+   * An element. Children that are texts become text nodes, without hidden characters: nothing that comes from a cube is
+   * ever read as HTML.
    * @param {string} tag - such as "div" or "p.note"
    * @param {Object<string, any>} [properties] - attributes; those that begin with "on" are listeners
    * @param {...any} children - elements, texts, numbers, lists of these; null and false are left out
@@ -184,7 +188,8 @@ const explorer = { views: new Map(), bundle: null };
   /**
    * Register a view.
    * @param {{name: string, title: string, level: string, hint?: string, ready?: (overview: any) => boolean,
-   *   render: (root: HTMLElement, page: any) => (void|Promise<void>), key?: (event: KeyboardEvent, page: any) => boolean}} view
+   *   render: (root: HTMLElement, page: any) => (void|Promise<void>),
+   *   key?: (event: KeyboardEvent, page: any) => boolean}} view
    */
   explorer.view = (view) => explorer.views.set(view.name, view);
 }

@@ -3,6 +3,25 @@
 {
   const { h, format } = explorer;
 
+  /** What is in the menu of a list of boxes. */
+  const menu = (id, title, options, toggle, clear) => {
+    const box = ({ value, checked }) =>
+      h("input", { type: "checkbox", id: `pick-${id}-${value}`, checked, onchange: () => toggle(value) });
+    const list = h("div.options", {}, options.map((one) => h("label", {}, box(one), " ", one.label)));
+    const narrow = (event) => {
+      const wanted = event.target.value.toLowerCase();
+      for (const label of list.children) label.hidden = !label.textContent.toLowerCase().includes(wanted);
+    };
+    const search = { type: "search", placeholder: "Find …", "aria-label": `Find in ${title}`, oninput: narrow };
+    return h(
+      "div.menu",
+      {},
+      options.length > 12 ? h("input", search) : null,
+      list,
+      clear ? h("button", { type: "button", onclick: clear }, "Reset") : null,
+    );
+  };
+
   /**
    * A list of boxes to tick, behind a button.
    * @param {string} id - also what keeps it open while the page changes
@@ -14,43 +33,9 @@
   explorer.pick = (id, title, options, toggle, clear) => {
     const made = h("details.pick", { id: `pick-${id}` }, h("summary", {}, title));
     // Not before it is opened: a page may have hundreds of options that nobody looks at.
-    const fill = () => {
-      const list = h(
-        "div.options",
-        {},
-        options.map((one) =>
-          h(
-            "label",
-            {},
-            h("input", {
-              type: "checkbox",
-              id: `pick-${id}-${one.value}`,
-              checked: one.checked,
-              onchange: () => toggle(one.value),
-            }),
-            " ",
-            one.label,
-          )
-        ),
-      );
-      const search = options.length > 12
-        ? h("input", {
-          type: "search",
-          placeholder: "Find …",
-          "aria-label": `Find in ${title}`,
-          oninput: (event) => {
-            const wanted = event.target.value.toLowerCase();
-            for (const label of list.children) label.hidden = !label.textContent.toLowerCase().includes(wanted);
-          },
-        })
-        : null;
-      made.append(
-        h("div.menu", {}, search, list, clear ? h("button", { type: "button", onclick: clear }, "Reset") : null),
-      );
-    };
     made.fill = () => {
       made.fill = () => {};
-      fill();
+      made.append(menu(id, title, options, toggle, clear));
     };
     made.addEventListener("toggle", () => made.fill());
     return made;
@@ -74,7 +59,7 @@
     );
   };
 
-  /** One of several, as a list; each option is [value, label]. `now` is what is shown while the address says nothing. */
+  /** One of several, as a list; each option is [value, label]. `now` is shown while the address says nothing. */
   explorer.select = (page, name, options, label, now = options[0][0]) =>
     h(
       "label.select",
@@ -91,6 +76,38 @@
   /** The part of the cubes that the address means, as endpoints take it. */
   explorer.part = (page) => ({ task: page.all("task"), tier: page.all("tier"), where: page.all("where") });
 
+  /** How many of some values are chosen, in a word: the value itself, if it is the only one. */
+  const counted = (now) => (now.length === 0 ? "all" : now.length === 1 ? now[0] : String(now.length));
+
+  const boxes = (values, now) => values.map((value) => ({ value, label: value, checked: now.includes(value) }));
+
+  const flipped = (now, value) => (now.includes(value) ? now.filter((one) => one !== value) : [...now, value]);
+
+  /** A list of boxes that sets a name of the address. */
+  const namePick = (page, name, title, values) => {
+    const now = page.all(name);
+    // A bundle has the answers for one part at a time.
+    const alone = explorer.bundle && (name === "task" || name === "tier");
+    const flip = (value) => {
+      const next = flipped(now, value);
+      page.set({ ...(alone ? { task: null, tier: null } : {}), [name]: alone ? next.slice(-1) : next, page: null });
+    };
+    const clear = now.length ? () => page.set({ [name]: null, page: null }) : null;
+    return explorer.pick(name, `${title}: ${counted(now)}`, boxes(values, now), flip, clear);
+  };
+
+  /** Filters by facets and by any other condition; a bundle cannot look for one. */
+  const conditions = (page, wanted) => {
+    if (wanted.where === false || explorer.bundle) return null;
+    const { facets, views } = page.overview;
+    const shown = facets.filter((one) => one.levels.length > 1 && one.levels.length <= 100);
+    return [
+      views.length ? viewPick(page, views) : null,
+      shown.length > 2 ? manyFacets(page, shown) : shown.map((facet) => facetPick(page, facet)),
+      whereBox(page, wanted.names),
+    ];
+  };
+
   /**
    * The row of filters that a view has.
    * @param {any} page
@@ -98,45 +115,15 @@
    * @param {...any} more - controls of the view's own
    */
   explorer.filters = (page, wanted = {}, ...more) => {
-    const { overview } = page;
-    const bundled = Boolean(explorer.bundle);
-    const flip = (name, value) => {
-      const now = page.all(name);
-      const next = now.includes(value) ? now.filter((one) => one !== value) : [...now, value];
-      // A bundle has the answers for one part at a time.
-      const others = bundled && (name === "task" || name === "tier") ? { task: null, tier: null } : {};
-      page.set({
-        ...others,
-        [name]: bundled && (name === "task" || name === "tier") ? next.slice(-1) : next,
-        page: null,
-      });
-    };
-    const picked = (name, title, values) => {
-      const now = page.all(name);
-      const words = now.length === 0 ? "all" : now.length === 1 ? now[0] : String(now.length);
-      return explorer.pick(
-        name,
-        `${title}: ${words}`,
-        values.map((value) => ({ value, label: value, checked: now.includes(value) })),
-        (value) => flip(name, value),
-        now.length ? () => page.set({ [name]: null, page: null }) : null,
-      );
-    };
-    const tasks = overview.tasks.map((one) => one.label);
-    const facets = overview.facets.filter((one) => one.levels.length > 1 && one.levels.length <= 100);
+    const { models, tiers } = page.overview;
+    const tasks = page.overview.tasks.map((one) => one.label);
     const row = h(
       "div.filters",
       { role: "search", "aria-label": "Filters" },
-      wanted.models ? picked("model", "Models", overview.models.map((one) => one.label)) : null,
-      wanted.tasks !== false && tasks.length > 1 ? picked("task", "Tasks", tasks) : null,
-      wanted.tiers !== false && overview.tiers.length > 1 ? picked("tier", "Tiers", overview.tiers) : null,
-      wanted.where !== false && !bundled && overview.views.length ? viewPick(page, overview.views) : null,
-      wanted.where !== false && !bundled
-        ? [
-          facets.length > 2 ? manyFacets(page, facets) : facets.map((facet) => facetPick(page, facet)),
-          whereBox(page, wanted.names),
-        ]
-        : null,
+      wanted.models ? namePick(page, "model", "Models", models.map((one) => one.label)) : null,
+      wanted.tasks !== false && tasks.length > 1 ? namePick(page, "task", "Tasks", tasks) : null,
+      wanted.tiers !== false && tiers.length > 1 ? namePick(page, "tier", "Tiers", tiers) : null,
+      conditions(page, wanted),
       ...more,
     );
     const told = chips(page, wanted);
@@ -154,20 +141,15 @@
     const put = (values) => page.set({ where: values.length ? [...rest, start + values.join(",")] : rest, page: null });
     return {
       now,
-      flip: (value) => put(now.includes(value) ? now.filter((one) => one !== value) : [...now, value]),
+      flip: (value) => put(flipped(now, value)),
       clear: () => put([]),
     };
   };
 
   const facetPick = (page, facet) => {
     const { now, flip, clear } = valuesOf(page, facet.name);
-    return explorer.pick(
-      facet.name,
-      `${format.plain(facet.name)}: ${now.length === 0 ? "all" : now.length === 1 ? now[0] : now.length}`,
-      facet.levels.map(String).map((value) => ({ value, label: value, checked: now.includes(value) })),
-      flip,
-      now.length ? clear : null,
-    );
+    const title = `${format.plain(facet.name)}: ${counted(now)}`;
+    return explorer.pick(facet.name, title, boxes(facet.levels.map(String), now), flip, now.length ? clear : null);
   };
 
   const manyFacets = (page, facets) => {

@@ -5,10 +5,11 @@
   const plain = new Intl.NumberFormat("en-GB");
   const isNumber = (value) => typeof value === "number" && Number.isFinite(value);
 
-  /** A number with so many decimals, as Python prints it: halves that a number has exactly go to the even digit, not up. */
+  /** A number with so many decimals, as Python prints it: halves that it has exactly go to the even digit, not up. */
   const fixed = (value, decimals) => {
     const halves = 2 * Math.abs(value) * 10 ** decimals;
-    if (Math.abs(halves - Math.round(halves)) > 1e-9 * Math.max(halves, 1)) return value.toFixed(decimals); // most numbers are near no half
+    // Most numbers are near no half.
+    if (Math.abs(halves - Math.round(halves)) > 1e-9 * Math.max(halves, 1)) return value.toFixed(decimals);
     // A hundred decimals tell an exact half from what is merely near one.
     const [whole, fraction] = Math.abs(value).toFixed(100).split(".");
     const kept = decimals ? `${whole}.${fraction?.slice(0, decimals)}` : whole;

@@ -3,18 +3,38 @@
 {
   const { h, format } = explorer;
 
-  /** A colour for each of some models: its own, or the next one where another of them has that already. */
-  explorer.palette = (overview, labels) => {
-    const taken = new Set();
-    return new Map(labels.map((label) => {
-      const own = explorer.colours.indexOf(explorer.colour(overview, label));
-      const order = explorer.colours.map((_, step) => (own + step) % explorer.colours.length);
-      const place = order.find((one) => !taken.has(one)) ?? own;
-      taken.add(place);
-      return [label, explorer.colours[place]];
-    }));
+  /** A row for each group of some models that is planned. */
+  const rowsOf = (groups, models) => {
+    const further = (found, size) =>
+      found.flatMap((one) => Array.from({ length: size }, (_, index) => [...one, index]));
+    const places = groups.sizes.slice(1).reduce(further, [[]]);
+    const levels = (place) => place.map((index, axis) => groups.answer.levels[axis + 1][index]);
+    const found = models.flatMap((label) => {
+      const model = groups.levels("model").indexOf(label);
+      if (model < 0) return [];
+      return places.map((place) => ({ label, levels: levels(place), ...groups.at(model, ...place) }));
+    });
+    return found.filter((row) => row.planned);
   };
-  explorer.DASHES = ["solid", "dash", "dot", "dashdot", "longdash"];
+
+  const levelColumn = (name, axis, levels) => ({
+    key: name,
+    title: format.plain(name),
+    left: !levels.every(format.isNumber),
+    value: (row) => row.levels[axis],
+  });
+
+  const column = (key, title, name, show, more = {}) => ({ key, title, value: (row) => row[name], show, ...more });
+
+  const NUMBERS = [
+    column("rate", "rate", "point", (row) => format.percent(row.point), {
+      parts: (row) => ({ value: row.point, lower: row.lower, upper: row.upper }),
+    }),
+    column("interval", "95 %", "lower", (row) => format.interval(row)),
+    column("trials", "trials", "trials", (row) => `${format.number(row.trials)}${row.few ? " ?" : ""}`),
+    column("cut", "truncated", "cut", (row) => format.percent(row.cut)),
+    column("invalid", "no answer read", "invalid"),
+  ];
 
   /**
    * The numbers of a chart as a table, for those who cannot use it: each row leads to its trials.
@@ -25,65 +45,15 @@
    */
   explorer.numbers = (page, groups, models, trials) => {
     const names = groups.answer.by.slice(1);
-    const places = groups.sizes.slice(1).reduce(
-      (found, size) => found.flatMap((one) => Array.from({ length: size }, (_, index) => [...one, index])),
-      [[]],
-    );
-    const rows = models.flatMap((label) => {
-      const model = groups.levels("model").indexOf(label);
-      return model < 0 ? [] : places.map((place) => ({
-        label,
-        levels: place.map((index, axis) => groups.answer.levels[axis + 1][index]),
-        ...groups.at(model, ...place),
-      }));
-    }).filter((row) => row.planned);
-    return h(
-      "details.numbers",
-      { id: "numbers" },
-      h("summary", {}, "Numbers"),
-      explorer.table(page, {
-        name: names.join("-"),
-        prefix: "numbers-",
-        rows,
-        columns: [
-          {
-            key: "model",
-            title: "model",
-            left: true,
-            value: (row) => row.label,
-            show: (row) =>
-              h("a", { href: explorer.trialsLink(page, { model: row.label, ...trials(row.levels) }) }, row.label),
-          },
-          ...names.map((name, axis) => ({
-            key: name,
-            title: format.plain(name),
-            left: !groups.answer.levels[axis + 1].every(format.isNumber),
-            value: (row) => row.levels[axis],
-          })),
-          {
-            key: "rate",
-            title: "rate",
-            value: (row) => row.point,
-            show: (row) => format.percent(row.point),
-            parts: (row) => ({ value: row.point, lower: row.lower, upper: row.upper }),
-          },
-          { key: "interval", title: "95 %", value: (row) => row.lower, show: (row) => format.interval(row) },
-          {
-            key: "trials",
-            title: "trials",
-            value: (row) => row.trials,
-            show: (row) => `${format.number(row.trials)}${row.few ? " ?" : ""}`,
-          },
-          {
-            key: "cut",
-            title: "truncated",
-            value: (row) => row.cut,
-            show: (row) => format.percent(row.cut),
-          },
-          { key: "invalid", title: "no answer read", value: (row) => row.invalid },
-        ],
-      }),
-    );
+    const link = (row) => explorer.trialsOf(page, { model: row.label, ...trials(row.levels) }, row.label);
+    const columns = [
+      column("model", "model", "label", link, { left: true }),
+      ...names.map((name, axis) => levelColumn(name, axis, groups.answer.levels[axis + 1])),
+      ...NUMBERS,
+    ];
+    const rows = rowsOf(groups, models);
+    const table = explorer.table(page, { name: names.join("-"), prefix: "numbers-", rows, columns });
+    return h("details.numbers", { id: "numbers" }, h("summary", {}, "Numbers"), table);
   };
 
   /** The part that filters mean, for what a bundle holds of whole models only. */
@@ -92,6 +62,21 @@
 
   /** The address of some trials; a bundle cannot look for conditions, and shows all of the model and the task. */
   explorer.trialsLink = (page, changes) => page.link("trials", explorer.bundle ? { ...changes, where: null } : changes);
+
+  /** A link to some trials. */
+  explorer.trialsOf = (page, changes, text) => h("a", { href: explorer.trialsLink(page, changes) }, text);
+
+  /** Go to some trials. */
+  explorer.openTrials = (page, changes) => {
+    location.hash = explorer.trialsLink(page, changes);
+  };
+
+  /** A sentence on how many of all models are shown; null if all are. */
+  explorer.limited = (page, models, most = "") => {
+    const { length } = page.overview.models;
+    if (length <= models.length) return null;
+    return `${models.length} of ${length} models${most && `, at most ${most}`}; choose others above.`;
+  };
 
   /** A sentence on the models of which a view shows nothing; null if there is none. */
   explorer.unmeasured = (groups, models) => {
@@ -175,7 +160,10 @@
     return new Groups(await page.ask("groups", asked));
   };
 
-  /** The models that are chosen; else the best ones by their mean over all tasks, the same whatever task or tier is looked at. */
+  /**
+   * The models that are chosen; else the best ones by their mean over all tasks, the same whatever task or tier is
+   * looked at.
+   */
   explorer.shownModels = async (page, most = SHOWN) => {
     const known = page.overview.models.map((one) => one.label);
     const wanted = page.all("model").filter((label) => known.includes(label));
@@ -209,7 +197,10 @@
     return groups.levels("model").filter((_, model) => ratesOf(groups, model).length < most);
   };
 
-  /** Labels of models by their mean over tasks, best first; behind them those that lack tasks, together with those that have the same ones. */
+  /**
+   * Labels of models by their mean over tasks, best first; behind them those that lack tasks, together with those that
+   * have the same ones.
+   */
   explorer.best = (groups) => {
     const found = groups.levels("model").map((label, place) => {
       const rates = ratesOf(groups, place);
@@ -266,65 +257,6 @@
     if (group.few) parts.push("few trials");
     if (group.points < group.points_planned) parts.push(`${group.points} of ${group.points_planned} points so far`);
     return parts.join(", ");
-  };
-
-  // Cividis: even steps of lightness, and the same to those who see fewer colours.
-  const STOPS = [[0, 34, 78], [53, 69, 108], [102, 105, 112], [148, 142, 119], [200, 184, 102], [254, 232, 56]];
-  explorer.SCALE = STOPS.map((stop, place) => [place / (STOPS.length - 1), `rgb(${stop.join(",")})`]);
-
-  /** Luminance at which black and white text are as easy to read, at a contrast of 4.58 (WCAG 2.2). */
-  const BALANCE = Math.sqrt(1.05 * 0.05) - 0.05;
-
-  const luminance = (colour) => {
-    const [red, green, blue] = colour.map(
-      (value) => (value <= 10 ? value / 3294.6 : ((value / 255 + 0.055) / 1.055) ** 2.4),
-    );
-    return 0.2126 * red + 0.7152 * green + 0.0722 * blue;
-  };
-
-  /** Background and text colour of a share. */
-  explorer.shade = (share) => {
-    const at = Math.min(Math.max(share, 0), 1) * (STOPS.length - 1);
-    const low = Math.min(Math.floor(at), STOPS.length - 2);
-    const mixed = STOPS[low].map((value, channel) =>
-      Math.round(value + (STOPS[low + 1][channel] - value) * (at - low))
-    );
-    return { background: `rgb(${mixed.join(",")})`, color: luminance(mixed) > BALANCE ? "#000" : "#fff" };
-  };
-
-  /**
-   * Texts of a heat map as a trace of their own: plotly.js itself writes them in white or in a grey that is hard to read.
-   * Each cell is {x, y, text, share}; one without a share lies on the page.
-   */
-  explorer.cellTexts = (cells) => ({
-    type: "scatter",
-    mode: "text",
-    x: cells.map((one) => one.x),
-    y: cells.map((one) => one.y),
-    text: cells.map((one) => one.text),
-    hoverinfo: "skip",
-    showlegend: false,
-    textfont: {
-      color: cells.map((one) => (format.isNumber(one.share) ? explorer.shade(one.share).color : explorer.theme().text)),
-    },
-  });
-
-  /** Levels side by side where several series share them: a small step aside for numbers, so that intervals do not hide each other. */
-  explorer.aside = (levels, place, count) => {
-    if (!levels.every(format.isNumber) || levels.length < 2) return levels;
-    const sorted = [...levels].sort((a, b) => a - b);
-    const gap = Math.min(...sorted.slice(1).map((value, index) => value - sorted[index]).filter((value) => value > 0));
-    const step = Math.min(0.06, 0.4 / count) * gap;
-    return levels.map((value) => value + (place - (count - 1) / 2) * step);
-  };
-
-  /** Ticks at the levels themselves, where they are few. */
-  explorer.ticks = (levels) => (levels.length <= 16 && levels.every(format.isNumber) ? { tickvals: levels } : {});
-
-  /** Names on an axis as it has room for them. */
-  explorer.named = (names, most = explorer.narrow() ? 14 : 40) => {
-    const short = explorer.shortened(names, most);
-    return { type: "category", tickmode: "array", tickvals: names, ticktext: names.map((name) => short.get(name)) };
   };
 
   /** The condition of a parameter's value, as filters take it. */

@@ -79,66 +79,55 @@
   const told = (done, planned) =>
     `${explorer.format.number(done)}${done < planned ? ` of ${explorer.format.number(planned)}` : ""} trials`;
 
+  const brand = () => {
+    const status = overview.status.cubes;
+    const [done, planned] = ["done", "trials"].map((name) => status.reduce((sum, one) => sum + one[name], 0));
+    const running = !explorer.bundle && status.some((one) => one.running);
+    const doneTitle = "What is recorded, and what a run has graded since.";
+    return h(
+      "div.brand",
+      {},
+      h("a", { href: "#/ranking", title: overview.cubes.join("\n") }, overview.title),
+      h("span.status", { id: "done", title: doneTitle }, told(done, planned)),
+      running ? h("span.live", { title: "This page follows the sweep." }, "live") : null,
+      explorer.bundle ? h("span.status", {}, `as of ${explorer.bundle.date}`) : null,
+    );
+  };
+
+  const levelLinks = (page, view) => {
+    const link = ([level, title]) => {
+      const [first] = available(level);
+      const current = view && view.level === level ? "page" : null;
+      return first ? h("a", { href: page.link(first.name), "aria-current": current }, title) : null;
+    };
+    return h("nav", { "aria-label": "Levels" }, LEVELS.map(link));
+  };
+
+  /** Links to the views of a level; nothing for a single one. */
+  const viewLinks = (page, view) => {
+    const views = view ? available(view.level) : [];
+    if (views.length < 2) return [];
+    const current = (one) => (one === view ? "page" : null);
+    const link = (one) =>
+      h("a", { href: page.link(one.name), "aria-current": current(one), title: one.hint }, one.title);
+    return [h("nav.views", { "aria-label": "Views" }, views.map(link))];
+  };
+
+  const themeButton = () => {
+    const next = theme.names[(theme.names.indexOf(theme.now) + 1) % 3];
+    const turnTo = () => {
+      theme.set(next);
+      draw();
+    };
+    const title = `Colours: ${theme.now}; change to ${next}`;
+    const symbol = { auto: "◐", light: "☀", dark: "☾" }[theme.now];
+    return h("button.theme", { type: "button", id: "theme", title, onclick: turnTo }, symbol);
+  };
+
   const drawHead = (state) => {
     const view = explorer.views.get(state.view);
     const page = pageOf(state);
-    const status = overview.status.cubes;
-    const [done, planned] = ["done", "trials"].map((name) => status.reduce((sum, one) => sum + one[name], 0));
-    const running = status.some((one) => one.running);
-    const next = theme.names[(theme.names.indexOf(theme.now) + 1) % 3];
-    head.replaceChildren(
-      h(
-        "div.brand",
-        {},
-        h("a", { href: "#/ranking", title: overview.cubes.join("\n") }, overview.title),
-        h(
-          "span.status",
-          { id: "done", title: "What is recorded, and what a run has graded since." },
-          told(done, planned),
-        ),
-        running && !explorer.bundle ? h("span.live", { title: "This page follows the sweep." }, "live") : null,
-        explorer.bundle ? h("span.status", {}, `as of ${explorer.bundle.date}`) : null,
-      ),
-      h(
-        "nav",
-        { "aria-label": "Levels" },
-        LEVELS.map(([level, title]) => {
-          const views = available(level);
-          return views.length
-            ? h(
-              "a",
-              { href: page.link(views[0].name), "aria-current": view && view.level === level ? "page" : null },
-              title,
-            )
-            : null;
-        }),
-      ),
-      h("button.theme", {
-        type: "button",
-        id: "theme",
-        title: `Colours: ${theme.now}; change to ${next}`,
-        onclick: () => {
-          theme.set(next);
-          draw();
-        },
-      }, { auto: "◐", light: "☀", dark: "☾" }[theme.now]),
-    );
-    const several = view ? available(view.level) : [];
-    if (several.length > 1) {
-      head.append(
-        h(
-          "nav.views",
-          { "aria-label": "Views" },
-          several.map((one) =>
-            h(
-              "a",
-              { href: page.link(one.name), "aria-current": one === view ? "page" : null, title: one.hint },
-              one.title,
-            )
-          ),
-        ),
-      );
-    }
+    head.replaceChildren(brand(), levelLinks(page, view), themeButton(), ...viewLinks(page, view));
     document.title = `${view ? view.title : "evalcube"} · ${overview.title}`;
   };
 

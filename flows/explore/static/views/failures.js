@@ -2,25 +2,91 @@
 // What became of the trials: right, wrong, and the ways in which there is no answer to grade.
 {
   const { h, format } = explorer;
+  /** Kinds of outcomes: key, name, colour, pattern, and the status of their trials. */
   const KINDS = [
-    ["correct", "right", "#2f9e6e", ""],
-    ["wrong", "wrong", "#c98a3f", "/"],
-    ["invalid", "no answer read", "#8f6ad2", "x"],
-    ["refused", "refused", "#c0507f", "."],
-    ["truncated", "truncated", "#b3372f", "\\"],
-    ["transport", "no reply", "#6b7683", "-"],
-    ["missing", "not asked yet", "#b9c0c9", "+"],
+    ["correct", "right", "#2f9e6e", "", "correct"],
+    ["wrong", "wrong", "#c98a3f", "/", "incorrect"],
+    ["invalid", "no answer read", "#8f6ad2", "x", "invalid"],
+    ["refused", "refused", "#c0507f", ".", "refused"],
+    ["truncated", "truncated", "#b3372f", "\\", "truncated"],
+    ["transport", "no reply", "#6b7683", "-", "transport"],
+    ["missing", "not asked yet", "#b9c0c9", "+", null],
   ];
-  const STATUS = {
-    correct: "correct",
-    wrong: "incorrect",
-    invalid: "invalid",
-    refused: "refused",
-    truncated: "truncated",
-    transport: "transport",
+
+  /** Rows by the order of models or tasks, with what became of each one's trials. */
+  const rowsOf = async (page, by) => {
+    const wanted = page.all("model");
+    const groups = await explorer.groups(page, [by], by === "task" && wanted.length ? { models: wanted } : {});
+    const order = by === "model"
+      ? explorer.best(await explorer.groups(page, ["model", "task"]))
+      : groups.levels("task");
+    const there = groups.levels(by);
+    const meant = (name) => there.includes(name) && (by === "task" || !wanted.length || wanted.includes(name));
+    const rows = order.filter(meant).map((name) => {
+      const group = groups.at(there.indexOf(name));
+      const wrong = group.completed - group.correct - group.invalid - group.refused;
+      return { ...group, wrong, name, planned: group.trials + group.transport + group.missing };
+    });
+    return { rows, answer: groups.answer };
   };
 
-  const counts = (group) => ({ ...group, wrong: group.completed - group.correct - group.invalid - group.refused });
+  const trace = (rows, [key, name, colour, shape, status]) => ({
+    type: "bar",
+    orientation: "h",
+    name,
+    y: rows.map((row) => row.name),
+    x: rows.map((row) => (row.planned ? row[key] / row.planned : null)),
+    marker: explorer.patterned(colour, shape),
+    meta: status,
+    customdata: rows.map((row) => [format.number(row[key]), format.number(row.planned)]),
+    hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>",
+  });
+
+  const layoutOf = (axis) => ({
+    barmode: "stack",
+    bargap: 0.25,
+    margin: { l: explorer.widest(axis.ticktext) + 12, r: 26, t: 16, b: 44 },
+    xaxis: { tickformat: ".0%", range: [0, 1], automargin: false, ticklabeloverflow: "allow" },
+    yaxis: { ...axis, autorange: "reversed", automargin: false },
+    legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" },
+  });
+
+  const chartOf = (page, rows, by) => {
+    const traces = KINDS.filter(([key]) => rows.some((row) => row[key] > 0)).map((kind) => trace(rows, kind));
+    const legend = explorer.narrow() ? 44 * traces.length : 0; // a line each, in at most half of the chart's height
+    return explorer.chart({
+      label: "Outcomes of trials",
+      height: Math.max(110 + 26 * rows.length, legend),
+      name: "failures",
+      traces,
+      layout: layoutOf(explorer.named(rows.map((row) => row.name))),
+      click: (point) => {
+        const status = point.data.meta;
+        if (status) explorer.openTrials(page, { [by]: explorer.unlabel(point.y), status });
+      },
+      caption: "Shares of the planned trials. " +
+        "No answer read: the reply holds none in the asked form, and counts as wrong.",
+    });
+  };
+
+  const countColumn = (page, by, [key, title, , , status]) => ({
+    key,
+    title,
+    value: (row) => row[key],
+    show: (row) => {
+      const text = format.number(row[key]);
+      return row[key] && status ? explorer.trialsOf(page, { [by]: row.name, status }, text) : text;
+    },
+  });
+
+  const columnsOf = (page, by) => {
+    const link = (row) => explorer.trialsOf(page, { [by]: row.name }, row.name);
+    return [
+      { key: "name", title: by, left: true, value: (row) => row.name, show: link },
+      { key: "planned", title: "planned", value: (row) => row.planned },
+      ...KINDS.map((kind) => countColumn(page, by, kind)),
+    ];
+  };
 
   explorer.view({
     name: "failures",
@@ -30,93 +96,13 @@
       "What became of the trials: did the model fail, or the reading of its answer, the limit of tokens, the endpoint?",
     async render(root, page) {
       const by = ["model", "task"].includes(page.get("by")) ? page.get("by") : "model";
-      const models = by === "model" ? page.all("model") : [];
-      const groups = await explorer.groups(
-        page,
-        [by],
-        by === "task" && page.all("model").length ? { models: page.all("model") } : {},
-      );
-      const order = by === "model"
-        ? explorer.best(await explorer.groups(page, ["model", "task"]))
-        : [...groups.levels("task")];
-      const names = order.filter((name) =>
-        groups.levels(by).includes(name) && (!models.length || models.includes(name))
-      );
-      const found = names.map((name) => counts(groups.at(groups.levels(by).indexOf(name))));
-      const planned = found.map((one) => one.trials + one.transport + one.missing);
-      const traces = KINDS.filter(([key]) => found.some((one) => one[key] > 0)).map(([key, name, colour, shape]) => ({
-        type: "bar",
-        orientation: "h",
-        name,
-        y: names,
-        x: found.map((one, place) => (planned[place] ? one[key] / planned[place] : null)),
-        marker: {
-          color: colour,
-          pattern: { shape, fillmode: "overlay", fgcolor: "rgba(255,255,255,0.6)", solidity: 0.2, size: 7 },
-        },
-        meta: key,
-        customdata: found.map((one, place) => [format.number(one[key]), format.number(planned[place])]),
-        hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>",
-      }));
-      const axis = explorer.named(names);
-      const legend = explorer.narrow() ? 44 * traces.length : 0; // a line each, in at most half of the chart's height
+      const { rows, answer } = await rowsOf(page, by);
+      const choice = explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows");
       root.append(
-        explorer.filters(
-          page,
-          { models: true },
-          explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows"),
-        ),
-        h(
-          "div.panel",
-          {},
-          explorer.chart({
-            label: "Outcomes of trials",
-            height: Math.max(110 + 26 * names.length, legend),
-            name: "failures",
-            traces,
-            layout: {
-              barmode: "stack",
-              bargap: 0.25,
-              margin: { l: explorer.widest(axis.ticktext) + 12, r: 26, t: 16, b: 44 },
-              xaxis: { tickformat: ".0%", range: [0, 1], automargin: false, ticklabeloverflow: "allow" },
-              yaxis: { ...axis, autorange: "reversed", automargin: false },
-              legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" },
-            },
-            click: (point) => {
-              const status = STATUS[point.data.meta];
-              if (status) location.hash = explorer.trialsLink(page, { [by]: explorer.unlabel(point.y), status });
-            },
-            caption:
-              "Shares of the planned trials. No answer read: the reply holds none in the asked form, and counts as wrong.",
-          }),
-        ),
-        explorer.table(page, {
-          name: "failures",
-          rows: found.map((one, place) => ({ ...one, name: names[place], planned: planned[place] })),
-          columns: [
-            {
-              key: "name",
-              title: by,
-              left: true,
-              value: (row) => row.name,
-              show: (row) => h("a", { href: explorer.trialsLink(page, { [by]: row.name }) }, row.name),
-            },
-            { key: "planned", title: "planned", value: (row) => row.planned },
-            ...KINDS.map(([key, title]) => ({
-              key,
-              title,
-              value: (row) => row[key],
-              show: (row) => (row[key] && STATUS[key]
-                ? h(
-                  "a",
-                  { href: explorer.trialsLink(page, { [by]: row.name, status: STATUS[key] }) },
-                  format.number(row[key]),
-                )
-                : format.number(row[key])),
-            })),
-          ],
-        }),
-        explorer.noted(groups.answer),
+        explorer.filters(page, { models: true }, choice),
+        h("div.panel", {}, chartOf(page, rows, by)),
+        explorer.table(page, { name: "failures", rows, columns: columnsOf(page, by) }),
+        explorer.noted(answer),
       );
     },
   });

@@ -6,36 +6,32 @@
   const MOST = 12;
   /** Models of a set of which tables of two judges are drawn. */
   const SHOWN = 8;
+  /** How far judges agree: key, title, what it means. */
+  const AGREEMENT = [
+    ["ac2", "AC2", "Gwet's AC2: 1 perfect, 0 as by guessing; stays high where all scores are close"],
+    [
+      "alpha",
+      "Krippendorff's α",
+      "Agreement beyond chance on an interval scale; near 0 where all scores are close, however well judges agree",
+    ],
+    ["mad", "apart by", "Mean absolute difference of two judges, in points of the scale"],
+    ["pearson", "correlation", "Mean over pairs of judges; says how alike they order answers"],
+  ];
 
-  const matrix = (pair, scores) => {
-    const total = pair.counts.flat().reduce((a, b) => a + b, 0);
-    const most = Math.max(...pair.counts.flat(), 1);
-    const there = pair.counts.flatMap((row, a) =>
-      row.map((count, b) => ({ count, x: String(scores[b]), y: String(scores[a]) }))
-    ).filter((one) => one.count);
+  // The table
+
+  const unitsColumn = (judges) => {
+    const alone = judges.length === 1;
+    const units = (row) => (alone ? row.judges[0].units : row.units);
     return {
-      total,
-      traces: [
-        {
-          type: "heatmap",
-          x: scores.map(String),
-          y: scores.map(String),
-          z: pair.counts.map((row) => row.map((count) => (count || null))),
-          colorscale: explorer.SCALE,
-          showscale: false,
-          xgap: 1,
-          ygap: 1,
-          zmin: 0,
-          zmax: most,
-          customdata: pair.counts.map((row, a) => row.map((count, b) => [scores[a], scores[b], format.number(count)])),
-          hovertemplate: "%{customdata[2]} answers: %{customdata[0]} and %{customdata[1]}<extra></extra>",
-        },
-        explorer.cellTexts(there.map((one) => ({ ...one, text: String(one.count), share: one.count / most }))),
-      ],
+      key: "units",
+      title: alone ? "answers" : "answers of all judges",
+      value: units,
+      show: (row) => `${format.number(units(row))}${units(row) < explorer.FEW ? " ?" : ""}`,
     };
   };
 
-  const number = (key, title, hint) => ({
+  const agreementColumn = ([key, title, hint]) => ({
     key,
     title,
     hint,
@@ -43,81 +39,108 @@
     show: (row) => format.number(row[key], 2),
   });
 
-  const columns = (page, judges) => [
-    {
-      key: "model",
-      title: "model",
-      left: true,
-      value: (row) => row.model,
-      show: (row) => h("a", { href: explorer.trialsLink(page, { model: row.model }) }, row.model),
+  const meanColumn = (name, place) => ({
+    key: `mean-${place}`,
+    title: `mean of ${name}`,
+    value: (row) => row.judges[place]?.mean ?? null,
+    show: (row) => {
+      const judge = row.judges[place];
+      if (!judge) return format.absent;
+      return h("span", { title: `${format.number(judge.units)} answers` }, format.number(judge.mean, 2));
     },
-    {
-      key: "units",
-      title: judges.length === 1 ? "answers" : "answers of all judges",
-      value: (row) => (judges.length === 1 ? row.judges[0].units : row.units),
-      show: (row) => {
-        const units = judges.length === 1 ? row.judges[0].units : row.units;
-        return `${format.number(units)}${units < explorer.FEW ? " ?" : ""}`;
-      },
-    },
-    ...(judges.length === 1 ? [] : [
-      number("ac2", "AC2", "Gwet's AC2: 1 perfect, 0 as by guessing; stays high where all scores are close"),
-      number(
-        "alpha",
-        "Krippendorff's α",
-        "Agreement beyond chance on an interval scale; near 0 where all scores are close, however well judges agree",
-      ),
-      number("mad", "apart by", "Mean absolute difference of two judges, in points of the scale"),
-      number("pearson", "correlation", "Mean over pairs of judges; says how alike they order answers"),
-    ]),
-    ...judges.map((name, place) => ({
-      key: `mean-${place}`,
-      title: `mean of ${name}`,
-      value: (row) => row.judges[place]?.mean ?? null,
-      show: (row) => (row.judges[place]
-        ? h(
-          "span",
-          { title: `${format.number(row.judges[place].units)} answers` },
-          format.number(row.judges[place].mean, 2),
-        )
-        : format.absent),
-    })),
-  ];
+  });
+
+  const columnsOf = (page, judges) => {
+    const link = (row) => explorer.trialsOf(page, { model: row.model }, row.model);
+    return [
+      { key: "model", title: "model", left: true, value: (row) => row.model, show: link },
+      unitsColumn(judges),
+      ...(judges.length === 1 ? [] : AGREEMENT.map(agreementColumn)),
+      ...judges.map(meanColumn),
+    ];
+  };
+
+  // What two judges gave to the same answers
+
+  const tracesOf = ({ counts }, scores) => {
+    const most = Math.max(...counts.flat(), 1);
+    const names = scores.map(String);
+    const cells = counts.flatMap((row, a) =>
+      row.map((count, b) => ({ x: names[b], y: names[a], text: String(count), share: count / most, count }))
+    );
+    const heat = {
+      type: "heatmap",
+      x: names,
+      y: names,
+      z: counts.map((row) => row.map((count) => count || null)),
+      colorscale: explorer.SCALE,
+      showscale: false,
+      xgap: 1,
+      ygap: 1,
+      zmin: 0,
+      zmax: most,
+      customdata: counts.map((row, a) => row.map((count, b) => [scores[a], scores[b], format.number(count)])),
+      hovertemplate: "%{customdata[2]} answers: %{customdata[0]} and %{customdata[1]}<extra></extra>",
+    };
+    return [heat, explorer.cellTexts(cells.filter((one) => one.count))];
+  };
+
+  const chartOf = (page, { model }, pair, scores) => {
+    const axis = (name) => ({ title: { text: name }, type: "category", constrain: "domain" });
+    return explorer.chart({
+      label: `Scores of ${pair.first} and ${pair.second} for ${model}`,
+      height: 320,
+      name: `judges-${model}`,
+      traces: tracesOf(pair, scores),
+      layout: { xaxis: axis(pair.second), yaxis: { ...axis(pair.first), scaleanchor: "x" } },
+      click: () => explorer.openTrials(page, { model }),
+    });
+  };
 
   const panel = (page, model, pair, scores) => {
-    const { total, traces } = matrix(pair, scores);
+    const total = pair.counts.flat().reduce((a, b) => a + b, 0);
+    const few = total && total < explorer.FEW ? ": few" : "";
     return h(
       "div.panel",
       {},
-      h(
-        "h3",
-        {},
-        model.model,
-        " ",
-        h(
-          "span.status",
-          {},
-          `${format.number(total)} ${total === 1 ? "answer" : "answers"}${
-            total && total < explorer.FEW ? ": few" : ""
-          }`,
-        ),
-      ),
-      total
-        ? explorer.chart({
-          label: `Scores of ${pair.first} and ${pair.second} for ${model.model}`,
-          height: 320,
-          name: `judges-${model.model}`,
-          traces,
-          layout: {
-            xaxis: { title: { text: pair.second }, type: "category", constrain: "domain" },
-            yaxis: { title: { text: pair.first }, type: "category", scaleanchor: "x", constrain: "domain" },
-          },
-          click: () => {
-            location.hash = explorer.trialsLink(page, { model: model.model });
-          },
-        })
-        : h("p.empty", {}, "Not rated by both."),
+      explorer.heading(model.model, `${format.number(total)} ${total === 1 ? "answer" : "answers"}${few}`),
+      total ? chartOf(page, model, pair, scores) : h("p.empty", {}, "Not rated by both."),
     );
+  };
+
+  // Sets of judges, of which each has its own order; agreement is among those who saw the same answers
+
+  const setHead = ({ judges, cubes }) => {
+    const status = h("span.status", {}, `${cubes} ${cubes === 1 ? "cube" : "cubes"}`);
+    return h("h2", {}, `Judged by ${judges.join(", ")}`, " ", status);
+  };
+
+  const setTable = (page, set, models, prefix) =>
+    explorer.table(page, {
+      name: "judges",
+      prefix,
+      rows: models,
+      columns: columnsOf(page, set.judges),
+      empty: "These judges rated nothing of what the filters mean.",
+    });
+
+  /** A note on models of which no tables of two judges are drawn; null if there are none. */
+  const omitted = ({ judges }, models, several) => {
+    if (judges.length < 2 || models.length <= SHOWN) return null;
+    return `${several ? `${judges.join(", ")}: ` : ""}Tables of two judges of the first ${SHOWN} of ` +
+      `${models.length} models; choose others above.`;
+  };
+
+  const notes = (page, sets) => {
+    const there = new Set(sets.flatMap((set) => set.models.map((one) => one.model)));
+    return [
+      page.all("model").length ? null : explorer.limited(page, [...there]),
+      "Scores are means over a judge's repeats, rounded in the tables of two. " +
+      `A ? marks fewer than ${explorer.FEW} answers.`,
+      sets.length > 1
+        ? "Cubes that other judges graded stand apart: agreement is among judges of the same answers."
+        : null,
+    ];
   };
 
   explorer.view({
@@ -128,62 +151,22 @@
     ready: (overview) => (overview.judges || []).length > 0,
     async render(root, page) {
       const wanted = page.all("model");
-      const answer = await page.ask("judges", {
-        ...explorer.livePart(page),
-        model: explorer.bundle ? null : await explorer.shownModels(page, MOST),
-      });
-      root.append(explorer.filters(page, explorer.liveFilters()));
+      const model = explorer.bundle ? null : await explorer.shownModels(page, MOST);
+      const answer = await page.ask("judges", { ...explorer.livePart(page), model });
       const several = answer.sets.length > 1;
-      const notes = [];
-      answer.sets.forEach((set, place) => {
+      const further = [];
+      root.append(explorer.filters(page, explorer.liveFilters()));
+      for (const [place, set] of answer.sets.entries()) {
         const models = set.models.filter((one) => !wanted.length || wanted.includes(one.model));
-        const shown = models.slice(0, SHOWN);
-        // Of several sets each has its own order; agreement is among those who saw the same answers.
-        if (several) {
-          root.append(
-            h(
-              "h2",
-              {},
-              `Judged by ${set.judges.join(", ")}`,
-              " ",
-              h("span.status", {}, `${set.cubes} ${set.cubes === 1 ? "cube" : "cubes"}`),
-            ),
-          );
-        }
+        const panels = (one) => one.pairs.map((pair) => panel(page, one, pair, answer.scores));
         root.append(
-          explorer.table(page, {
-            name: "judges",
-            prefix: several ? `set${place + 1}-` : "",
-            rows: models,
-            columns: columns(page, set.judges),
-            empty: "These judges rated nothing of what the filters mean.",
-          }),
-          h(
-            "div.grid",
-            {},
-            shown.flatMap((model) => model.pairs.map((pair) => panel(page, model, pair, answer.scores))),
-          ),
+          several ? setHead(set) : "",
+          setTable(page, set, models, several ? `set${place + 1}-` : ""),
+          h("div.grid", {}, models.slice(0, SHOWN).flatMap(panels)),
         );
-        if (set.judges.length > 1 && models.length > shown.length) {
-          notes.push(
-            `${
-              several ? `${set.judges.join(", ")}: ` : ""
-            }Tables of two judges of the first ${shown.length} of ${models.length} models; choose others above.`,
-          );
-        }
-      });
-      const there = new Set(answer.sets.flatMap((set) => set.models.map((one) => one.model)));
-      root.append(
-        explorer.noted(
-          answer,
-          there.size < page.overview.models.length && !wanted.length
-            ? `${there.size} of ${page.overview.models.length} models; choose others above.`
-            : null,
-          `Scores are means over a judge's repeats, rounded in the tables of two. A ? marks fewer than ${explorer.FEW} answers.`,
-          several ? "Cubes that other judges graded stand apart: agreement is among judges of the same answers." : null,
-          ...notes,
-        ),
-      );
+        further.push(omitted(set, models, several));
+      }
+      root.append(explorer.noted(answer, ...notes(page, answer.sets), ...further));
     },
   });
 }

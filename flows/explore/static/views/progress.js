@@ -2,128 +2,172 @@
 // How a sweep goes: done, rate, what fails and why, what it waits for.
 {
   const { h, format } = explorer;
-  const KINDS = [["done", "done", "#2f9e6e", ""], ["transport", "no reply", "#b3372f", "\\"], [
-    "missing",
-    "not asked yet",
-    "#b9c0c9",
-    "+",
-  ]];
+  const KINDS = [
+    ["done", "done", "#2f9e6e", ""],
+    ["transport", "no reply", "#b3372f", "\\"],
+    ["missing", "not asked yet", "#b9c0c9", "+"],
+  ];
 
   /** Milliseconds between looks at a run that goes on. */
   const AGAIN = 4000;
+  /** What the times of receipts must span for a curve, in seconds. */
+  const SPAN = 60;
 
   const time = (seconds) => {
     if (!format.isNumber(seconds)) return format.absent;
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor((seconds % 3600) / 60)];
-    return hours
-      ? `${hours} h ${minutes} min`
-      : minutes
-      ? `${minutes} min ${Math.round(seconds % 60)} s`
-      : `${Math.round(seconds)} s`;
+    if (hours) return `${hours} h ${minutes} min`;
+    return minutes ? `${minutes} min ${Math.round(seconds % 60)} s` : `${Math.round(seconds)} s`;
   };
-  const limit = (limits) =>
-    Object.entries(limits || {}).filter(([name]) => name !== "retries").map(([name, value]) =>
-      `${name.replaceAll("_", " ")} ${value === "auto" ? value : format.number(value)}`
-    ).join(", ") || format.absent;
-  const causes = (found) =>
-    Object.entries(found).sort((a, b) => b[1] - a[1]).map(([cause, count]) => `${cause} ×${format.number(count)}`).join(
-      ", ",
-    );
+
+  const limit = (limits) => {
+    const shown = Object.entries(limits || {}).filter(([name]) => name !== "retries");
+    const value = (one) => (one === "auto" ? one : format.number(one));
+    return shown.map(([name, one]) => `${name.replaceAll("_", " ")} ${value(one)}`).join(", ") || format.absent;
+  };
+
+  const causes = (found) => {
+    const most = Object.entries(found).sort((a, b) => b[1] - a[1]);
+    return most.map(([cause, count]) => `${cause} ×${format.number(count)}`).join(", ");
+  };
+
+  // What a run says of itself
+
+  const rates = ({ seconds, sent, prompt_tokens: prompt, completion_tokens: completion }) => {
+    const rate = seconds > 0 ? (sent || 0) / seconds : null;
+    if (!rate) return [];
+    return [
+      ["requests a second", format.number(rate, 1)],
+      ["tokens a second", format.number((prompt + completion) / seconds, 0)],
+    ];
+  };
+
+  const troubles = (live) => {
+    const retried = Object.fromEntries(Object.entries(live.retries || {}).filter(([, count]) => count));
+    const why = (one) => (typeof one === "object" ? JSON.stringify(one) : one);
+    const waiting = Object.entries(live.waiting || {}).map(([name, one]) => `${name}: ${why(one)}`);
+    return [
+      Object.keys(retried).length ? ["tried again", causes(retried)] : null,
+      waiting.length ? ["waiting for", waiting.join("; ")] : null,
+      live.transport ? ["without a reply", format.number(live.transport)] : null,
+    ];
+  };
+
+  const liveFacts = (live) => [
+    ["graded so far", format.number(live.done)],
+    ["in flight", format.number(live.in_flight)],
+    ["requests sent", `${format.number(live.sent)} in ${time(live.seconds)}`],
+    ["answered by the cache", format.number(live.cached)],
+    ...rates(live),
+    ...troubles(live),
+  ];
+
+  const spent = ({ usd, tokens }) =>
+    [usd ? format.money(usd) : null, `${format.number(tokens)} tokens`].filter(Boolean).join(", ");
 
   const facts = (cube) => {
-    const live = cube.live;
-    const found = [["recorded", `${format.number(cube.done)} of ${format.number(cube.trials)} trials`]];
-    if (live) {
-      const rate = live.seconds > 0 ? (live.sent || 0) / live.seconds : null;
-      found.push(["graded so far", format.number(live.done)], ["in flight", format.number(live.in_flight)], [
-        "requests sent",
-        `${format.number(live.sent)} in ${time(live.seconds)}`,
-      ], ["answered by the cache", format.number(live.cached)]);
-      if (rate) {
-        found.push(["requests a second", format.number(rate, 1)], [
-          "tokens a second",
-          format.number((live.prompt_tokens + live.completion_tokens) / live.seconds, 0),
-        ]);
-      }
-      const retried = Object.entries(live.retries || {}).filter(([, count]) => count);
-      if (retried.length) found.push(["tried again", causes(Object.fromEntries(retried))]);
-      const waiting = Object.entries(live.waiting || {});
-      if (waiting.length) {
-        found.push([
-          "waiting for",
-          waiting.map(([name, why]) => `${name}: ${typeof why === "object" ? JSON.stringify(why) : why}`).join("; "),
-        ]);
-      }
-      if (live.transport) found.push(["without a reply", format.number(live.transport)]);
-    }
-    if (cube.spent) {
-      found.push([
-        "spent",
-        [cube.spent.usd ? format.money(cube.spent.usd) : null, `${format.number(cube.spent.tokens)} tokens`].filter(
-          Boolean,
-        ).join(", "),
-      ]);
-    }
-    if (cube.damaged) {
-      found.push(["damaged regions", `${format.number(cube.damaged)}, which a run does again from the cache`]);
-    }
-    return h("dl.run-facts", {}, found.map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
+    const again = `${format.number(cube.damaged)}, which a run does again from the cache`;
+    const found = [
+      ["recorded", `${format.number(cube.done)} of ${format.number(cube.trials)} trials`],
+      ...(cube.live ? liveFacts(cube.live) : []),
+      cube.spent ? ["spent", spent(cube.spent)] : null,
+      cube.damaged ? ["damaged regions", again] : null,
+    ].filter(Boolean);
+    const line = ([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value));
+    return h("dl.run-facts", {}, found.map(line));
   };
 
-  const bars = (cube) => {
-    const names = cube.models.map((one) => one.model);
+  // Charts
+
+  const barTrace = (models, [key, name, colour, shape]) => ({
+    type: "bar",
+    orientation: "h",
+    name,
+    y: models.map((one) => one.model),
+    x: models.map((one) => (one.trials ? one[key] / one.trials : null)),
+    marker: explorer.patterned(colour, shape),
+    customdata: models.map((one) => [format.number(one[key]), format.number(one.trials)]),
+    hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>",
+  });
+
+  const bars = ({ models }) => {
+    const kinds = KINDS.filter(([key]) => key === "done" || models.some((one) => one[key]));
     return explorer.chart({
       label: "Trials by model",
-      height: 110 + 24 * names.length,
+      height: 110 + 24 * models.length,
       name: "progress",
-      traces: KINDS.filter(([key]) => key === "done" || cube.models.some((one) => one[key])).map((
-        [key, name, colour, shape],
-      ) => ({
-        type: "bar",
-        orientation: "h",
-        name,
-        y: names,
-        x: cube.models.map((one) => (one.trials ? one[key] / one.trials : null)),
-        marker: {
-          color: colour,
-          pattern: { shape, fillmode: "overlay", fgcolor: "rgba(255,255,255,0.6)", solidity: 0.2, size: 7 },
-        },
-        customdata: cube.models.map((one) => [format.number(one[key]), format.number(one.trials)]),
-        hovertemplate: "%{y}<br>%{customdata[0]} of %{customdata[1]} (%{x:.1%})<extra>%{fullData.name}</extra>",
-      })),
+      traces: kinds.map((kind) => barTrace(models, kind)),
       layout: {
         barmode: "stack",
         bargap: 0.25,
         xaxis: { tickformat: ".0%", range: [0, 1], ticklabeloverflow: "allow" },
         margin: { l: 50, r: 26, t: 16, b: 44 },
-        yaxis: { ...explorer.named(names), autorange: "reversed" },
+        yaxis: { ...explorer.named(models.map((one) => one.model)), autorange: "reversed" },
         legend: { orientation: "h", y: 1.01, yanchor: "bottom", traceorder: "normal" },
       },
       caption: "What is recorded; a run records whole blocks, so that it has graded more.",
     });
   };
 
-  const curve = (cube) => (cube.recorded.at.length < 3 || cube.recorded.at.at(-1) - cube.recorded.at[0] < 60 ? null : h(
-    "div.panel",
-    {},
-    h("h3", {}, "Recorded over time"),
-    explorer.chart({
+  /** Trials on record over time; nothing where there is hardly any. */
+  const curve = ({ recorded: { at, trials } }) => {
+    if (at.length < 3 || at.at(-1) - at[0] < SPAN) return "";
+    const trace = {
+      type: "scatter",
+      mode: "lines",
+      line: { shape: "hv", color: explorer.theme().accent },
+      x: at.map((seconds) => new Date(1000 * seconds).toISOString()),
+      y: trials,
+      customdata: trials.map((count) => format.number(count)),
+      hovertemplate: "%{x}<br>%{customdata} trials<extra></extra>",
+    };
+    const chart = explorer.chart({
       label: "Trials on record over time",
       height: 260,
       name: "recorded",
-      traces: [{
-        type: "scatter",
-        mode: "lines",
-        line: { shape: "hv", color: explorer.theme().accent },
-        x: cube.recorded.at.map((at) => new Date(1000 * at).toISOString()),
-        y: cube.recorded.trials,
-        customdata: cube.recorded.trials.map((count) => format.number(count)),
-        hovertemplate: "%{x}<br>%{customdata} trials<extra></extra>",
-      }],
+      traces: [trace],
       layout: { xaxis: { type: "date" }, yaxis: { rangemode: "tozero" } },
       caption: "UTC, by the times of the newest receipts: regions that were written again count when they were.",
-    }),
-  ));
+    });
+    return h("div.panel", {}, h("h3", {}, "Recorded over time"), chart);
+  };
+
+  // Models
+
+  const failing = (page, { models }) => {
+    const shown = models.filter((one) => one.transport || Object.keys(one.causes).length);
+    if (!shown.length) return "";
+    const line = ({ model, transport, causes: why }) => {
+      const link = explorer.trialsOf(page, { model, status: "transport" }, model);
+      return h("li", {}, link, `: ${format.number(transport)}`, Object.keys(why).length ? ` (${causes(why)})` : "");
+    };
+    return h(
+      "div.panel.failing",
+      {},
+      h("h3", {}, "Without a reply"),
+      h("ul", {}, shown.map(line)),
+      h("p.note", {}, "The next run asks these again."),
+    );
+  };
+
+  const table = (page, cube) => {
+    const column = (key, title) => ({ key, title, value: (row) => row[key] });
+    const columns = [
+      { ...column("model", "model"), left: true },
+      column("done", "done"),
+      column("trials", "planned"),
+      column("transport", "no reply"),
+      column("missing", "not asked yet"),
+      { key: "causes", title: "causes", left: true, value: (row) => causes(row.causes) },
+      { key: "limits", title: "limits", left: true, value: (row) => limit(cube.limits[row.model]) },
+    ];
+    return explorer.table(page, { name: "progress", prefix: "progress-", rows: cube.models, columns });
+  };
+
+  const head = ({ cube, running, complete }) => {
+    const resting = complete ? "complete" : "nobody works on it now; run it again to go on";
+    return h("h2", {}, cube, " ", running ? h("span.live", {}, running) : h("span.status", {}, resting));
+  };
 
   explorer.view({
     name: "progress",
@@ -131,65 +175,14 @@
     level: "breaks",
     hint: "How far the sweep is, what fails and why, and what it waits for.",
     async render(root, page) {
-      const answer = await page.ask("progress", {}, { fresh: !explorer.bundle });
-      for (const cube of answer.cubes) {
-        const failing = cube.models.filter((one) => one.transport || Object.keys(one.causes).length);
-        root.append(
-          h(
-            "h2",
-            {},
-            cube.cube,
-            " ",
-            cube.running
-              ? h("span.live", {}, cube.running)
-              : h("span.status", {}, cube.complete ? "complete" : "nobody works on it now; run it again to go on"),
-          ),
-          facts(cube),
-          h("div.panel", {}, bars(cube)),
-          curve(cube) || document.createDocumentFragment(),
-          failing.length
-            ? h(
-              "div.panel.failing",
-              {},
-              h("h3", {}, "Without a reply"),
-              h(
-                "ul",
-                {},
-                failing.map((one) =>
-                  h(
-                    "li",
-                    {},
-                    h("a", { href: explorer.trialsLink(page, { model: one.model, status: "transport" }) }, one.model),
-                    `: ${format.number(one.transport)}`,
-                    Object.keys(one.causes).length ? ` (${causes(one.causes)})` : "",
-                  )
-                ),
-              ),
-              h("p.note", {}, "The next run asks these again."),
-            )
-            : document.createDocumentFragment(),
-          explorer.table(page, {
-            name: "progress",
-            prefix: "progress-",
-            rows: cube.models,
-            columns: [
-              { key: "model", title: "model", left: true, value: (row) => row.model },
-              { key: "done", title: "done", value: (row) => row.done },
-              { key: "trials", title: "planned", value: (row) => row.trials },
-              { key: "transport", title: "no reply", value: (row) => row.transport },
-              { key: "missing", title: "not asked yet", value: (row) => row.missing },
-              { key: "causes", title: "causes", left: true, value: (row) => causes(row.causes) },
-              { key: "limits", title: "limits", left: true, value: (row) => limit(cube.limits[row.model]) },
-            ],
-          }),
-        );
+      const { cubes } = await page.ask("progress", {}, { fresh: !explorer.bundle });
+      for (const cube of cubes) {
+        const panel = h("div.panel", {}, bars(cube));
+        root.append(head(cube), facts(cube), panel, curve(cube), failing(page, cube), table(page, cube));
       }
       // What a run says of itself changes sooner than anything is recorded.
-      if (!explorer.bundle && answer.cubes.some((cube) => cube.running)) {
-        setTimeout(() => {
-          if (root.isConnected && !document.hidden) explorer.draw();
-        }, AGAIN);
-      }
+      const again = () => root.isConnected && !document.hidden && explorer.draw();
+      if (!explorer.bundle && cubes.some((cube) => cube.running)) setTimeout(again, AGAIN);
     },
   });
 }

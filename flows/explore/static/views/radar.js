@@ -14,60 +14,80 @@
   const measured = (read, tasks) =>
     tasks.map((task, place) => ({ ...read(place), task })).filter((one) => one.measured);
 
-  const web = ({ there, label, colour }) => {
+  // Traces of a series, which is {there, label, colour}: the rates that there are, in the order of tasks
+
+  const bandTraces = (trace, theta, { there, colour }) => {
+    const edge = { ...trace, mode: "lines", theta, line: { width: 0 }, hoverinfo: "skip", showlegend: false };
+    const [upper, lower] = ["upper", "lower"].map((end) => closed(there.map((one) => one[end])));
+    return [{ ...edge, r: upper }, { ...edge, r: lower, fill: "tonext", fillcolor: clear(colour, 0.11) }];
+  };
+
+  const pointsTrace = (trace, theta, { there, label, colour }) => ({
+    ...trace,
+    mode: there.length < CORNERS ? "markers" : "lines+markers",
+    r: closed(there.map((one) => one.point)),
+    theta,
+    line: { color: colour, width: 2 },
+    marker: {
+      color: closed(there.map((one) => (one.few ? "rgba(0,0,0,0)" : colour))),
+      size: 7,
+      line: { color: colour, width: 2 },
+    },
+    customdata: closed(there.map((one) => [label, explorer.said(one)])),
+    hovertemplate: "%{customdata[0]}, %{theta}<br>%{customdata[1]}<extra></extra>",
+  });
+
+  /** Rings around points of which many trials were truncated. */
+  const ringTrace = (trace, { there }) => {
+    const cut = there.filter((one) => one.cut > explorer.CUT);
+    return {
+      ...trace,
+      mode: "markers",
+      showlegend: false,
+      hoverinfo: "skip",
+      r: cut.map((one) => one.point),
+      theta: cut.map((one) => one.task),
+      marker: { symbol: "circle-open", size: 15, color: explorer.theme().bad, line: { width: 2 } },
+    };
+  };
+
+  const web = (series) => {
+    const { there, label } = series;
     if (!there.length) return [];
     const theta = closed(there.map((one) => one.task));
     const trace = { type: "scatterpolar", name: label, legendgroup: label };
-    const cut = there.filter((one) => one.cut > explorer.CUT);
     // Two corners are no web, and one is not even a line.
-    const band = there.length < CORNERS ? [] : [
-      {
-        ...trace,
-        mode: "lines",
-        r: closed(there.map((one) => one.upper)),
-        theta,
-        line: { width: 0 },
-        hoverinfo: "skip",
-        showlegend: false,
+    const band = there.length < CORNERS ? [] : bandTraces(trace, theta, series);
+    return [...band, pointsTrace(trace, theta, series), ringTrace(trace, series)];
+  };
+
+  const bars = ({ there, label, colour }) => {
+    if (!there.length) return [];
+    const end = (read) => there.map((one) => Math.max(read(one), 0));
+    return [{
+      type: "bar",
+      name: label,
+      x: there.map((one) => one.task),
+      y: there.map((one) => one.point),
+      marker: {
+        color: there.map((one) => (one.few ? clear(colour, 0.3) : colour)),
+        line: { color: colour, width: 1.5 },
       },
-      {
-        ...trace,
-        mode: "lines",
-        r: closed(there.map((one) => one.lower)),
-        theta,
-        fill: "tonext",
-        fillcolor: clear(colour, 0.11),
-        line: { width: 0 },
-        hoverinfo: "skip",
-        showlegend: false,
+      error_y: {
+        type: "data",
+        symmetric: false,
+        array: end((one) => one.upper - one.point),
+        arrayminus: end((one) => one.point - one.lower),
+        color: explorer.theme().text,
+        thickness: 1.2,
+        width: 4,
       },
-    ];
-    return [
-      ...band,
-      {
-        ...trace,
-        mode: there.length < CORNERS ? "markers" : "lines+markers",
-        r: closed(there.map((one) => one.point)),
-        theta,
-        line: { color: colour, width: 2 },
-        marker: {
-          color: closed(there.map((one) => (one.few ? "rgba(0,0,0,0)" : colour))),
-          size: 7,
-          line: { color: colour, width: 2 },
-        },
-        customdata: closed(there.map((one) => [label, explorer.said(one)])),
-        hovertemplate: "%{customdata[0]}, %{theta}<br>%{customdata[1]}<extra></extra>",
-      },
-      {
-        ...trace,
-        mode: "markers",
-        showlegend: false,
-        hoverinfo: "skip",
-        r: cut.map((one) => one.point),
-        theta: cut.map((one) => one.task),
-        marker: { symbol: "circle-open", size: 15, color: explorer.theme().bad, line: { width: 2 } },
-      },
-    ];
+      text: there.map((one) => (one.cut > explorer.CUT ? "✂" : "")),
+      textposition: "inside",
+      insidetextanchor: "start",
+      customdata: there.map((one) => [label, explorer.said(one)]),
+      hovertemplate: "%{customdata[0]}, %{x}<br>%{customdata[1]}<extra></extra>",
+    }];
   };
 
   /** Pixels beside a web in which the names around it, clockwise from the top, have room. */
@@ -93,34 +113,79 @@
     };
   };
 
-  const bars = (
-    { there, label, colour },
-  ) => (there.length
-    ? [{
-      type: "bar",
-      name: label,
-      x: there.map((one) => one.task),
-      y: there.map((one) => one.point),
-      marker: {
-        color: there.map((one) => (one.few ? clear(colour, 0.3) : colour)),
-        line: { color: colour, width: 1.5 },
+  const barLayout = (tasks, series) => {
+    const drawn = new Set(series.flatMap((one) => one.there.map((point) => point.task)));
+    return {
+      barmode: "group",
+      bargap: 0.4,
+      xaxis: explorer.named(tasks.filter((task) => drawn.has(task))),
+      yaxis: { range: [0, 1.02], tickformat: ".0%" },
+      showlegend: true,
+      legend: { orientation: "h", y: -0.12 },
+    };
+  };
+
+  // Panels: each is {title, series, trials}, of which `trials` says what a series' trials are
+
+  /** Whether tasks are too few to span a web, so that bars are drawn. */
+  const isFlat = ({ series }) => Math.max(0, ...series.map((one) => one.there.length)) < CORNERS;
+
+  const isEmpty = ({ series }) => series.every((one) => !one.there.length);
+
+  const drawn = (page, tasks, panel) => {
+    const { title, series, trials } = panel;
+    const flat = isFlat(panel);
+    if (isEmpty(panel)) return h("div.panel", {}, h("h3", {}, title), h("p.empty", {}, "Nothing measured."));
+    const chart = explorer.chart({
+      label: `Rates by task: ${title}`,
+      height: 400,
+      name: `spider-${title}`,
+      traces: series.flatMap(flat ? bars : web),
+      layout: flat ? barLayout(tasks, series) : explorer.around(tasks),
+      click: (point) => {
+        const task = explorer.unlabel(flat ? point.x : point.theta);
+        explorer.openTrials(page, { ...trials(explorer.series(point)), task });
       },
-      error_y: {
-        type: "data",
-        symmetric: false,
-        array: there.map((one) => Math.max(one.upper - one.point, 0)),
-        arrayminus: there.map((one) => Math.max(one.point - one.lower, 0)),
-        color: explorer.theme().text,
-        thickness: 1.2,
-        width: 4,
-      },
-      text: there.map((one) => (one.cut > explorer.CUT ? "✂" : "")),
-      textposition: "inside",
-      insidetextanchor: "start",
-      customdata: there.map((one) => [label, explorer.said(one)]),
-      hovertemplate: "%{customdata[0]}, %{x}<br>%{customdata[1]}<extra></extra>",
-    }]
-    : []);
+    });
+    return h("div.panel", {}, h("h3", {}, title), chart);
+  };
+
+  /** A panel for each tier with a series for each model, or the other way round. */
+  const panelsOf = (page, groups, models) => {
+    const tasks = groups.levels("task");
+    const tiers = groups.levels("tier");
+    const colours = explorer.palette(page.overview, models);
+    const place = (label) => groups.levels("model").indexOf(label);
+    const there = (label, tier) => measured((task) => groups.at(place(label), tier, task), tasks);
+    const shown = models.filter((label) => place(label) >= 0);
+    const byTier = (label) => (tier, number) => ({
+      there: there(label, number),
+      label: tier,
+      colour: explorer.colours[number % explorer.colours.length],
+    });
+    const byModel = (number) => (label) => ({ there: there(label, number), label, colour: colours.get(label) });
+    if (page.get("webs") === "one") {
+      return shown.map((label) => (
+        { title: label, series: tiers.map(byTier(label)), trials: (tier) => ({ model: label, tier }) }
+      ));
+    }
+    return tiers.map((tier, number) => (
+      { title: tier, series: shown.map(byModel(number)), trials: (label) => ({ model: label, tier }) }
+    ));
+  };
+
+  const legend = (panels) => {
+    const webless = panels.some((panel) => isFlat(panel) && !isEmpty(panel));
+    const keys = [
+      webless ? "Fewer than three tasks span no web: bars, with 95 % intervals." : null,
+      `Open mark, pale bar: fewer than ${explorer.FEW} trials.`,
+      `Red ring, ✂: more than ${format.percent(explorer.CUT, 0)} truncated.`,
+      "A task without a mark was not measured in that tier.",
+    ];
+    return h("p.legend", {}, keys.filter(Boolean).map((text) => h("span.key", {}, text)));
+  };
+
+  const WEBS = [["tier", "a web for each tier"], ["one", "a web for each model"]];
 
   explorer.view({
     name: "radar",
@@ -131,92 +196,14 @@
     async render(root, page) {
       const models = (await explorer.shownModels(page, 3)).slice(0, MOST);
       const groups = await explorer.groups(page, ["model", "tier", "task"], { models });
-      const tasks = groups.levels("task");
-      const tiers = groups.levels("tier");
-      const colours = explorer.palette(page.overview, models);
-      const together = page.get("webs") === "one";
-      let webless = false;
-      const panel = (title, series, trials) => {
-        const flat = Math.max(0, ...series.map((one) => one.there.length)) < CORNERS;
-        const traces = series.flatMap(flat ? bars : web);
-        webless ||= flat && traces.length > 0;
-        const square = {
-          barmode: "group",
-          bargap: 0.4,
-          xaxis: explorer.named(
-            tasks.filter((task) => series.some((one) => one.there.some((point) => point.task === task))),
-          ),
-          yaxis: { range: [0, 1.02], tickformat: ".0%" },
-          showlegend: true,
-          legend: { orientation: "h", y: -0.12 },
-        };
-        return h(
-          "div.panel",
-          {},
-          h("h3", {}, title),
-          traces.length
-            ? explorer.chart({
-              label: `Rates by task: ${title}`,
-              height: 400,
-              name: `spider-${title}`,
-              traces,
-              layout: flat ? square : explorer.around(tasks),
-              click: (point) => {
-                location.hash = explorer.trialsLink(page, {
-                  ...trials(explorer.series(point)),
-                  task: explorer.unlabel(flat ? point.x : point.theta),
-                });
-              },
-            })
-            : h("p.empty", {}, "Nothing measured."),
-        );
-      };
-      const place = (label) => groups.levels("model").indexOf(label);
-      const shown = models.filter((label) => place(label) >= 0);
-      const there = (label, tier) => measured((task) => groups.at(place(label), tier, task), tasks);
-      const panels = together
-        ? shown.map((label) =>
-          panel(
-            label,
-            tiers.map((tier, number) => ({
-              there: there(label, number),
-              label: tier,
-              colour: explorer.colours[number % explorer.colours.length],
-            })),
-            (tier) => ({ model: label, tier }),
-          )
-        )
-        : tiers.map((tier, number) =>
-          panel(
-            tier,
-            shown.map((label) => ({ there: there(label, number), label, colour: colours.get(label) })),
-            (label) => ({ model: label, tier }),
-          )
-        );
+      const panels = panelsOf(page, groups, models);
+      const choice = explorer.choice(page, "webs", WEBS, "Webs");
       root.append(
-        explorer.filters(
-          page,
-          { models: true },
-          explorer.choice(page, "webs", [["tier", "a web for each tier"], ["one", "a web for each model"]], "Webs"),
-          explorer.rateSelect(page),
-        ),
-        h("div.grid", {}, panels),
-        h(
-          "p.legend",
-          {},
-          webless ? h("span.key", {}, "Fewer than three tasks span no web: bars, with 95 % intervals.") : null,
-          h("span.key", {}, `Open mark, pale bar: fewer than ${explorer.FEW} trials.`),
-          h("span.key", {}, `Red ring, ✂: more than ${format.percent(explorer.CUT, 0)} truncated.`),
-          h("span.key", {}, "A task without a mark was not measured in that tier."),
-        ),
+        explorer.filters(page, { models: true }, choice, explorer.rateSelect(page)),
+        h("div.grid", {}, panels.map((panel) => drawn(page, groups.levels("task"), panel))),
+        legend(panels),
         explorer.numbers(page, groups, models, ([tier, task]) => ({ tier, task })),
-        explorer.noted(
-          groups.answer,
-          explorer.unmeasured(groups, models),
-          page.overview.models.length > models.length
-            ? `${models.length} of ${page.overview.models.length} models; choose others above.`
-            : null,
-        ),
+        explorer.noted(groups.answer, explorer.unmeasured(groups, models), explorer.limited(page, models)),
       );
     },
   });

@@ -183,7 +183,7 @@
     value: (row) => (row.composite ? (row.composite.gate_passed ? "passed" : "failed") : null),
   });
 
-  /** What outputs were scored in layers: the composite, the verdict against the variant in use, the layers, the gate. */
+  /** Columns of outputs that were scored in layers: the composite, the verdict, each layer, the gate. */
   const layeredColumns = (board) => {
     if (!board.rows.some((row) => row.composite)) return [];
     const compared = Object.keys(board.verdict?.pairs || {}).length > 0;

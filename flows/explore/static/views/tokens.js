@@ -5,12 +5,12 @@
   const MOST = 8;
   /** Trials at risk below which a hazard is not drawn. */
   const LEAST = 10;
-  const KINDS = [["right", "right", "#2f9e6e", ""], ["wrong", "wrong", "#c98a3f", "/"], [
-    "censored",
-    "truncated",
-    "#b3372f",
-    "\\",
-  ]];
+  /** How trials end: key, name, colour, pattern, and the status of such trials. */
+  const KINDS = [
+    ["right", "right", "#2f9e6e", "", "correct"],
+    ["wrong", "wrong", "#c98a3f", "/", "incorrect"],
+    ["censored", "truncated", "#b3372f", "\\", "truncated"],
+  ];
   const FORMS = [
     ["counts", "distribution", "How many trials ended in each bin of tokens"],
     [
@@ -25,18 +25,32 @@
     ],
     ["survival", "still at work", "Share of the trials that has not answered yet; truncated trials are censored"],
   ];
+  const CAUSES = [["", "right and wrong"], ["right", "right"], ["wrong", "wrong"]];
+  const WIDTHS = [["", "by itself"], ...[8, 32, 64, 256, 1024].map((value) => [String(value), `${value} tokens`])];
+  const HOVER = "%{customdata[0]}, up to %{x} tokens<br>%{customdata[1]} (%{customdata[2]}), " +
+    "%{customdata[3]} trials at risk<extra></extra>";
 
-  const starts = (answer) => answer.tokens.map((last) => last - answer.width);
+  const formOf = (page) => FORMS.find(([key]) => key === page.get("form")) || FORMS[0];
+
+  const counted = (answer) => {
+    const sums = KINDS.map(([key, name]) => [name, answer.ends[key].reduce((a, b) => a + b, 0)]);
+    return sums.filter(([, count]) => count).map(([name, count]) => `${format.number(count)} ${name}`).join(", ");
+  };
+
+  // Traces
+
   const clear = (colour) => `${colour}26`;
 
-  // A hazard is that of its bin, which ends at its number of tokens; the others hold from there on.
-  const line = (whole, curves, name, colour, dash, shape = "hv") => {
-    const last = shape === "vh" ? whole.at_risk.filter((count) => count >= LEAST).length : whole.at_risk.length;
-    const answer = { ...whole, tokens: whole.tokens.slice(0, last), at_risk: whole.at_risk.slice(0, last) };
-    const curve = Object.fromEntries(Object.entries(curves).map(([key, values]) => [key, values.slice(0, last)]));
-    const few = answer.at_risk.map((count) => count < explorer.FEW);
-    const base = {
-      x: answer.tokens,
+  /** A curve with its band up to the bin from which too few are left. */
+  const cutOff = (answer, curve, least) => {
+    const last = answer.at_risk.filter((count) => count >= least).length;
+    const ends = Object.fromEntries(Object.entries(curve).map(([key, values]) => [key, values.slice(0, last)]));
+    return { x: answer.tokens.slice(0, last), atRisk: answer.at_risk.slice(0, last), ...ends };
+  };
+
+  const bandTraces = ({ x, lower, upper }, name, colour, shape) => {
+    const edge = {
+      x,
       type: "scatter",
       legendgroup: name,
       hoverinfo: "skip",
@@ -44,70 +58,159 @@
       line: { width: 0, shape },
       mode: "lines",
     };
-    return [
-      { ...base, y: curve.upper },
-      { ...base, y: curve.lower, fill: "tonexty", fillcolor: clear(colour) },
-      {
-        ...base,
-        y: curve.value,
-        name,
-        showlegend: true,
-        hoverinfo: "all",
-        mode: "lines+markers",
-        line: { width: 2, color: colour, dash, shape },
-        marker: {
-          size: 6,
-          color: few.map((one) => (one ? "rgba(0,0,0,0)" : colour)),
-          line: { color: colour, width: few.map((one) => (one ? 1.5 : 0)) },
-        },
-        customdata: answer.at_risk.map((
-          count,
-          place,
-        ) => [
-          name,
-          format.percent(curve.value[place]),
-          `${format.percent(curve.lower[place])} to ${format.percent(curve.upper[place])}`,
-          format.number(count),
-        ]),
-        hovertemplate:
-          "%{customdata[0]}, up to %{x} tokens<br>%{customdata[1]} (%{customdata[2]}), %{customdata[3]} trials at risk<extra></extra>",
-      },
-    ];
+    return [{ ...edge, y: upper }, { ...edge, y: lower, fill: "tonexty", fillcolor: clear(colour) }];
   };
 
-  const distribution = (answer) =>
-    KINDS.map(([key, name, colour, shape]) => ({
+  const curveTrace = ({ x, value, lower, upper, atRisk }, name, colour, line) => {
+    const few = atRisk.map((count) => count < explorer.FEW);
+    const ends = (place) => `${format.percent(lower[place])} to ${format.percent(upper[place])}`;
+    return {
+      x,
+      type: "scatter",
+      legendgroup: name,
+      y: value,
+      name,
+      showlegend: true,
+      hoverinfo: "all",
+      mode: "lines+markers",
+      line: { width: 2, color: colour, ...line },
+      marker: {
+        size: 6,
+        color: few.map((one) => (one ? "rgba(0,0,0,0)" : colour)),
+        line: { color: colour, width: few.map((one) => (one ? 1.5 : 0)) },
+      },
+      customdata: atRisk.map((count, place) => [name, format.percent(value[place]), ends(place), format.number(count)]),
+      hovertemplate: HOVER,
+    };
+  };
+
+  /** A curve with its band; `meta` is the model, which a click leads to. */
+  const lineTraces = (answer, curve, { name, colour, dash, least = 0, shape = "hv" }) => {
+    const shown = cutOff(answer, curve, least);
+    const traces = [...bandTraces(shown, name, colour, shape), curveTrace(shown, name, colour, { dash, shape })];
+    return traces.map((trace) => ({ ...trace, meta: answer.model }));
+  };
+
+  const causesOf = (
+    page,
+  ) => (["right", "wrong"].includes(page.get("cause")) ? [page.get("cause")] : ["right", "wrong"]);
+
+  const tracesOf = (page, form, answers, models) => {
+    const colours = explorer.palette(page.overview, models);
+    return answers.flatMap((answer) => {
+      const colour = colours.get(answer.model);
+      if (form === "survival") {
+        const dash = explorer.DASHES[models.indexOf(answer.model) % explorer.DASHES.length];
+        return lineTraces(answer, answer.survival, { name: answer.model, colour, dash });
+      }
+      // A hazard is that of its bin, which ends at its number of tokens; the others hold from there on.
+      const how = form === "hazard" ? { least: LEAST, shape: "vh" } : {};
+      return causesOf(page).flatMap((cause) => {
+        const dash = cause === "right" ? "solid" : "dot";
+        return lineTraces(answer, answer[form][cause], { name: `${answer.model}, ${cause}`, colour, dash, ...how });
+      });
+    });
+  };
+
+  const distribution = ({ tokens, width, ends }) =>
+    KINDS.map(([key, name, colour, shape, status]) => ({
       type: "bar",
       name,
-      x: starts(answer),
-      y: answer.ends[key],
+      x: tokens.map((last) => last - width),
+      y: ends[key],
       offset: 0,
-      width: answer.width,
-      meta: key,
-      marker: {
-        color: colour,
-        pattern: { shape, fillmode: "overlay", fgcolor: "rgba(255,255,255,0.6)", solidity: 0.2, size: 6 },
-      },
-      customdata: answer.tokens.map((
-        last,
-        place,
-      ) => [last - answer.width + 1, last, format.number(answer.ends[key][place])]),
-      hovertemplate:
-        "%{customdata[0]} to %{customdata[1]} tokens<br>%{customdata[2]} trials<extra>%{fullData.name}</extra>",
+      width,
+      meta: status,
+      marker: explorer.patterned(colour, shape, 6),
+      customdata: tokens.map((last, place) => [last - width + 1, last, format.number(ends[key][place])]),
+      hovertemplate: "%{customdata[0]} to %{customdata[1]} tokens<br>%{customdata[2]} trials" +
+        "<extra>%{fullData.name}</extra>",
     }));
 
-  const limits = (answers) =>
-    [...new Set(answers.map((one) => one.limit).filter((limit) => limit > 0))].filter((limit) =>
-      answers.some((one) => one.tokens.length && one.tokens.at(-1) >= 0.6 * limit)
-    ).map((limit) => ({
-      type: "line",
-      x0: limit,
-      x1: limit,
-      yref: "paper",
-      y0: 0,
-      y1: 1,
-      line: { color: explorer.theme().bad, width: 1, dash: "dash" },
-    }));
+  /** Lines at the limits of tokens that any trials come near to. */
+  const limits = (answers) => {
+    const near = (limit) => answers.some((one) => one.tokens.length && one.tokens.at(-1) >= 0.6 * limit);
+    const found = [...new Set(answers.map((one) => one.limit))].filter((limit) => limit > 0 && near(limit));
+    const line = { color: explorer.theme().bad, width: 1, dash: "dash" };
+    return found.map((limit) => ({ type: "line", x0: limit, x1: limit, yref: "paper", y0: 0, y1: 1, line }));
+  };
+
+  // The view
+
+  const layoutOf = (answers, title, more) => {
+    const end = Math.max(0, ...answers.map((one) => one.tokens.at(-1) || 0));
+    return {
+      xaxis: { title: { text: "completion tokens" }, range: [0, end] },
+      yaxis: { title: { text: title }, rangemode: "tozero", ...more },
+      shapes: limits(answers),
+      legend: { ...explorer.LEGEND, traceorder: "normal" },
+    };
+  };
+
+  /** Go to the trials of a bin. */
+  const open = (page, { model, tokens, width }, status, place) => {
+    const bin = `tokens=${tokens[place] - width + 1}..${tokens[place]}`;
+    explorer.openTrials(page, { model, status, where: [...page.all("where"), bin] });
+  };
+
+  const countPanel = (page, answer, layout) => {
+    const chart = explorer.chart({
+      label: `Tokens of ${answer.model}: ${counted(answer)}`,
+      height: 300,
+      name: `tokens-${answer.model}`,
+      traces: distribution(answer),
+      layout: { ...layout, barmode: "stack", bargap: 0 },
+      click: (point) => open(page, answer, point.data.meta, point.pointIndex),
+    });
+    return h("div.panel", {}, explorer.heading(answer.model, counted(answer)), chart);
+  };
+
+  const curvesPanel = (page, known, models, layout) => {
+    const [form, , meaning] = formOf(page);
+    const chart = explorer.chart({
+      label: meaning,
+      height: 460,
+      name: form,
+      traces: tracesOf(page, form, known, models),
+      layout,
+      click: (point) => {
+        const answer = known.find((one) => one.model === explorer.unlabel(point.data.meta));
+        if (answer) open(page, answer, null, point.pointIndex);
+      },
+    });
+    return h("div.panel", {}, chart);
+  };
+
+  const shown = (page, answers, known, models) => {
+    const [form, title] = formOf(page);
+    if (!known.length) return h("p.empty", {}, "No finished trial has its tokens counted.");
+    if (form !== "counts") return curvesPanel(page, known, models, layoutOf(answers, title, { tickformat: ".0%" }));
+    return h("div.grid", {}, known.map((answer) => countPanel(page, answer, layoutOf(answers, "trials"))));
+  };
+
+  const controls = (page) => {
+    const [form] = formOf(page);
+    const byCause = form === "hazard" || form === "incidence";
+    return explorer.filters(
+      page,
+      explorer.liveFilters(),
+      explorer.choice(page, "form", FORMS, "Form"),
+      byCause ? explorer.select(page, "cause", CAUSES, "answers") : null,
+      explorer.bundle ? null : explorer.select(page, "width", WIDTHS, "bins"),
+    );
+  };
+
+  const legend = (page, known) => {
+    const [form, , meaning] = formOf(page);
+    const least = form === "hazard" ? ` With fewer than ${LEAST} left none is drawn.` : "";
+    const keys = [
+      form === "counts" ? null : `Band: 95 % interval. Open mark: fewer than ${explorer.FEW} trials left.${least}`,
+      known.length ? `Bins of ${known[0].width} tokens.` : null,
+      limits(known).length ? "Dashed red: limit of tokens." : null,
+      `${meaning}.`,
+    ];
+    return h("p.legend", {}, keys.filter(Boolean).map((text) => h("span.key", {}, text)));
+  };
 
   explorer.view({
     name: "tokens",
@@ -116,146 +219,16 @@
     hint: "Completion tokens of the trials: when answers come, right or wrong, and what was cut.",
     async render(root, page) {
       const models = (await explorer.shownModels(page, 4)).slice(0, MOST);
-      const form = FORMS.some(([key]) => key === page.get("form")) ? page.get("form") : "counts";
-      const width = page.get("width");
-      const answers = await Promise.all(
-        models.map((model) =>
-          page.ask("hazard", { ...explorer.livePart(page), model, width: explorer.bundle ? null : width })
-        ),
-      );
-      const causes = page.get("cause") === "wrong"
-        ? ["wrong"]
-        : page.get("cause") === "right"
-        ? ["right"]
-        : ["right", "wrong"];
-      const end = Math.max(0, ...answers.map((one) => one.tokens.at(-1) || 0));
-      const layout = (title) => ({
-        xaxis: { title: { text: "completion tokens" }, range: [0, end] },
-        yaxis: { title: { text: title }, rangemode: "tozero", ...(form === "counts" ? {} : { tickformat: ".0%" }) },
-        shapes: limits(answers),
-        legend: { orientation: "h", y: 1.02, yanchor: "bottom", traceorder: "normal" },
-      });
-      const go = (answer, status, place) => {
-        location.hash = explorer.trialsLink(page, {
-          model: answer.model,
-          status,
-          where: [...page.all("where"), `tokens=${answer.tokens[place] - answer.width + 1}..${answer.tokens[place]}`],
-        });
-      };
+      const width = explorer.bundle ? null : page.get("width");
+      const ask = (model) => page.ask("hazard", { ...explorer.livePart(page), model, width });
+      const answers = await Promise.all(models.map(ask));
       const known = answers.filter((one) => one.tokens.length);
-      const STATUS = { right: "correct", wrong: "incorrect", censored: "truncated" };
       root.append(
-        explorer.filters(
-          page,
-          explorer.liveFilters(),
-          explorer.choice(page, "form", FORMS, "Form"),
-          form === "hazard" || form === "incidence"
-            ? explorer.select(
-              page,
-              "cause",
-              [["", "right and wrong"], ["right", "right"], ["wrong", "wrong"]],
-              "answers",
-            )
-            : null,
-          explorer.bundle ? null : explorer.select(page, "width", [
-            ["", "by itself"],
-            ...[8, 32, 64, 256, 1024].map((value) => [String(value), `${value} tokens`]),
-          ], "bins"),
-        ),
-      );
-      if (!known.length) root.append(h("p.empty", {}, "No finished trial has its tokens counted."));
-      else if (form === "counts") {
-        root.append(
-          h(
-            "div.grid",
-            {},
-            known.map((answer) =>
-              h(
-                "div.panel",
-                {},
-                h("h3", {}, answer.model, " ", h("span.status", {}, counted(answer))),
-                explorer.chart({
-                  label: `Tokens of ${answer.model}: ${counted(answer)}`,
-                  height: 300,
-                  name: `tokens-${answer.model}`,
-                  traces: distribution(answer),
-                  layout: { ...layout("trials"), barmode: "stack", bargap: 0 },
-                  click: (point) => go(answer, STATUS[point.data.meta], point.pointIndex),
-                }),
-              )
-            ),
-          ),
-        );
-      } else {
-        const colours = explorer.palette(page.overview, models);
-        const traces = known.flatMap((answer) => {
-          const colour = colours.get(answer.model);
-          if (form === "survival") {
-            return line(
-              answer,
-              answer.survival,
-              answer.model,
-              colour,
-              explorer.DASHES[models.indexOf(answer.model) % explorer.DASHES.length],
-            );
-          }
-          return causes.flatMap((cause) =>
-            line(
-              answer,
-              answer[form][cause],
-              `${answer.model}, ${cause}`,
-              colour,
-              cause === "right" ? "solid" : "dot",
-              form === "hazard" ? "vh" : "hv",
-            ).map((trace) => ({ ...trace, meta: answer.model }))
-          );
-        });
-        root.append(
-          h(
-            "div.panel",
-            {},
-            explorer.chart({
-              label: FORMS.find(([key]) => key === form)[2],
-              height: 460,
-              name: form,
-              traces,
-              layout: layout(FORMS.find(([key]) => key === form)[1]),
-              click: (point) => {
-                const answer = known.find((one) => one.model === explorer.unlabel(point.data.meta || point.data.name));
-                if (answer) go(answer, null, point.pointIndex);
-              },
-            }),
-          ),
-        );
-      }
-      const width0 = known[0]?.width;
-      root.append(
-        h(
-          "p.legend",
-          {},
-          form === "counts" ? null : h(
-            "span.key",
-            {},
-            `Band: 95 % interval. Open mark: fewer than ${explorer.FEW} trials left.${
-              form === "hazard" ? ` With fewer than ${LEAST} left none is drawn.` : ""
-            }`,
-          ),
-          width0 ? h("span.key", {}, `Bins of ${width0} tokens.`) : null,
-          limits(known).length ? h("span.key", {}, "Dashed red: limit of tokens.") : null,
-          h("span.key", {}, FORMS.find(([key]) => key === form)[2] + "."),
-        ),
-        explorer.noted(
-          {},
-          page.overview.models.length > models.length
-            ? `${models.length} of ${page.overview.models.length} models, at most ${MOST}; choose others above.`
-            : null,
-        ),
+        controls(page),
+        shown(page, answers, known, models),
+        legend(page, known),
+        explorer.noted({}, explorer.limited(page, models, MOST)),
       );
     },
   });
-
-  const counted = (answer) => {
-    const sums = KINDS.map(([key, name]) => [name, answer.ends[key].reduce((a, b) => a + b, 0)]);
-    return sums.filter(([, count]) => count).map(([name, count]) => `${format.number(count)} ${name}`).join(", ");
-  };
 }

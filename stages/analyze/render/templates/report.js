@@ -1,7 +1,7 @@
 "use strict";
 // What the report does beyond being read: all of it is there without this, too.
 // Whatever comes from outside is only ever read and written as text.
-(() => {
+{
   const every = (selector, root = document) => [...root.querySelectorAll(selector)];
   const make = (tag, name, text) => {
     const element = document.createElement(tag);
@@ -25,7 +25,7 @@
   const all = make("button", "", "show all");
   all.type = "button";
   boxes.append(all);
-  for (const [model, name] of names) {
+  const boxOf = ([model, name]) => {
     const label = make("label");
     const box = make("input");
     box.type = "checkbox";
@@ -35,18 +35,17 @@
       show();
     });
     label.append(box, document.createTextNode(` ${name}`));
-    boxes.append(label);
-  }
+    return label;
+  };
+  boxes.append(...[...names].map(boxOf));
   pick.append(count, boxes);
   bar.append(search, pick);
 
   function show() {
     const terms = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    const off = new Set(
-      [...names].filter(([model, name]) =>
-        hidden.has(model) || !terms.every((term) => name.toLowerCase().includes(term))
-      ).map(([model]) => model),
-    );
+    const found = (name) => terms.every((term) => name.toLowerCase().includes(term));
+    const away = [...names].filter(([model, name]) => hidden.has(model) || !found(name));
+    const off = new Set(away.map(([model]) => model));
     for (const item of every("[data-m]")) item.classList.toggle("off", off.has(item.dataset.m));
     count.textContent = `Models: ${names.size - off.size} of ${names.size}`;
     trials();
@@ -118,23 +117,28 @@
       return done;
     }
   }
-  for (const table of every("table")) {
-    [...table.tHead.rows[0].cells].forEach((head, column) => {
-      const button = make("button", "sort");
-      button.type = "button";
-      button.append(...head.childNodes);
-      button.addEventListener("click", () => sort(table, column, head));
-      head.append(button);
-    });
+  const sortedBy = (table, head, column) => {
+    const button = make("button", "sort");
+    button.type = "button";
+    button.append(...head.childNodes);
+    button.addEventListener("click", () => sort(table, column, head));
+    head.append(button);
+  };
+  const copyButton = (table) => {
     const button = make("button", "copy", "Copy as CSV");
     button.type = "button";
+    const rest = () => {
+      button.textContent = "Copy as CSV";
+    };
     button.addEventListener("click", async () => {
       button.textContent = (await copy(csv(table))) ? "Copied" : "Could not copy";
-      setTimeout(() => {
-        button.textContent = "Copy as CSV";
-      }, 1500);
+      setTimeout(rest, 1500);
     });
-    table.closest(".scroll").before(button);
+    return button;
+  };
+  for (const table of every("table")) {
+    [...table.tHead.rows[0].cells].forEach((head, column) => sortedBy(table, head, column));
+    table.closest(".scroll").before(copyButton(table));
   }
 
   // Values where the pointer or the focus is.
@@ -187,28 +191,25 @@
     }
     left.textContent = `${shown} of ${samples.length} shown`;
   }
+  const optionOf = (value, text = value) => {
+    const option = make("option", "", text);
+    option.value = value;
+    return option;
+  };
+  const choiceOf = ([key, title]) => {
+    const select = make("select");
+    select.setAttribute("aria-label", title);
+    const values = [...new Set(samples.map((item) => item.dataset[key]))].sort();
+    select.append(optionOf("", title), ...values.map((text) => optionOf(text)));
+    select.addEventListener("change", () => {
+      chosen[key] = select.value;
+      trials();
+    });
+    return select;
+  };
   if (samples.length) {
     const row = make("div", "bar plain");
-    for (const [key, title] of [["status", "all outcomes"], ["task", "all tasks"]]) {
-      const select = make("select");
-      select.setAttribute("aria-label", title);
-      const first = make("option", "", title);
-      first.value = "";
-      select.append(
-        first,
-        ...[...new Set(samples.map((item) => item.dataset[key]))].sort().map((text) => {
-          const option = make("option", "", text);
-          option.value = text;
-          return option;
-        }),
-      );
-      select.addEventListener("change", () => {
-        chosen[key] = select.value;
-        trials();
-      });
-      row.append(select);
-    }
-    row.append(left);
+    row.append(...[["status", "all outcomes"], ["task", "all tasks"]].map(choiceOf), left);
     samples[0].before(row);
   }
   function open() {
@@ -232,4 +233,4 @@
   });
   show();
   open();
-})();
+}
