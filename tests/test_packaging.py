@@ -195,3 +195,18 @@ def test_project_files__modules_stay_short():
 
     assert lengths
     assert too_long == {}
+
+
+@pytest.mark.cluster
+def test_project_files__scripts_and_styles_have_no_long_line():
+    sources = [path for path in project_files() if path.suffix in (".js", ".css")]
+
+    too_long = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path in sources
+        for number, line in enumerate(path.read_text("utf-8").splitlines(), 1)
+        if len(line) > 120
+    ]
+
+    assert sources
+    assert too_long == []
