@@ -1,6 +1,7 @@
 """Errors of clusters, managed servers and the simulator.
 
 DeployError            a server or cluster did not start, answer or stop
+├── ClusterError       a cluster cannot be started or reached, or its nodes cannot run our code
 └── SimulatorError     a setting of the simulated model is out of range (also a ValueError)
 """
 
@@ -36,6 +37,10 @@ class DeployError(EvalcubeError):
 
 def _rebuild(kind: type[DeployError], message: str, remedy: str, log: str) -> DeployError:
     return kind(message, remedy=remedy, log=log)
+
+
+class ClusterError(DeployError):
+    """A cluster cannot be started or reached, or its nodes cannot run our code."""
 
 
 class SimulatorError(DeployError, ValueError):

@@ -1,9 +1,9 @@
 """Dask clusters to run a sweep on."""
 
-from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection, refuse_fork
-from evalcube.deploy.clusters.existing import ExistingScheduler
+from evalcube.deploy.clusters.base import Cluster, Connection, refuse_fork
 from evalcube.deploy.clusters.local import LocalProcesses, ThisProcess
-from evalcube.deploy.clusters.made import GivenCluster, MadeCluster, open_client
+from evalcube.deploy.clusters.made import ExistingScheduler, GivenCluster, MadeCluster, open_client
+from evalcube.deploy.errors import ClusterError
 
 __all__ = [
     "Cluster",

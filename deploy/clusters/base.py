@@ -1,19 +1,22 @@
-"""What every kind of cluster offers: settings that connect to it, and a connection that looks after it."""
+"""What every kind of cluster offers: settings that connect to it, and a connection that looks after it, in silence."""
 
 from __future__ import annotations
 
+import logging
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from functools import partial
 from typing import Literal
 
 from distributed import Client
 
 from evalcube import EvalcubeError
+from evalcube._together import Together
 from evalcube.deploy.clusters.asking import is_gone
 from evalcube.deploy.clusters.code import Code
-from evalcube.deploy.errors import DeployError
+from evalcube.deploy.errors import ClusterError
 
 Environment = Literal["own", "inherited"]
 """Whose environment, disks and packages workers have, and so whose keys.
@@ -22,10 +25,6 @@ Environment = Literal["own", "inherited"]
 """
 PATIENCE_SECONDS = 60.0
 """A nanny restarts a dead worker within seconds; a minute without any is nobody's restart."""
-
-
-class ClusterError(DeployError):
-    """A cluster cannot be started or reached, or its nodes cannot run our code."""
 
 
 class Connection:
@@ -131,3 +130,35 @@ class Cluster(ABC):
         ClusterError
             The cluster cannot be started or reached; raised when the context is entered.
         """
+
+
+CLIENTS = ("distributed.client", "distributed.batched", "tornado.application")
+"""Loggers that tell of a lost connection with a traceback: the driver reports that, once."""
+EVERYTHING = (*CLIENTS, "distributed", "bokeh")
+"""... and of clusters that nobody looks at but their run."""
+
+
+@contextmanager
+def _muted(name: str) -> Iterator[None]:
+    # Dask's own silence lies on the handlers, and is undone by each cluster for itself.
+    logger = logging.getLogger(name)
+    level, handlers = logger.level, [(handler, handler.level) for handler in logger.handlers]
+    logger.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        logger.setLevel(level)
+        for handler, before in handlers:
+            handler.setLevel(before)
+
+
+_MUTED = {name: Together(partial(_muted, name)) for name in EVERYTHING}
+
+
+@contextmanager
+def quiet(names: tuple[str, ...] = CLIENTS) -> Iterator[None]:
+    """Keep some of Dask's loggers from printing."""
+    with ExitStack() as stack:
+        for name in names:
+            stack.enter_context(_MUTED[name]())
+        yield

@@ -15,8 +15,8 @@ from dask.system import CPU_COUNT
 from distributed import Client, LocalCluster, Scheduler, SpecCluster, Worker
 
 from evalcube._together import Together
-from evalcube.deploy.clusters.base import Cluster, ClusterError, Connection
-from evalcube.deploy.clusters.silence import EVERYTHING, quiet
+from evalcube.deploy.clusters.base import EVERYTHING, Cluster, Connection, quiet
+from evalcube.deploy.errors import ClusterError
 
 _MOST_WORKERS = 8
 

@@ -1,4 +1,4 @@
-"""Any cluster of Dask's: made of its class for as long as a sweep runs, or given by whoever made it."""
+"""Any cluster of Dask's: made of its class for a sweep, given by whoever made it, or reached at an address."""
 
 from __future__ import annotations
 
@@ -17,14 +17,82 @@ from typing import Any
 
 import dask
 from distributed import Client, SpecCluster, SSHCluster, Status, default_client
+from distributed.comm.addressing import get_address_host_port
 from distributed.security import Security
 
 from evalcube._together import Together
-from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, ClusterError, Connection
-from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code
-from evalcube.deploy.clusters.existing import connection_elsewhere
+from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, Connection, quiet
+from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code, source_digest
 from evalcube.deploy.clusters.local import interrupts_blocked, settled
-from evalcube.deploy.clusters.silence import quiet
+from evalcube.deploy.errors import ClusterError
+
+
+@dataclass(frozen=True)
+class ExistingScheduler(Cluster):
+    """The address of a running Dask cluster, which is left running."""
+
+    address: str
+    """The scheduler's address, such as ``tcp://host:8786``."""
+    timeout: float = 10.0
+    """Seconds to wait for the scheduler."""
+    patience: float = PATIENCE_SECONDS
+    """Seconds without any worker after which a run gives up."""
+    minimum: int = 1
+    """Workers to wait for before the first request."""
+    choice: Choice = EVERYBODY
+    """Which of its workers are used, and how urgent the run is."""
+
+    @contextmanager
+    def connect(self) -> Iterator[Connection]:
+        """A context with a connection.
+
+        Raises
+        ------
+        ClusterError
+            There is no scheduler at the address, or it wants certificates.
+        """
+        # Quiet until the client is closed: closing, too, logs a scheduler that has died.
+        with quiet(), self._client() as client:
+            yield connection_elsewhere(client, self.choice)
+
+    def _client(self) -> Client:
+        try:
+            get_address_host_port(
+                self.address, strict=True
+            )  # before a client starts a thread for what is no address
+            return Client(self.address, timeout=self.timeout, set_as_default=False)
+        except (TypeError, RuntimeError) as error:
+            # What Dask says of an address with TLS, and of one without where encryption is required.
+            if self.address.startswith("tls:"):
+                raise ClusterError(
+                    f"scheduler '{self.address}' needs certificates: name them in a file of Dask's own configuration "
+                    f"(distributed.comm.tls) that the variable DASK_CONFIG names."
+                ) from None
+            raise ClusterError(f"scheduler '{self.address}' cannot be used: {error}.") from None
+        except ValueError:  # no port, another protocol
+            raise ClusterError(
+                f"scheduler '{self.address}' is no address of a scheduler. Write it like tcp://host:8786."
+            ) from None
+        except OSError as error:
+            raise ClusterError(
+                f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "
+                f"({type(error).__name__}). Check the address, and that `dask scheduler` runs there."
+            ) from None  # a traceback of Dask's says no more than that
+
+
+def connection_elsewhere(client: Client, choice: Choice, kind: type[Connection] = Connection) -> Connection:
+    """A connection to a cluster that has an environment of its own.
+
+    Raises
+    ------
+    ClusterError
+        Its scheduler cannot hold a run's tasks.
+    """
+    code = Code(client, choice, source_digest())
+    if problem := code.unfit_scheduler():
+        raise ClusterError(f"the cluster's scheduler {problem}")
+    return kind(client, code)
+
 
 _patient = Together(lambda: dask.config.set({"distributed.scheduler.allowed-failures": 10}))
 """Deaths of workers that a task may see before it is suspected: time limits end jobs that do no wrong."""

@@ -1,4 +1,4 @@
-"""The child process of `evalcube.deploy.servers.llama`: runs llama.cpp's own HTTP server until its parent is gone."""
+"""The child process of `evalcube.deploy.servers.local_model`: llama.cpp's own HTTP server until its parent is gone."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import threading
 from collections.abc import Sequence
 from pathlib import Path
 
-from evalcube.deploy.servers.lifeline import when_parent_dies
+from evalcube.deploy.servers.guard import when_parent_dies
 
 _CONTEXT = 2048
 """Tokens of prompt and reply together, for each slot."""

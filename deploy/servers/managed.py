@@ -37,7 +37,7 @@ _SERVER_ERRORS = 500
 class ManagedServer:
     """A model server in a child process.
 
-    The child must exit when its standard input ends (see `evalcube.deploy.servers.lifeline`), and answer a ``GET`` of
+    The child must exit when its standard input ends (see `evalcube.deploy.servers.guard`), and answer a ``GET`` of
     ``/health`` with no error of its own once it is ready. Unless its `address` is given, it must print ``listening on
     http://HOST:PORT``. The server may be started again after it was stopped.
 
@@ -292,3 +292,14 @@ def module_path() -> dict[str, str]:
         return {}
     inherited = os.environ.get("PYTHONPATH")
     return {"PYTHONPATH": f"{root}{os.pathsep}{inherited}" if inherited else str(root)}
+
+
+class Simulator(ManagedServer):
+    """The simulated model's server. One serves any number of models: their profiles are in their names."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            python_module("evalcube.deploy.simulator", "--port", "0", "--follow-parent"),
+            name="the simulated model",
+            env=module_path(),
+        )

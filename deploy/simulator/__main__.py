@@ -5,13 +5,124 @@ from __future__ import annotations
 import argparse
 import asyncio
 import gc
+import json
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache
+from typing import Any
 
-from evalcube.deploy.servers.lifeline import when_parent_dies
-from evalcube.deploy.simulator.server import Listen, listen
+from aiohttp import web
+
+from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.servers.guard import when_parent_dies
+from evalcube.deploy.simulator import reply
+from evalcube.deploy.simulator.profile import Profile, parse
+from evalcube.deploy.simulator.truth import HEADER, decode
+
+_MOST_BYTES = 16 << 20
+"""Of a request's body."""
+_BACKLOG = 2048
+"""Hundreds of clients connect in the same moment; with fewer places some would wait a second for one."""
+_parse = lru_cache(maxsize=1024)(parse)
+
+Listen = Callable[[int], Awaitable[tuple[str, Callable[[], Awaitable[None]]]]]
+"""Begins to serve on a port; the server's address, and what closes it."""
+
+
+async def listen(port: int) -> tuple[str, Callable[[], Awaitable[None]]]:
+    """Serve on the loopback address; the server's address, and what closes it.
+
+    Parameters
+    ----------
+    port
+        Port to listen on; 0 takes a free one.
+
+    Raises
+    ------
+    OSError
+        The port is taken or not allowed.
+    """
+    application = web.Application(client_max_size=_MOST_BYTES)
+    application.router.add_post("/v1/chat/completions", _chat)
+    application.router.add_get("/v1/models", _models)
+    application.router.add_get("/health", _health)
+    runner = web.AppRunner(application, access_log=None)
+    await runner.setup()
+    await web.TCPSite(runner, "127.0.0.1", port, backlog=_BACKLOG).start()
+    return f"http://127.0.0.1:{runner.addresses[0][1]}", runner.cleanup
+
+
+async def _health(_: web.Request) -> web.Response:
+    return web.json_response({"status": "ok"})
+
+
+async def _models(_: web.Request) -> web.Response:
+    entry = {"id": Profile().model_name("default"), "object": "model", "owned_by": "evalcube"}
+    return web.json_response({"object": "list", "data": [entry]})
+
+
+async def _chat(request: web.Request) -> web.Response:
+    body = await request.read()
+    try:
+        fields = json.loads(body)
+        _, profile = _parse(fields["model"])
+        messages, limit = _messages(fields), most_tokens(fields)
+    except SimulatorError as error:
+        return _error(404, f"no such model: {error}", "model_not_found")
+    except (ValueError, RecursionError, TypeError, LookupError) as error:
+        return _error(400, f"no chat completion is asked for: {error}"[:300], "invalid_value")
+    truth = decode(request.headers.get(HEADER, "").encode())
+    digest = reply.request_digest(identity(fields, body), 0 if truth is None else truth.repeat)
+    text = reply.speak(profile, truth, reply.draws(digest), limit)
+    seconds = reply.delay(profile, text.tokens)
+    if seconds > 0.0:
+        await asyncio.sleep(seconds)
+    return web.json_response(
+        reply.completion(fields["model"], digest, text, reply.prompt_tokens(messages)), dumps=_compact
+    )
+
+
+def _messages(fields: Mapping[str, Any]) -> list[Mapping[str, object]]:
+    messages = fields["messages"]
+    if not isinstance(messages, list) or not messages or not all(isinstance(one, dict) for one in messages):
+        raise ValueError("messages must be a list of objects")
+    return messages
+
+
+def most_tokens(fields: Mapping[str, object]) -> int | None:
+    """Most tokens of the completion that a request's fields ask for; None leaves it to the model.
+
+    Raises
+    ------
+    ValueError
+        It is no whole number, or less than 1.
+    """
+    for name in ("max_completion_tokens", "max_tokens"):
+        value = fields.get(name)
+        if value is not None:
+            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+                raise ValueError(f"{name} must be a whole number, 1 or more")
+            return value
+    return None
+
+
+def identity(fields: Mapping[str, object], body: bytes) -> bytes:
+    """What the reply to a request follows from, by its fields and its body: streamed or whole, it is the same."""
+    if "stream" not in fields:
+        return body
+    rest = {name: value for name, value in fields.items() if name not in ("stream", "stream_options")}
+    return json.dumps(rest, sort_keys=True, separators=(",", ":")).encode()
+
+
+def _error(status: int, message: str, code: str) -> web.Response:
+    error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
+    return web.json_response({"error": error}, status=status)
+
+
+def _compact(value: object) -> str:
+    return json.dumps(value, separators=(",", ":"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

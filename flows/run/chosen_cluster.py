@@ -21,7 +21,7 @@ from evalcube.deploy.clusters import (
     refuse_fork,
 )
 from evalcube.deploy.clusters.code import Choice, View
-from evalcube.deploy.clusters.slurm.script import JobSettings
+from evalcube.deploy.slurm import JobSettings
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.sites import SCHEDULER_VARIABLE, cluster_section

@@ -10,11 +10,9 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from evalcube.deploy.servers.command import CommandServer
-from evalcube.deploy.servers.llama import LlamaServer
-from evalcube.deploy.servers.managed import HEALTH
-from evalcube.deploy.servers.presets import PRESETS, context_length, preset_command
-from evalcube.deploy.servers.simulator import Simulator
+from evalcube.deploy.servers.command import PRESETS, CommandServer, context_length, preset_command
+from evalcube.deploy.servers.local_model import LlamaServer
+from evalcube.deploy.servers.managed import HEALTH, Simulator
 from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.serving import SERVED, Serve

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator import ability, reply
+from evalcube.deploy.simulator import reply
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.truth import decode
 from tests.simulator.batches import Batches, parse_settings
@@ -156,10 +156,10 @@ class Application:
     def _answer(self, form: Form, request: Request) -> Reply:
         asked = checked(form, request.body, request.keys)
         truth = decode(request.truth)
-        digest = ability.request_digest(asked.identity, 0 if truth is None else truth.repeat)
+        digest = reply.request_digest(asked.identity, 0 if truth is None else truth.repeat)
         attempt = self.counts.arrive(digest, asked.name)
         rule = self._injector.pick(digest, attempt, asked.name)
-        text = reply.speak(asked.profile, truth, ability.draws(digest), asked.limit)
+        text = reply.speak(asked.profile, truth, reply.draws(digest), asked.limit)
         prompt, now = reply.prompt_tokens(asked.messages), time.monotonic()
         refused = self._enforcer.arrive(prompt + text.tokens, self.counts.in_flight, now)
         if refused is not None:
@@ -213,7 +213,7 @@ class Application:
 
 def _timed(response: Response, profile: Profile, tokens: int) -> Response:
     """A response that comes as late as its model is slow; a stream begins with the first token."""
-    delay = ability.delay(profile, tokens)
+    delay = reply.delay(profile, tokens)
     if not delay:
         return response
     if not response.events:

@@ -8,8 +8,8 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from evalcube.deploy.errors import SimulatorError
+from evalcube.deploy.simulator.__main__ import identity, most_tokens
 from evalcube.deploy.simulator.profile import Profile, parse
-from evalcube.deploy.simulator.server import identity, most_tokens
 from tests.simulator.forms import CHAT, COMPLETIONS, Form
 from tests.simulator.wire import Response, error_response
 

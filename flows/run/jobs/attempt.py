@@ -14,8 +14,8 @@ from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
-from evalcube.deploy.clusters.base import ClusterError
-from evalcube.deploy.clusters.slurm import queue
+from evalcube.deploy import slurm
+from evalcube.deploy.errors import ClusterError
 from evalcube.flows.run.jobs.chain import Chain, Ending
 
 _COMPLETE, _STOPPED = 0, 130
@@ -46,7 +46,7 @@ def attempt(folder: Path, job: int, *, workers: int, container: str = "", unbegu
     last = chain.attempts[-1].job if chain.attempts else None
     # Given back to the queue, under its number: a site's preemption may do that, where the cluster's options allow it.
     again = last == job
-    parent = "PREEMPTED" if again else queue.state_of(last) if last is not None else None
+    parent = "PREEMPTED" if again else slurm.state_of(last) if last is not None else None
     chain = chain.before_next(parent, unbegun)
     if chain.stopped:
         chain.write(path)
@@ -65,7 +65,7 @@ def attempt(folder: Path, job: int, *, workers: int, container: str = "", unbegu
         return _AGAIN
     if successor is not None:
         with suppress(ClusterError):
-            queue.cancel([successor])
+            slurm.cancel([successor])
     if ending == "complete":
         _finish(folder.parent)
         return _COMPLETE
@@ -88,7 +88,7 @@ def _successor(chain: Chain, folder: Path, job: int) -> int | None:
     try:
         script = (folder / "job.sh").read_text()
         # Queued at the start: whatever ends this job, its successor is in the queue.
-        return queue.submit(script, [f"--dependency=afternotok:{job}", "--kill-on-invalid-dep=yes"])
+        return slurm.submit(script, [f"--dependency=afternotok:{job}", "--kill-on-invalid-dep=yes"])
     except (OSError, ClusterError) as error:
         _say(f"no further job will go on where this one ends: {error}")
         return None
@@ -97,7 +97,7 @@ def _successor(chain: Chain, folder: Path, job: int) -> int | None:
 def _waiting(job: int) -> int | None:
     """The successor that a job queued before it was given back to the queue; None if there is none."""
     with suppress(ClusterError):
-        states = queue.states(os.environ.get("SLURM_JOB_NAME", ""))
+        states = slurm.states(os.environ.get("SLURM_JOB_NAME", ""))
         return next((one for one, state in states.items() if state.state == "PENDING" and one != job), None)
     return None
 
@@ -133,7 +133,7 @@ def _run(
     if asked_to_end:
         # Before its walltime a job runs while it gets the signal. One that Slurm ends is not running any more, and
         # whether that was a cancellation may be known only when it is over: to its successor.
-        state = queue.state_of(job) or "RUNNING"
+        state = slurm.state_of(job) or "RUNNING"
         if state.startswith("CANCELLED"):
             return "cancelled", code
         return ("time" if state == "RUNNING" else ""), code

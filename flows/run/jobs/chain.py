@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
-from evalcube.deploy.clusters.slurm.script import CAREFUL, JobSettings, sbatch_header
+from evalcube.deploy.slurm import CAREFUL, JobSettings, sbatch_header
 from evalcube.flows.config.cluster import SlurmSection
 from evalcube.storage.files import replace_synced
 

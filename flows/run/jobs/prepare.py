@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from evalcube.deploy import slurm
 from evalcube.deploy.clusters import ExistingScheduler
-from evalcube.deploy.clusters.base import ClusterError
-from evalcube.deploy.clusters.slurm import queue
-from evalcube.deploy.clusters.slurm.script import clock, slug
+from evalcube.deploy.errors import ClusterError
+from evalcube.deploy.slurm import clock, slug
 from evalcube.flows.config.cluster import SlurmSection
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.sites import cluster_section
@@ -209,16 +209,16 @@ def _submit_jobs(prepared: Prepared) -> Submission:
     submitted: list[SubmittedPart] = []
     try:
         for part, script in zip(prepared.parts, prepared.scripts, strict=True):
-            number = queue.submit(script)
+            number = slurm.submit(script)
             submitted.append(SubmittedPart(part.name, prepared.job_name(part), number, part.cube))
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
         made = Submission(prepared.name, now, prepared.cube, str(prepared.folder), tuple(submitted))
         remember(made)
     except OSError as error:
-        queue.cancel([part.job for part in submitted])
+        slurm.cancel([part.job for part in submitted])
         raise SweepError(f"the record of the jobs cannot be written: {error}", _STATE_REMEDY) from None
     except ClusterError:
-        queue.cancel([part.job for part in submitted])
+        slurm.cancel([part.job for part in submitted])
         raise
     return made
 

@@ -14,7 +14,7 @@ from distributed import Future, fire_and_forget
 
 from evalcube.deploy.clusters import Connection, ExistingScheduler
 from evalcube.deploy.clusters.asking import Question, ask_each
-from evalcube.deploy.clusters.source import line_to_type, source_digest, unlike
+from evalcube.deploy.clusters.code import line_to_type, source_digest, unlike
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan

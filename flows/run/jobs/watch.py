@@ -10,6 +10,8 @@ from dataclasses import replace
 from pathlib import Path
 
 from evalcube import EvalcubeError
+from evalcube.deploy import slurm
+from evalcube.deploy.errors import ClusterError
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.jobs.chain import Chain, Outlook
@@ -62,16 +64,11 @@ def live_jobs(submission: Submission) -> set[int]:
 
 def _live_states(part: SubmittedPart) -> dict[int, str]:
     """Number -> state of the jobs of a part that wait or run."""
-    # Here, not above: it loads Dask, and `status` of a sweep that nobody submitted is quick without.
-    from evalcube.deploy.clusters.slurm import queue
-
-    return {number: state.state for number, state in queue.states(part.job_name).items() if state.live}
+    return {number: state.state for number, state in slurm.states(part.job_name).items() if state.live}
 
 
 def _may_live(submission: Submission) -> bool:
     """Whether it goes on, or nobody knows, as Slurm does not answer."""
-    from evalcube.deploy.clusters.base import ClusterError
-
     try:
         return bool(live_jobs(submission))
     except ClusterError:
@@ -86,8 +83,6 @@ def cancel(submission: Submission) -> int:
     ClusterError
         If Slurm does not answer.
     """
-    from evalcube.deploy.clusters.slurm import queue
-
     ended = 0
     for part in submission.parts:
         live = _live_states(part)
@@ -98,13 +93,11 @@ def cancel(submission: Submission) -> int:
             chain = Chain.read(path)
             if not chain.complete and not chain.stopped:
                 replace(chain, stopped="cancelled").write(path)
-        queue.cancel(live.keys(), part.job_name)
+        slurm.cancel(live.keys(), part.job_name)
     return ended
 
 
 def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
-    from evalcube.deploy.clusters.base import ClusterError
-
     live: dict[int, str] | None = None
     with suppress(ClusterError):
         live = _live_states(part)
@@ -129,10 +122,8 @@ def _logs(submission: Submission, part: SubmittedPart) -> dict[int, Path]:
 
 
 def _last_lines(log: Path) -> tuple[str, ...]:
-    from evalcube.deploy.clusters.slurm.queue import last_lines
-
     try:
-        return tuple(last_lines(log, _LOG_LINES))
+        return tuple(slurm.last_lines(log, _LOG_LINES))
     except OSError:
         return ()
 

@@ -1,4 +1,4 @@
-"""A log of numbered objects, and a lease that is put over the version that was seen, so that of several takers one wins."""
+"""A log of numbered objects, and a lease that is put over the version that was seen: of several takers one wins."""
 
 from __future__ import annotations
 
@@ -140,7 +140,8 @@ _THREADS = 32
 class BucketLog:
     """Objects ``ledger/00000000.jsonl`` and so on of a log ``ledger.jsonl``; see `evalcube.storage.cube.space.Log`.
 
-    Numbers are contiguous, so that a reader needs no list: he asks for the next ones, many at once, until one is not there.
+    Numbers are contiguous, so that a reader needs no list: he asks for the next ones, many at once, until one is
+    missing.
     A log continues where it was read to, or where it ends when its first line is put. Whoever takes a lease over puts
     an empty object: then nobody who read the log before that can append any more, though he were to wake up after he
     has asked for his lease.

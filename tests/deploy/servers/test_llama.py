@@ -7,7 +7,7 @@ import os
 import pytest
 
 from evalcube.deploy.errors import DeployError
-from evalcube.deploy.servers.llama import LlamaServer
+from evalcube.deploy.servers.local_model import LlamaServer
 from tests.waiting import PATIENCE
 
 pytestmark = [

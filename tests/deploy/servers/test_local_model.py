@@ -7,7 +7,7 @@ import pytest
 
 from evalcube.deploy.errors import DeployError
 from evalcube.deploy.servers import local_model
-from evalcube.deploy.servers.llama import LlamaServer
+from evalcube.deploy.servers.local_model import LlamaServer
 from evalcube.deploy.servers.managed import module_path
 
 

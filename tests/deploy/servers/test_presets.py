@@ -2,7 +2,7 @@ from typing import get_args
 
 import pytest
 
-from evalcube.deploy.servers.presets import PRESETS, context_length, filled, preset_command
+from evalcube.deploy.servers.command import PRESETS, context_length, filled, preset_command
 from evalcube.flows.config.serving import PresetName
 
 SGLANG = "python3 -m sglang.launch_server"

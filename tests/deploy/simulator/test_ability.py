@@ -7,16 +7,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evalcube.deploy.simulator.ability import (
+from evalcube.deploy.simulator.profile import RANGES, Profile
+from evalcube.deploy.simulator.reply import (
     CONTEXT,
     completion_tokens,
     delay,
     draws,
     probability,
     request_digest,
+    speak,
 )
-from evalcube.deploy.simulator.profile import RANGES, Profile
-from evalcube.deploy.simulator.reply import speak
 from evalcube.deploy.simulator.truth import Truth
 
 difficulties = st.floats(2.0**-30, 2.0**30)

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evalcube.deploy.servers.simulator import Simulator
+from evalcube.deploy.servers.managed import Simulator
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.truth import Truth
 from tests.deploy.simulator.conftest import Client, chat_body

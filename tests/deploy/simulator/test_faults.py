@@ -5,9 +5,8 @@ import math
 import pytest
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator.ability import draws, request_digest
 from evalcube.deploy.simulator.profile import Profile
-from evalcube.deploy.simulator.reply import completion, speak
+from evalcube.deploy.simulator.reply import completion, draws, request_digest, speak
 from evalcube.deploy.simulator.truth import Truth
 from tests.simulator.faults import KINDS, Injector, Rule, apply, parse_rules
 

@@ -4,14 +4,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.deploy.simulator.ability import draws, request_digest
 from evalcube.deploy.simulator.profile import REASONING, Profile
 from evalcube.deploy.simulator.reply import (
     CHARS_PER_TOKEN,
     IGNORANCE,
     completion,
+    draws,
     filler_slice,
     prompt_tokens,
+    request_digest,
     speak,
     wrong_answer,
 )

@@ -11,8 +11,8 @@ import time
 import pytest
 
 from evalcube.deploy.servers.managed import module_path
-from evalcube.deploy.simulator.ability import request_digest
 from evalcube.deploy.simulator.profile import Profile
+from evalcube.deploy.simulator.reply import request_digest
 from evalcube.deploy.simulator.truth import HEADER, Truth, encode
 from tests.simulator.managed import Simulator
 from tests.simulator.server import MAX_BODY, MAX_HEAD

@@ -71,7 +71,7 @@ def test_run__a_preset_serves_the_model_and_starts_it_again(tmp_path, monkeypatc
     monkeypatch.setenv("PATH", f"{program.parent}:{os.environ['PATH']}")
     serve = {
         "preset": "llama.cpp",
-        "model": str(local_model.model_path()),
+        "model": str(local_model.weights_path()),
         "args": "--ctx-size 1024 --parallel 2",
         "env": {"OMP_WAIT_POLICY": "passive"},
     }

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from evalcube.deploy.clusters.slurm.script import JobSettings, clock, sbatch_header
+from evalcube.deploy.slurm import JobSettings, clock, sbatch_header
 
 pytestmark = pytest.mark.cluster  # bash reads the scripts
 ODD = "/data/my cubes/'x' $(touch pwned); 50%"

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from evalcube.deploy.clusters.slurm.queue import JobState
+from evalcube.deploy.slurm import JobState
 from evalcube.flows.run.jobs import attempt as module
 from evalcube.flows.run.jobs.attempt import attempt
 from evalcube.flows.run.jobs.chain import MOST_JOBS, Attempt, Chain
@@ -29,12 +29,12 @@ def slurm(monkeypatch):
         found.submitted.append(options)
         return 100 + len(found.submitted)
 
-    monkeypatch.setattr(module.queue, "state_of", found.states.get)
+    monkeypatch.setattr(module.slurm, "state_of", found.states.get)
     monkeypatch.setattr(
-        module.queue, "states", lambda _: {job: JobState(state, "") for job, state in found.states.items()}
+        module.slurm, "states", lambda _: {job: JobState(state, "") for job, state in found.states.items()}
     )
-    monkeypatch.setattr(module.queue, "submit", submit)
-    monkeypatch.setattr(module.queue, "cancel", found.cancelled.extend)
+    monkeypatch.setattr(module.slurm, "submit", submit)
+    monkeypatch.setattr(module.slurm, "cancel", found.cancelled.extend)
     before = signal.getsignal(signal.SIGTERM)
     yield found
     signal.signal(signal.SIGTERM, before)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.deploy.clusters.slurm import queue
+from evalcube.deploy import slurm
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.jobs import prepare as module
@@ -64,11 +64,11 @@ def queued(tmp_path, monkeypatch):
 
     def states(name):
         found = [number for number, script in jobs.items() if f"--job-name={name}\n" in script]
-        return {number: queue.JobState("PENDING", "") for number in found}
+        return {number: slurm.JobState("PENDING", "") for number in found}
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(queue, "submit", accept)
-    monkeypatch.setattr(queue, "states", states)
+    monkeypatch.setattr(slurm, "submit", accept)
+    monkeypatch.setattr(slurm, "states", states)
     return jobs
 
 

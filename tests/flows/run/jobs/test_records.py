@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from evalcube.deploy.clusters.slurm import queue
+from evalcube.deploy import slurm
 from evalcube.flows.run.jobs import watch
 from evalcube.flows.run.jobs.chain import Chain
 from evalcube.flows.run.jobs.records import Submission, SubmittedPart, remember, submissions, submissions_of
@@ -63,9 +63,9 @@ def test_cancel__stops_the_chain_before_its_jobs_end(tmp_path, monkeypatch):
     place.mkdir(parents=True)
     Chain(60).begun(7).write(place / "chain.json")
     calls = []
-    monkeypatch.setattr(queue, "states", lambda _: {7: queue.JobState("RUNNING", "")})
+    monkeypatch.setattr(slurm, "states", lambda _: {7: slurm.JobState("RUNNING", "")})
     monkeypatch.setattr(
-        queue,
+        slurm,
         "cancel",
         lambda jobs, name: calls.append((jobs, name, Chain.read(place / "chain.json").stopped)),
     )
@@ -81,10 +81,10 @@ def queued(monkeypatch):
     found = {}
 
     def states(name):
-        return {number: queue.JobState(state, "") for number, state in found.get(name, {}).items()}
+        return {number: slurm.JobState(state, "") for number, state in found.get(name, {}).items()}
 
-    monkeypatch.setattr(queue, "states", states)
-    monkeypatch.setattr(queue, "cancel", lambda _, name: found.pop(name, None))
+    monkeypatch.setattr(slurm, "states", states)
+    monkeypatch.setattr(slurm, "cancel", lambda _, name: found.pop(name, None))
     return found
 
 
@@ -157,9 +157,9 @@ def test_outlook__does_not_say_that_no_job_goes_on_where_slurm_is_silent(tmp_pat
     [one] = submitted(tmp_path, queued, "RUNNING")
 
     def silent(_):
-        raise queue.SlurmBusyError("silent")
+        raise slurm.SlurmBusyError("silent")
 
-    monkeypatch.setattr(queue, "states", silent)
+    monkeypatch.setattr(slurm, "states", silent)
 
     assert str(watch.outlooks(one)[0]) == (
         "a: Slurm does not answer here, so that it is not known whether a job goes on"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalcube.deploy.clusters.slurm import queue
+from evalcube.deploy import slurm
 
 pytestmark = pytest.mark.cluster
 
@@ -26,20 +26,20 @@ def programs(tmp_path, monkeypatch):
 def test_state_of__is_what_accounting_remembers(programs, said, state):
     programs("sacct", f"[[ $* == *--jobs=7* ]] && echo '{said}'")
 
-    assert queue.state_of(7) == state
+    assert slurm.state_of(7) == state
 
 
 def test_state_of__is_what_the_controller_says_where_there_is_no_accounting(programs):
     programs("sacct", "echo 'Slurm accounting storage is disabled' >&2; exit 1")
     programs("scontrol", "echo 'JobId=7 JobState=PREEMPTED Reason=None Requeue=0 Restarts=0 ExitCode=0:15'")
 
-    assert queue.state_of(7) == "PREEMPTED"
+    assert slurm.state_of(7) == "PREEMPTED"
 
 
 def test_states__of_jobs_that_were_preempted(programs):
     programs("squeue", "printf '7|PREEMPTED|None\\n8|REQUEUED|None\\n9|PENDING|BeginTime\\n'")
 
-    found = queue.states("evalcube-x-1")
+    found = slurm.states("evalcube-x-1")
 
     assert {number: (one.state, one.live) for number, one in found.items()} == {
         7: ("PREEMPTED", False), 8: ("REQUEUED", True), 9: ("PENDING", True)

@@ -1,1 +1,0 @@
-"""Slurm's own commands and scripts, for sweeps that are handed to it whole."""
