@@ -1,4 +1,4 @@
-"""Docstrings of the public face name every parameter and say what comes back."""
+"""Docstrings of the public face and of plugins' contracts name every parameter and say what comes back."""
 
 import inspect
 import re
@@ -6,8 +6,21 @@ import re
 import pytest
 
 import evalcube
+from evalcube import plugins, stats
 
-FUNCTIONS = [name for name in evalcube.__all__ if inspect.isfunction(getattr(evalcube, name))]
+FUNCTIONS = [
+    getattr(module, name)
+    for module in (evalcube, stats, plugins)
+    for name in module.__all__
+    if inspect.isfunction(getattr(module, name))
+]
+CONTRACTS = (plugins.Task, plugins.TaskParams, plugins.Stream)
+METHODS = [
+    function
+    for contract in CONTRACTS
+    for name, function in inspect.getmembers(contract, inspect.isroutine)
+    if name in vars(contract) and not name.startswith("_")
+]
 VERBS = (
     "plan run upsample status open_cube leaderboard table rank compare metrics verdict trials report merge diff "
     "publish pull import_logs export verify rescore"
@@ -26,11 +39,20 @@ def documented(item):
     return {name.strip().lstrip("*") for line in lines for name in line.split(",")}
 
 
-def test_functions__document_every_parameter_and_say_what_comes_back():
-    for name in FUNCTIONS:
-        function = getattr(evalcube, name)
-        assert documented(function) == set(inspect.signature(function).parameters), name
-        assert "Returns" in sections(function), name
+def parameters(function):
+    """Names of a function's parameters, without the instance or class that it belongs to."""
+    return set(inspect.signature(function).parameters) - {"self"}
+
+
+@pytest.mark.parametrize("function", FUNCTIONS, ids=lambda function: function.__name__)
+def test_functions__document_every_parameter_and_say_what_comes_back(function):
+    assert documented(function) == parameters(function)
+    assert "Returns" in sections(function)
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda method: method.__qualname__)
+def test_contracts__document_every_parameter(method):
+    assert documented(method) == parameters(method)
 
 
 def test_documented__sees_a_parameter_that_is_left_out():

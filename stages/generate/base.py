@@ -53,6 +53,11 @@ class TaskParams(BaseModel):
     def of(cls, params: TaskParams) -> Self:
         """`params` as this class.
 
+        Parameters
+        ----------
+        params
+            Of this class.
+
         Raises
         ------
         TypeError

@@ -85,29 +85,77 @@ class Stream:
         return self._bits(count)
 
     def below(self, n: int) -> int:
-        """Draw a whole number in [0, n); the bias is under n / 2^53."""
+        """Draw a whole number in [0, n); the bias is under n / 2^53.
+
+        Parameters
+        ----------
+        n
+            At least 1.
+        """
         return (self._bits(53) * n) >> 53
 
     def between(self, low: int, high: int) -> int:
-        """Draw a whole number in [low, high], both ends included."""
+        """Draw a whole number in [low, high], both ends included.
+
+        Parameters
+        ----------
+        low, high
+            The ends, ``low <= high``.
+        """
         return low + self.below(high - low + 1)
 
     def chance(self, probability: float) -> bool:
-        """True with the given probability; 0 never and 1 always."""
+        """True with the given probability; 0 never and 1 always.
+
+        Parameters
+        ----------
+        probability
+            In [0, 1].
+        """
         return self._bits(53) < probability * 9007199254740992.0
 
     def choice(self, items: Sequence[T]) -> T:
-        """Draw one item; `items` must not be empty."""
+        """Draw one item.
+
+        Parameters
+        ----------
+        items
+            At least one.
+
+        Raises
+        ------
+        IndexError
+            There is none.
+        """
         return items[self.below(len(items))]
 
     def shuffle(self, items: MutableSequence[T]) -> None:
-        """Shuffle in place (Fisher-Yates)."""
+        """Shuffle in place (Fisher-Yates).
+
+        Parameters
+        ----------
+        items
+            Any number of them.
+        """
         for i in range(len(items) - 1, 0, -1):
             j = self.below(i + 1)
             items[i], items[j] = items[j], items[i]
 
     def sample(self, items: Sequence[T], k: int) -> list[T]:
-        """Draw `k` different items in random order; ``k <= len(items)``."""
+        """Draw different items in random order.
+
+        Parameters
+        ----------
+        items
+            Those to draw from; equal ones count as different.
+        k
+            How many, from 0 to ``len(items)``.
+
+        Raises
+        ------
+        ValueError
+            `k` is above ``len(items)``.
+        """
         if k > len(items):
             raise ValueError(f"cannot draw {k} different items out of {len(items)}")
         pool = list(items)

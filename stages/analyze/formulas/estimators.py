@@ -148,6 +148,11 @@ def estimate(
     ValueError
         If an argument is out of range or counters contradict each other, see `counts`.
 
+    References
+    ----------
+    E. B. Wilson (1927), Probable inference, the law of succession, and statistical inference, Journal of the American
+    Statistical Association 22, 209-212. https://doi.org/10.1080/01621459.1927.10502953
+
     Examples
     --------
     >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]

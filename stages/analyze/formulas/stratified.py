@@ -74,6 +74,10 @@ def stratified(
     ValueError
         If an argument is out of range or counters contradict each other.
 
+    References
+    ----------
+    E. B. Wilson (1927), at the effective number of trials. https://doi.org/10.1080/01621459.1927.10502953
+
     Examples
     --------
     >>> names = ["trials", "completed", "correct", "truncated", "guess_sum"]
