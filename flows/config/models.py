@@ -177,6 +177,11 @@ class Model(Section):
         return _addresses(self.endpoint)
 
     @property
+    def request_model(self) -> str:
+        """The name that is sent; a simulated model's profile is part of it, and so of every cache key."""
+        return self.model if self.simulate is None else self.simulate.profile().model_name(self.name)
+
+    @property
     def priced(self) -> bool:
         """Whether somebody declared its prices, be they 0."""
         return "prices" in self.model_fields_set

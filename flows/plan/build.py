@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from evalcube.flows.config.models import Model, Sweep
+from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTemplate
+from evalcube.flows.plan.evaluations import AskedModel, Evaluation, NamedSampler, NamedTemplate
 from evalcube.flows.plan.judges import Judge
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.requests import check_criteria
@@ -29,16 +29,13 @@ def build_plan(config: Sweep) -> Plan:
         source = config.templates[template]
         evaluations.append(
             Evaluation.of(
-                model.name,
-                request_model(model),
                 NamedTemplate(
                     name=template,
                     source=source if isinstance(source, str) else [dict(message) for message in source],
                 ),
                 # 0 and 0.0 are one request.
                 NamedSampler(name=sampler, params=canonical_params(config.samplers[sampler])),
-                model.api,
-                model.revision,
+                **AskedModel.settings(model),
             )
         )
         prices.append((model.prices.prompt, model.prices.completion))
@@ -66,16 +63,12 @@ def _judges(config: Sweep) -> tuple[Judge, ...]:
     judges, seen = [], dict[str, Judge]()
     for row in config.judges:
         sampler = config.samplers[row.sampler] if isinstance(row.sampler, str) else row.sampler
-        model = models[row.model]
         judge = Judge(
             name=row.name,
-            model=row.model,
-            request_model=request_model(model),
             sampler=canonical_params(sampler),
             repeats=row.repeats,
             prompt=judge_prompt_digest(length_debias=row.length_debias),
-            api=model.api,
-            revision=model.revision,
+            **AskedModel.settings(models[row.model]),
         )
         twin = seen.setdefault(judge.identity, judge)
         if twin is not judge:
@@ -85,13 +78,6 @@ def _judges(config: Sweep) -> tuple[Judge, ...]:
             )
         judges.append(judge)
     return tuple(judges)
-
-
-def request_model(model: Model) -> str:
-    """The name sent to the endpoint; a simulated model's profile is part of it, and so of every cache key."""
-    if model.simulate is not None:
-        return model.simulate.profile().model_name(model.name)
-    return model.model
 
 
 def _refuse_twins(evaluations: Sequence[Evaluation]) -> None:

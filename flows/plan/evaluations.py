@@ -6,16 +6,20 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from functools import cached_property
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import AfterValidator, BaseModel, ConfigDict
 
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.config.templates import Template, code_of
 from evalcube.flows.errors import SweepError, TemplateError, need_name
+from evalcube.stages.infer.apis import Request, build_request
 from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.forms import ApiName
+
+if TYPE_CHECKING:
+    from evalcube.flows.config.models import Model
 
 
 def _json(value: dict[str, Any]) -> dict[str, Any]:
@@ -53,42 +57,55 @@ class NamedSampler(IdentityRecord):
     params: Values
 
 
-class Evaluation(IdentityRecord):
-    """One place on the model axis. The plan has the very record that the cube has."""
+class AskedModel(IdentityRecord):
+    """Those settings of a config's model that tell its replies from others': part of the identity, and of cache keys.
 
-    eval_id: str
-    """Digest of what is sent besides the prompt; equal ids give equal requests."""
+    A further one needs a default, by which all models that were asked without it keep their ids and keys.
+    """
+
     model: str
     """Label of the model."""
     request_model: str
     """Name that is sent."""
-    template: NamedTemplate
-    sampler: NamedSampler
     api: ApiName = "chat"
     """Which API its endpoint speaks."""
     revision: str = ""
     """What tells the model from others that answer to the same name."""
 
+    @staticmethod
+    def settings(model: Model) -> dict[str, Any]:
+        """The fields of this class, as a config has them."""
+        return {name: getattr(model, name) for name in AskedModel.model_fields} | {"model": model.name}
+
+    @cached_property
+    def beside_name(self) -> dict[str, Any]:
+        """By name, what tells the model from others of its name, and is not the default."""
+        fields = AskedModel.model_fields.items()
+        return {
+            name: getattr(self, name)
+            for name, field in fields
+            if not field.is_required() and getattr(self, name) != field.default
+        }
+
+    def request(
+        self, messages: Sequence[Mapping[str, object]], params: Mapping[str, object], repeat: int
+    ) -> Request:
+        """What is sent to the model, and the key of the reply."""
+        return build_request(self.request_model, messages, params, repeat, **self.beside_name)
+
+
+class Evaluation(AskedModel):
+    """One place on the model axis. The plan has the very record that the cube has."""
+
+    eval_id: str
+    """Digest of what is sent besides the prompt; equal ids give equal requests."""
+    template: NamedTemplate
+    sampler: NamedSampler
+
     @classmethod
-    def of(
-        cls,
-        model: str,
-        request_model: str,
-        template: NamedTemplate,
-        sampler: NamedSampler,
-        api: ApiName = "chat",
-        revision: str = "",
-    ) -> Evaluation:
+    def of(cls, template: NamedTemplate, sampler: NamedSampler, **settings: Any) -> Evaluation:  # noqa: ANN401 - of `AskedModel`
         """The evaluation with its id."""
-        nameless = cls(
-            eval_id="",
-            model=model,
-            request_model=request_model,
-            template=template,
-            sampler=sampler,
-            api=api,
-            revision=revision,
-        )
+        nameless = cls(eval_id="", template=template, sampler=sampler, **settings)
         return nameless.model_copy(update={"eval_id": nameless.own_id})
 
     @property
@@ -96,8 +113,9 @@ class Evaluation(IdentityRecord):
         """The id that follows from the other fields."""
         sent: list[Any] = [self.request_model, self.template.source, self.sampler.params]
         # Chat was the only API once, and there were no revisions: evaluations without either keep their ids.
-        sent += [] if self.api == "chat" else [self.api]
-        sent += [{"revision": self.revision}] if self.revision else []
+        beside = dict(self.beside_name)
+        sent += [beside.pop("api")] if "api" in beside else []
+        sent += [beside] if beside else []
         text = json.dumps(sent, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 

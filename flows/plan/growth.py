@@ -353,8 +353,7 @@ def _kept_tiers(new: Plan, tasks: Sequence[TaskPlan]) -> Iterator[tuple[str, str
 
 def _sent(row: Evaluation) -> dict[str, str]:
     """What a model's name stands for."""
-    optional = {"revision": row.revision, "api": "" if row.api == "chat" else row.api}
-    return {"model": row.request_model, **{name: value for name, value in optional.items() if value}}
+    return {"model": row.request_model, **row.beside_name}
 
 
 def _apart(was: Any, now: Any) -> tuple[Any, Any]:  # noqa: ANN401 - any JSON values

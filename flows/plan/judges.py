@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING
 
 from pydantic import Field
 
-from evalcube.flows.plan.evaluations import IdentityRecord, Values
-from evalcube.stages.infer.apis import Request, build_request
+from evalcube.flows.plan.evaluations import AskedModel, Values
+from evalcube.stages.infer.apis import Request
 from evalcube.stages.process.judging import read_judge
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.process.rubric import judge_messages, judge_prompt_digest
-from evalcube.stages.reply.forms import ApiName
 from evalcube.stages.reply.record import Record
 
 if TYPE_CHECKING:
@@ -25,23 +24,15 @@ if TYPE_CHECKING:
 _WITHOUT_LENGTH = judge_prompt_digest(length_debias=False)
 
 
-class Judge(IdentityRecord):
+class Judge(AskedModel):
     """One place on the axis of judges: a model that rates outputs, so many times each."""
 
     name: str
     """Label of the judge."""
-    model: str
-    """Label of the model, where its requests go."""
-    request_model: str
-    """Name that is sent."""
     sampler: Values
     repeats: int = Field(ge=1)
     prompt: str
     """Digest of the prompt that is put to judges."""
-    api: ApiName = "chat"
-    """Which API its endpoint speaks."""
-    revision: str = ""
-    """What tells the model from others that answer to the same name."""
 
     @cached_property
     def identity(self) -> str:
@@ -57,10 +48,7 @@ class Judge(IdentityRecord):
     def requests(self, rubric: str, prompt: str, output: str) -> list[Request]:
         """What is sent to have an output rated, a request for each repeat."""
         messages = judge_messages(rubric, prompt, output, length_debias=self._length_debias)
-        return [
-            build_request(self.request_model, messages, self.sampler, repeat, self.api, self.revision)
-            for repeat in range(self.repeats)
-        ]
+        return [self.request(messages, self.sampler, repeat) for repeat in range(self.repeats)]
 
 
 def judge_keys(judges: Sequence[Judge], rubric: str, prompt: str, data: bytes | None) -> Iterator[str]:

@@ -14,7 +14,7 @@ from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.plan import Plan, TaskPlan, carries, is_imported
 from evalcube.flows.plan.targets import Block
 from evalcube.stages.generate import Cell, Trial
-from evalcube.stages.infer.apis import Request, build_request
+from evalcube.stages.infer.apis import Request
 from evalcube.stages.process.assertions import Assertion, DeclarationError, parse_assertions, unmeasurable
 from evalcube.stages.process.grading import IMPORTED
 
@@ -71,9 +71,7 @@ def messages_request(
     if is_imported(cell):
         origin = [cell.plain_params[IMPORTED], trial.extras.get("question")]
         params = {**params, IMPORTED: [params.get(IMPORTED), origin]}
-    return build_request(
-        evaluation.request_model, messages, params, repeat, evaluation.api, evaluation.revision
-    )
+    return evaluation.request(messages, params, repeat)
 
 
 _KEPT = 4096

@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from evalcube.deploy.servers.command import PRESETS, CommandServer, context_length, preset_command
@@ -16,13 +16,12 @@ from evalcube.deploy.servers.managed import HEALTH, Simulator
 from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.serving import SERVED, Serve
-from evalcube.flows.plan.build import request_model
-from evalcube.flows.run.worker.proof import keyed
 from evalcube.flows.run.worker.workspace import Route
-from evalcube.stages.infer.endpoint import Batching
+from evalcube.stages.infer.endpoint import Batching, Endpoint
 
 LOCAL, SIMULATED = "local:", "sim:"
 _BUNDLED = "smollm2"
+_PLACES = ("key_file", "ca_file")
 _SLOTS = 4
 """Of a local server where none are declared: each takes memory for a whole context."""
 _LONGEST_OUTAGE = 86_400.0
@@ -193,19 +192,31 @@ def _slots(model: Model) -> int:
 
 
 def _route(model: Model, base_url: str) -> Route:
-    limits = model.limits.endpoint
+    endpoint = endpoint_of(model, base_url)
     if model.addresses[0].startswith(LOCAL):
-        limits |= {"connections": _slots(model), "start": None}
-    endpoint = replace(
-        keyed(model, base_url),
-        **limits,
-        headers=dict(model.headers),
-        api=model.api,
-        stream=model.stream,
-        batch=None if model.batch is None else Batching(**model.batch.model_dump()),
-        replicas=tuple(address.removeprefix(SIMULATED) for address in model.addresses)
-        if len(model.addresses) > 1
-        else (),
-        model=request_model(model),
-    )
+        endpoint = replace(endpoint, connections=_slots(model), start=None)
+    if len(model.addresses) > 1:
+        replicas = tuple(address.removeprefix(SIMULATED) for address in model.addresses)
+        endpoint = replace(endpoint, replicas=replicas)
     return Route(endpoint, simulated=model.addresses[0].startswith(SIMULATED))
+
+
+def endpoint_of(model: Model, base_url: str = "") -> Endpoint:
+    """An endpoint with all of a model's settings that its fields are named after, and with its limits.
+
+    Parameters
+    ----------
+    model
+        A model of the config.
+    base_url
+        Its address; not needed to look for its key.
+    """
+    names = {field.name for field in fields(Endpoint)}
+    settings = {name: getattr(model, name) for name in names & type(model).model_fields.keys()}
+    for name in _PLACES:
+        if settings[name] is not None:
+            # Workers may have another current folder.
+            settings[name] = str(Path(settings[name]).expanduser().absolute())
+    settings["batch"] = None if model.batch is None else Batching(**model.batch.model_dump())
+    settings["model"] = model.request_model
+    return Endpoint(base_url=base_url, **settings, **model.limits.endpoint)

@@ -30,12 +30,12 @@ from evalcube.flows.run.follow.events import Noted, Subscriber
 from evalcube.flows.run.follow.live_file import to_logging
 from evalcube.flows.run.fresh import fresh_cache
 from evalcube.flows.run.preflight import Admission
-from evalcube.flows.run.servers import SIMULATED, is_managed
+from evalcube.flows.run.servers import SIMULATED, endpoint_of, is_managed
 from evalcube.flows.run.session import FLUSH_SECONDS, Session
 from evalcube.flows.run.stopping import RunInterrupted
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.worker.plugin import install, plugin_name
-from evalcube.flows.run.worker.proof import Proof, keyed, missing_key
+from evalcube.flows.run.worker.proof import Proof, missing_key
 from evalcube.flows.run.worker.workspace import RunContext
 from evalcube.flows.run.workers import present
 from evalcube.flows.state.growing import extend
@@ -293,7 +293,7 @@ def _asked_models(settings: Sweep, plan: Plan, part: Only | None) -> Sequence[Mo
 
 
 def _check_keys(models: Sequence[Model]) -> None:
-    if problem := missing_key([keyed(model) for model in models]):
+    if problem := missing_key([endpoint_of(model) for model in models]):
         raise SweepError(problem)
 
 
@@ -349,7 +349,7 @@ def check_workers(
     cube, cache = f"{absolute(settings.cube)}.check-{run}", absolute(settings.cache)
     asked = [model for model in settings.models if not is_managed(model)]
     endpoints = tuple(
-        keyed(model, address.removeprefix(SIMULATED)) for model in asked for address in model.addresses
+        endpoint_of(model, address.removeprefix(SIMULATED)) for model in asked for address in model.addresses
     )
     open_cache(cache).close()
     with ExitStack() as stack:

@@ -206,6 +206,10 @@ APIS: Mapping[str, Api] = MappingProxyType(
 """All APIs by name."""
 
 
+_REQUEST = b'"request":0'
+"""No value has these bytes, as quotes within texts are escaped."""
+
+
 @dataclass(frozen=True, slots=True)
 class Request:
     """One request in its only form: sent as it stands, and digested as it stands."""
@@ -227,7 +231,7 @@ def build_request(
     sampler: Mapping[str, object],
     repeat: int = 0,
     api: str = CHAT,
-    revision: str = "",
+    **beside_name: object,
 ) -> Request:
     """The request for one trial's repeat.
 
@@ -244,8 +248,9 @@ def build_request(
         Index of the repeat; part of the digest, not of the body.
     api
         One of `evalcube.stages.infer.apis.APIS`.
-    revision
-        What tells the model from others that answer to the same name; part of the digest, not of the body.
+    **beside_name
+        What else tells the model from others that answer to the same name, such as its revision; part of the
+        digest, not of the body.
 
     Raises
     ------
@@ -260,18 +265,20 @@ def build_request(
     """
     if api == CHAT:
         fields: dict[str, object] = {**sampler, "messages": messages, "model": model}
-        head = b'{"repeat":%d,"request":' % repeat
     else:
         kind = APIS[api]
         fields = {**kind.params(sampler), **kind.write(messages), "model": model}
-        head = b'{"api":"%s","repeat":%d,"request":' % (api.encode(), repeat)
+        beside_name["api"] = api
     seed = fields.get("seed")
     if isinstance(seed, int) and not isinstance(seed, bool):
         fields["seed"] = repeat_seed(seed, repeat)
     body = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
-    # Canonical JSON of {"repeat": ..., "request": ...}, without encoding the request twice.
-    tail = b',"revision":%s}' % json.dumps(revision).encode() if revision else b"}"
-    digest = hashlib.sha256(head + body + tail).hexdigest()
+    # Canonical JSON of {"repeat": ..., "request": ...} and what tells the model, without encoding the request twice.
+    around = json.dumps(
+        {**beside_name, "repeat": repeat, "request": 0}, sort_keys=True, separators=(",", ":")
+    ).encode()
+    head, key, tail = around.partition(_REQUEST)
+    digest = hashlib.sha256(head + key[:-1] + body + tail).hexdigest()
     return Request(body, digest)
 
 

@@ -8,11 +8,9 @@ import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from urllib.parse import urlsplit
 
 from evalcube import EvalcubeError
-from evalcube.flows.config.models import Model
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.keys import check_source
@@ -161,28 +159,3 @@ def missing_key(endpoints: Sequence[Endpoint]) -> str:
     except InferenceError as error:
         return str(error)
     return ""
-
-
-def keyed(model: Model, base_url: str = "") -> Endpoint:
-    """An endpoint with the name and the key of a model, and whose certificates it trusts; nothing else.
-
-    Parameters
-    ----------
-    model
-        A model of the config.
-    base_url
-        Its address; not needed to look for its key.
-    """
-    return Endpoint(
-        name=model.name,
-        base_url=base_url,
-        key_env=model.key_env,
-        key_file=None if model.key_file is None else _place(model.key_file),
-        key_command=model.key_command,
-        ca_file=None if model.ca_file is None else _place(model.ca_file),
-    )
-
-
-def _place(path: str) -> str:
-    """A path as workers, which may have another current folder, find it."""
-    return str(Path(path).expanduser().absolute())

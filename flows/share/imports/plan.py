@@ -119,12 +119,12 @@ def _evaluations(collection: Collection) -> list[Evaluation]:
     names = _sampler_names(list(collection.asked), collection.variants)
     return [
         Evaluation.of(
-            asked.model,
-            asked.model,
             NamedTemplate(
                 name=f"{IMPORTED} {asked.variant + 1}" if asked.variant else IMPORTED, source=_TEMPLATE
             ),
             NamedSampler(name=names[place], params=_sampler(asked, collection.variants.get(place, {}))),
+            model=asked.model,
+            request_model=asked.model,
         )
         for asked, place in collection.asked.items()
     ]

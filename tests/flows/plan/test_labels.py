@@ -35,7 +35,7 @@ def test_labels__are_different_though_names_are_the_same(config):
     plan = build_plan(from_mapping(config))
     first, last = plan.evaluations
     template = NamedTemplate(name=first.template.name, source="Say: {{ prompt }}")
-    other = Evaluation.of(first.model, first.request_model, template, first.sampler)
+    other = Evaluation.of(template, first.sampler, model=first.model, request_model=first.request_model)
     assert (other.label, other.eval_id == first.eval_id) == (first.label, False)
 
     labels = replace(plan, evaluations=(first, other, last)).labels

@@ -12,7 +12,7 @@ PARAMS = {"temperature": 0, "max_tokens": 200}
 
 def evaluation(model, api="chat", **params):
     sampler = NamedSampler(name="greedy", params=params or PARAMS)
-    return Evaluation.of(model, model, PLAIN, sampler, api)
+    return Evaluation.of(PLAIN, sampler, model=model, request_model=model, api=api)
 
 
 def advice(line):
