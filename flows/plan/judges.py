@@ -37,7 +37,7 @@ class Judge(AskedModel):
     @cached_property
     def identity(self) -> str:
         """What is sent besides the texts; two judges with the same would share every reply."""
-        sent = [self.request_model, self.sampler, self.api, self._length_debias, self.revision]
+        sent = [self.request_model, self.sampler, self.beside_name, self._length_debias]
         return json.dumps(sent, sort_keys=True)
 
     @property
