@@ -17,9 +17,8 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from evalcube.stages.analyze.formulas import design, stratified
-from evalcube.stages.analyze.formulas.allocation import allocate
-from evalcube.stages.analyze.formulas.columns import column
-from evalcube.stages.analyze.formulas.precision import Precision, next_trials
+from evalcube.stages.analyze.formulas.allocation import Precision, allocate, next_trials
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
 from evalcube.stages.reply.status import COUNTERS
 

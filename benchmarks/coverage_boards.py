@@ -17,9 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from benchmarks.coverage_rows import Bench, Row, Values, share
 from evalcube.flows.config.suites import load_suite
 from evalcube.flows.plan.build import build_plan
+from evalcube.stages.analyze.formulas.allocation import half_width
 from evalcube.stages.analyze.formulas.clustering import cluster_effect, cluster_moments
 from evalcube.stages.analyze.formulas.estimators import estimate
-from evalcube.stages.analyze.formulas.precision import half_width
 from evalcube.stages.analyze.formulas.stratified import exact_estimate
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.reply.status import COUNTERS

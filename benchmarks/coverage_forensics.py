@@ -7,8 +7,13 @@ from collections.abc import Callable, Iterator
 import numpy as np
 
 from benchmarks.coverage_rows import Bench, Row, covered, share
-from evalcube.stages.analyze.formulas.forensics.compression import compression, sum_traces
-from evalcube.stages.analyze.formulas.forensics.hazard import aalen_johansen, kaplan_meier, life_table
+from evalcube.stages.analyze.formulas.forensics import (
+    aalen_johansen,
+    compression,
+    kaplan_meier,
+    life_table,
+    sum_traces,
+)
 from evalcube.stages.analyze.formulas.outcomes import bayes_ci, pass_at_k_ci
 from evalcube.stages.reply.status import Status
 

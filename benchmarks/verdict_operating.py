@@ -28,8 +28,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict import verdict
 from evalcube.stages.analyze.verdict.composite import composite
-from evalcube.stages.analyze.verdict.hotelling import hotelling
 from evalcube.stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
+from evalcube.stages.analyze.verdict.sensitivity import hotelling
 
 SIZES = (5, 10, 20, 50)
 FROM, MOST = (12, 24, 50), 3000

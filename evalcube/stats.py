@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from evalcube import known_as
-from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
 from evalcube.stages.analyze.formulas.compare.paired import compare_pairs, holm, mcnemar, paired_difference
-from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
-from evalcube.stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
+from evalcube.stages.analyze.formulas.compare.ranks import overlap_clusters, rank_intervals
 from evalcube.stages.analyze.formulas.compare.repeated import design_effect, sign_flip
-from evalcube.stages.analyze.formulas.compare.winrates import win_rates
+from evalcube.stages.analyze.formulas.compare.winrates import bradley_terry, expected_wins, win_rates
 from evalcube.stages.analyze.formulas.estimators import estimate as estimate_success
-from evalcube.stages.analyze.formulas.forensics.cost import pareto_front
+from evalcube.stages.analyze.formulas.forensics import pareto_front
 from evalcube.stages.analyze.formulas.intervals import wilson, wilson_bounds
 from evalcube.stages.analyze.formulas.outcomes import (
     Categories,
@@ -64,7 +62,7 @@ from evalcube.stages.analyze.labelled.forensics import (
     pareto_rows,
 )
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
-from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.analyze.labelled.selection import restrict
 from evalcube.stages.analyze.verdict import verdict
 from evalcube.stages.score.recount import recount
 

@@ -109,7 +109,7 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
     Parameters
     ----------
     rows
-        Made flat by `evalcube.stages.analyze.render.flat.records`.
+        Made flat by `evalcube.stages.analyze.render.shown.records`.
     names
         The header where there is no row.
     """
@@ -117,7 +117,7 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
     import sys
 
     from evalcube.flows.read.trials.escaped import csv_text, jsonable
-    from evalcube.stages.analyze.render.flat import records
+    from evalcube.stages.analyze.render.shown import records
 
     def cell(value: object) -> object:
         if isinstance(value, bool):

@@ -16,7 +16,7 @@ from evalcube.flows.plan.filters import checked_names
 from evalcube.stages.analyze.formulas.estimators import MODES
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.aggregate import aggregate
-from evalcube.stages.analyze.labelled.other_points import told_of_points
+from evalcube.stages.analyze.labelled.points import told_of_points
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.reply.status import COUNTED
 

@@ -15,7 +15,7 @@ from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.standing import shown_standing
 from evalcube.flows.read.statistics import leaderboard_of
 from evalcube.stages.analyze.formulas.estimators import MODES
-from evalcube.stages.analyze.formulas.forensics.cost import pareto_front
+from evalcube.stages.analyze.formulas.forensics import pareto_front
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.counters import raw_task_counters
 from evalcube.stages.analyze.labelled.leaderboard import row_order

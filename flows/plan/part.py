@@ -18,7 +18,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 
 if TYPE_CHECKING:
-    from evalcube.stages.analyze.formulas.precision import Precision
+    from evalcube.stages.analyze.formulas.allocation import Precision
 
 Counters = npt.NDArray[np.float64]
 _MOST = 2**31 - 1
@@ -164,13 +164,13 @@ class Adaptive(Sampling):
     @classmethod
     def of(cls, wanted: PrecisionConfig, repeats: int, selection: Selection = Selection()) -> Adaptive:
         """The sampling for the section of a config."""
-        from evalcube.stages.analyze.formulas.precision import Precision  # with `scipy`, which takes a while
+        from evalcube.stages.analyze.formulas.allocation import Precision  # with `scipy`, which takes a while
 
         return cls(Precision(wanted.base, wanted.target, wanted.max), repeats, selection)
 
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
         """`base` more trials for each cell that misses the target."""
-        from evalcube.stages.analyze.formulas.precision import next_trials
+        from evalcube.stages.analyze.formulas.allocation import next_trials
 
         chosen = self.selection.mask(plan)
         # No repeats: somebody was killed between planning trials and repeats.

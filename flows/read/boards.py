@@ -12,9 +12,8 @@ from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import leaderboard_of
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.restriction import restrict
 from evalcube.stages.analyze.labelled.scores import Version
-from evalcube.stages.analyze.labelled.selection import keys
+from evalcube.stages.analyze.labelled.selection import keys, restrict
 
 
 def boards(

@@ -12,7 +12,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.spec import Spec, base_coordinate, filled_base, parse_spec
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import counter_cells
-from evalcube.stages.analyze.labelled.restriction import restrict
+from evalcube.stages.analyze.labelled.selection import restrict
 from evalcube.stages.reply.status import BASE
 
 if TYPE_CHECKING:

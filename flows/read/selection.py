@@ -28,11 +28,10 @@ from evalcube.flows.read.design import composite_settings, tells_version, with_d
 from evalcube.flows.read.status import noted_unnamed
 from evalcube.flows.state.engines import origins_of, read_engines
 from evalcube.flows.state.records import priced_models, read_notes
-from evalcube.stages.analyze.labelled import axes, duplicates
+from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
-from evalcube.stages.analyze.labelled.restriction import restrict
-from evalcube.stages.analyze.labelled.selection import keys
+from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.stages.reply.status import FEW_TRIALS
 from evalcube.storage.cube.cube import Cube
@@ -415,7 +414,7 @@ def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, .
 def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:
     if not part.unique_only or "duplicate" not in dataset:
         return ()
-    unknown = duplicates.unmarked_tasks(dataset)
+    unknown = counters.unmarked_tasks(dataset)
     if not unknown.any():
         return ()
     tasks = [name for name, here in zip(axes.names(dataset, "task"), unknown, strict=True) if here]

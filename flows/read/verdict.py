@@ -23,8 +23,7 @@ from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.labelled.clustering import all_clusters
 from evalcube.stages.analyze.verdict import Verdict, verdict
-from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST
-from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST, THRESHOLD
 from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.paired import Clusters, Method
 from evalcube.stages.analyze.verdict.rules import Limits

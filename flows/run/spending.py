@@ -20,7 +20,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 from evalcube.flows.run.follow.events import Event, Traffic
 from evalcube.flows.state.records import SPENT, Spent, read_spent
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError, guarded
 

@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib import import_module
 
-from evalcube.stages.generate.axes import Axis, Density, Window
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.errors import TaskError
-from evalcube.stages.generate.manifold import Entry, Point, expand, find_problems
+from evalcube.stages.generate.manifold import Axis, Density, Entry, Point, Window, expand, find_problems
 from evalcube.stages.generate.plugins import KnownTasks, installed
 
 __all__ = [

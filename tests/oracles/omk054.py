@@ -12,7 +12,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.composite import THRESHOLD
 from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
 
 MIN_SAMPLES, DISSENT, UNSTABLE, OVERFIT, TRIVIAL = 20, 0.4, 0.15, 0.5, 0.1

@@ -1,4 +1,4 @@
-"""Checks of what formulas are given; an error names the argument, the value and what it should be."""
+"""Checks of what formulas are given, and takes counters out of it; errors name argument, value and remedy."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
+from evalcube.stages.reply.status import COUNTERS
 
 
 def shown(value: object) -> str:
@@ -209,3 +210,28 @@ def axes(value: object, name: str, dims: int) -> tuple[int, ...]:
     if any(not 0 <= place < dims for place in found) or len(set(found)) < len(found):
         raise ArgumentError(f"`{name}` must name axes of an array of {dims} dims, got {shown(value)}")
     return found
+
+
+def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) -> NDArray[np.float64]:
+    """One counter of a counters array (..., counter), as float64 of shape (...).
+
+    Raises
+    ------
+    ValueError
+        If the label is absent, or the labels do not fit the array's last axis.
+
+    Examples
+    --------
+    >>> column([[8, 5], [4, 4]], "correct", ["trials", "correct"]).tolist()
+    [5.0, 4.0]
+    """
+    array = reals(counters, "counters")
+    names = [str(name) for name in items(labels, "labels", "the counters' names")]
+    if array.ndim == 0 or array.shape[-1] != len(names):
+        raise ArgumentError(
+            f"`labels` names {len(names)} counters but `counters` has shape {array.shape}; its last axis "
+            "must match"
+        )
+    if label not in names:
+        raise ArgumentError(f"counter {label!r} is not among `labels` {names}; add it to the counters")
+    return array[..., names.index(label)]

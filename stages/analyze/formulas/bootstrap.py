@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS

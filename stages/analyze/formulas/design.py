@@ -19,7 +19,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import COUNTERS
 

@@ -15,8 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import ndtri
 
-from evalcube.stages.analyze.formulas.arguments import broadcast, one_of, reals
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import broadcast, column, one_of, reals
 from evalcube.stages.analyze.formulas.intervals import Floats, wilson
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS

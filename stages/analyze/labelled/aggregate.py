@@ -16,17 +16,16 @@ from numpy.typing import NDArray
 
 from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import estimators, stratified
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
-from evalcube.stages.analyze.labelled.applied import applied
-from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.axes import applied, names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
 from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells, members
 from evalcube.stages.analyze.labelled.group_sums import group_sums
-from evalcube.stages.analyze.labelled.other_points import common_in_groups
+from evalcube.stages.analyze.labelled.points import common_in_groups
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE

@@ -18,8 +18,7 @@ from evalcube.stages.analyze.formulas.clustering import (
     unit_effect,
 )
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.applied import applied
-from evalcube.stages.analyze.labelled.axes import most_repeats, names
+from evalcube.stages.analyze.labelled.axes import applied, most_repeats, names
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
 
 if TYPE_CHECKING:

@@ -20,13 +20,15 @@ from evalcube.stages.analyze.verdict.composite import (
     HIGHEST,
     LAYERS,
     LOWEST,
+    THRESHOLD,
     checked_weights,
     composite,
     describe,
     layer_bits,
+    layer_gate,
+    layer_means,
     mean_present,
 )
-from evalcube.stages.analyze.verdict.gates import THRESHOLD, layer_gate, layer_means
 from evalcube.stages.analyze.verdict.paired import paired_intervals
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import FINISHED

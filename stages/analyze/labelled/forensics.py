@@ -12,15 +12,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas.columns import column
-from evalcube.stages.analyze.formulas.forensics import compression as traces
-from evalcube.stages.analyze.formulas.forensics import hazard
-from evalcube.stages.analyze.formulas.forensics.cost import costs, pareto_front
+from evalcube.stages.analyze.formulas import forensics
+from evalcube.stages.analyze.formulas.arguments import column
+from evalcube.stages.analyze.formulas.forensics import costs, pareto_front
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import combine
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
-from evalcube.stages.analyze.labelled.other_points import common_part
+from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import OUTCOMES
@@ -36,7 +35,7 @@ _CELL = ("params", "trial", "repeat")
 
 
 def hazard_table(
-    ds: xr.Dataset, *, by_task: bool = False, width: int = hazard.WIDTH, confidence: float | None = None
+    ds: xr.Dataset, *, by_task: bool = False, width: int = forensics.WIDTH, confidence: float | None = None
 ) -> xr.Dataset:
     """When trials end, by evaluation: life table, survival and incidence of right and wrong answers.
 
@@ -63,25 +62,25 @@ def hazard_table(
         If an array is missing or `width` < 1.
     """
     counted = [
-        hazard.count_ends(status, tokens, width=width)
+        forensics.count_ends(status, tokens, width=width)
         for status, tokens in _trials(ds, ("status", "tokens"), by_task=by_task)
     ]
     bins = max((item.shape[-2] for item in counted), default=1)
     ends = np.stack([_padded(item, bins) for item in counted])
-    table = hazard.life_table(ends, confidence=confidence)
+    table = forensics.life_table(ends, confidence=confidence)
     groups = ("model", "task") if by_task else ("model",)
     variables = {
         "ends": ((*groups, "bin", "end"), ends),
         "at_risk": ((*groups, "bin"), table.at_risk),
         "hazard": ((*groups, "bin", "cause", "bound"), _bounds(table.hazard)),
-        "survival": ((*groups, "bin", "bound"), _bounds(hazard.kaplan_meier(ends, confidence=confidence))),
+        "survival": ((*groups, "bin", "bound"), _bounds(forensics.kaplan_meier(ends, confidence=confidence))),
         "incidence": (
             (*groups, "bin", "cause", "bound"),
-            _bounds(hazard.aalen_johansen(ends, confidence=confidence)),
+            _bounds(forensics.aalen_johansen(ends, confidence=confidence)),
         ),
     }
     edges = (np.arange(bins) + 1) * width
-    axes = {"end": list(hazard.ENDS), "cause": list(hazard.CAUSES), "bound": list(BOUNDS)}
+    axes = {"end": list(forensics.ENDS), "cause": list(forensics.CAUSES), "bound": list(BOUNDS)}
     import xarray as xr
 
     return xr.Dataset(variables, {**axes, "tokens": ("bin", edges), **_labels(ds, groups)})
@@ -111,8 +110,8 @@ def compression_table(
         If an array is missing.
     """
     arrays = ("status", "tokens", "reasoning_bytes", "compressed_bytes")
-    sums = np.stack([traces.sum_traces(*items) for items in _trials(ds, arrays, by_task=by_task)])
-    found = traces.compression(sums, confidence=confidence)
+    sums = np.stack([forensics.sum_traces(*items) for items in _trials(ds, arrays, by_task=by_task)])
+    found = forensics.compression(sums, confidence=confidence)
     groups = ("model", "task") if by_task else ("model",)
     variables: dict[str, Any] = {"traces": ((*groups, "outcome"), found.traces)}
     for name in ("ratio", "bytes_per_token", "compressed_per_token"):
@@ -244,7 +243,7 @@ def _padded(ends: NDArray[np.int64], bins: int) -> NDArray[np.int64]:
     return np.pad(ends, missing)
 
 
-def _bounds(curve: hazard.Curve) -> NDArray[np.float64]:
+def _bounds(curve: forensics.Curve) -> NDArray[np.float64]:
     return np.stack([curve.value, curve.lower, curve.upper], axis=-1)
 
 

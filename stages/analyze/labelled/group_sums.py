@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design, estimators, stratified
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.applied import applied
+from evalcube.stages.analyze.labelled.axes import applied
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from numpy.typing import NDArray
 
 from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
-from evalcube.stages.analyze.formulas.estimators import Bounds, Mode
+from evalcube.stages.analyze.formulas.estimators import Bounds, Mode, brought
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
-from evalcube.stages.analyze.formulas.ratios import brought
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
 from evalcube.stages.analyze.labelled.axes import facets, most_repeats, names
@@ -31,14 +30,19 @@ from evalcube.stages.analyze.labelled.counters import (
     task_moments,
     tier_counters,
     tokens_error,
+    unmarked_tasks,
     weighing,
 )
-from evalcube.stages.analyze.labelled.duplicates import unmarked_tasks
-from evalcube.stages.analyze.labelled.other_points import (
+from evalcube.stages.analyze.labelled.points import (
     Common,
+    Shortfall,
+    cautions,
     common_part,
     common_points,
+    contradicting,
     planned_points,
+    shortfall,
+    weighing_notes,
 )
 from evalcube.stages.analyze.labelled.results import BEHIND, Estimate, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.labelled.scores import (
@@ -50,13 +54,6 @@ from evalcube.stages.analyze.labelled.scores import (
     per_token,
     posterior,
     resampled,
-)
-from evalcube.stages.analyze.labelled.shortfall import (
-    Shortfall,
-    cautions,
-    contradicting,
-    shortfall,
-    weighing_notes,
 )
 from evalcube.stages.analyze.labelled.sorting import by_lead
 from evalcube.stages.errors import ArgumentError

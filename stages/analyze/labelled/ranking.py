@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
-from evalcube.stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
-from evalcube.stages.analyze.formulas.compare.winrates import win_rates
+from evalcube.stages.analyze.formulas.compare.ranks import overlap_clusters
+from evalcube.stages.analyze.formulas.compare.winrates import bradley_terry, expected_wins, win_rates
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import effective_trials
 from evalcube.stages.analyze.labelled import counters
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import row_order
-from evalcube.stages.analyze.labelled.other_points import common_part
+from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
 
 if TYPE_CHECKING:
@@ -100,7 +99,7 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
     board
         From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
     prior
-        See `evalcube.stages.analyze.formulas.compare.ratings.bradley_terry`.
+        See `evalcube.stages.analyze.formulas.compare.winrates.bradley_terry`.
 
     Raises
     ------

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalcube.stages.analyze.formulas import design
-from evalcube.stages.analyze.formulas.columns import column
+from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import exact_estimate
-from evalcube.stages.analyze.labelled import axes, counters, duplicates
+from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.clustering import question_effects
-from evalcube.stages.analyze.labelled.other_points import common_part
+from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 from evalcube.stages.reply.status import COMPLETED, COUNTED, OUTCOMES
 
@@ -119,7 +119,7 @@ def task_views(
 
 def unique_by_task(ds: xr.Dataset) -> list[float]:
     """Share of finished trials of all models whose question is new in its cell, by task; NaN if not known."""
-    shares = duplicates.unique_shares(ds)
+    shares = counters.unique_shares(ds)
     trials = column(counters.raw_task_counters(ds).values, "trials", axes.names(ds, "counter"))
     with np.errstate(all="ignore"):
         total = np.where(trials > 0, shares * trials, 0.0).sum(axis=0)

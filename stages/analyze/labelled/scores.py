@@ -10,10 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas import bootstrap, reasonscore, reasonscore_v2, stratified
-from evalcube.stages.analyze.formulas.columns import column
-from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.formulas.arguments import column
+from evalcube.stages.analyze.formulas.estimators import Mode, brought
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.ratios import brought
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores, scores_of_models
 from evalcube.stages.analyze.labelled.axes import names

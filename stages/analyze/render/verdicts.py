@@ -8,9 +8,8 @@ from dataclasses import dataclass
 
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render.text import ABSENT
-from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST
+from evalcube.stages.analyze.verdict.composite import HIGHEST, LOWEST, fixed
 from evalcube.stages.analyze.verdict.result import PairResult, Verdict
-from evalcube.stages.analyze.verdict.rounding import fixed
 
 MEANINGS: Mapping[str, str] = {
     "PROGRESS": "the composite rose, every layer passes its gate, none fell",

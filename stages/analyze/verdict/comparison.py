@@ -16,14 +16,12 @@ from evalcube.stages.analyze.verdict.composite import (
     describe,
     difference,
     layer_bits,
+    layer_gate,
     weighted_mean,
     weighty,
 )
-from evalcube.stages.analyze.verdict.gates import layer_gate
 from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
-from evalcube.stages.analyze.verdict.hotelling import hotelling
 from evalcube.stages.analyze.verdict.inputs import Scores
-from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.paired import (
     paired_intervals,
     simultaneous_intervals,
@@ -32,8 +30,8 @@ from evalcube.stages.analyze.verdict.paired import (
 )
 from evalcube.stages.analyze.verdict.reach import Reach, reach
 from evalcube.stages.analyze.verdict.result import Arm, Missing, PairResult
-from evalcube.stages.analyze.verdict.rules import Evidence, decide_pair
-from evalcube.stages.analyze.verdict.sensitivity import sensitivity
+from evalcube.stages.analyze.verdict.rules import Evidence, Options, decide_pair
+from evalcube.stages.analyze.verdict.sensitivity import hotelling, sensitivity
 
 SENSITIVITY_DRAWS = 2_000
 """Sign flips per point of the weight simplex: the share over all points averages their noise."""

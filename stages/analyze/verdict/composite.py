@@ -1,4 +1,4 @@
-"""The composite of a unit's layer scores, which layers are behind it, and both as text.
+"""The composite of a unit's layer scores, which layers are behind it, both as text, and the gate of layer means.
 
 Layers run along the last axis in the order of `LAYERS`; NaN means that the layer was not measured. The composite is
 the weighted mean of the layers that are present. Two composites are comparable only if the same layers are behind
@@ -8,14 +8,47 @@ them, so the set of layers travels with the number as a bitmask: bit i stands fo
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import ROUND_HALF_UP, Decimal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.verdict.rounding import fixed
 from evalcube.stages.errors import ArgumentError
+
+_PLAIN_BELOW = 1e21
+"""From here on numbers are written with an exponent; they have no decimals to round."""
+
+
+def half_away(value: float, digits: int = 2) -> float:
+    """`value` with `digits` decimals, exact ties away from zero; NaN, infinities and huge numbers stay.
+
+    The binary value decides, so 1.005, which is stored a little below, becomes 1.0.
+
+    Examples
+    --------
+    >>> half_away(1.125), half_away(-1.125), half_away(1.005)
+    (1.13, -1.13, 1.0)
+    """
+    if not math.isfinite(value) or abs(value) >= _PLAIN_BELOW:
+        return value
+    return float(Decimal(value).quantize(Decimal(1).scaleb(-digits), ROUND_HALF_UP))
+
+
+def fixed(value: float, digits: int = 2, *, sign: bool = False) -> str:
+    """`value` as text with exactly `digits` decimals; "missing" for NaN.
+
+    Examples
+    --------
+    >>> fixed(4.0), fixed(0.5, sign=True), fixed(float("nan"))
+    ('4.00', '+0.50', 'missing')
+    """
+    if math.isnan(value):
+        return "missing"
+    return f"{half_away(value, digits):{'+' if sign else ''}.{digits}f}"
+
 
 LAYERS: tuple[str, ...] = ("fact", "behavior", "judge")
 """Facts and behaviour are shares of passed assertions mapped to 1..5, the judge is a reading from 1 to 5."""
@@ -192,3 +225,56 @@ def describe(score: float, bits: ArrayLike) -> str:
     else:
         text = f"{present[0]} only" if len(present) == 1 else " + ".join(present)
     return f"{fixed(score)} ({text}{', not on every unit' if len(masks) > 1 else ''})"
+
+
+THRESHOLD = 3.5
+"""Lowest layer mean that passes."""
+
+SLACK = GRAIN
+"""A mean this close below a threshold reaches it: 3.5 must pass however it was summed."""
+
+
+@dataclass(frozen=True)
+class Gate:
+    """One arm's layers against the threshold."""
+
+    means: Mapping[str, float]
+    """Mean of every layer that was measured."""
+    threshold: float
+    failed: tuple[str, ...]
+    """Layers whose mean is below the threshold."""
+
+    @property
+    def passed(self) -> bool:
+        """Whether something was measured and every layer reaches the threshold."""
+        return bool(self.means) and not self.failed
+
+
+def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
+    """Mean of each layer over the units that have it; layers without a unit are left out.
+
+    Parameters
+    ----------
+    layers
+        Scores (unit, layer), NaN where absent.
+    shares
+        Weight of each unit, shape (unit,) or 1.
+    """
+    values = np.asarray(layers, dtype=float)
+    weights = np.broadcast_to(np.asarray(shares, dtype=float), len(values))
+    means = {name: weighted_mean(values[:, place], weights) for place, name in enumerate(LAYERS)}
+    return {name: mean for name, mean in means.items() if not math.isnan(mean)}
+
+
+def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> Gate:
+    """Which layers reach the threshold; absent (NaN) layers are dropped, and no layer at all fails.
+
+    Parameters
+    ----------
+    means
+        Layer means by name.
+    threshold
+        Lowest mean that passes.
+    """
+    present = {name: float(mean) for name, mean in means.items() if not math.isnan(mean)}
+    return Gate(present, threshold, tuple(name for name, mean in present.items() if mean < threshold - SLACK))

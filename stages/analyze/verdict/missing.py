@@ -22,13 +22,14 @@ from evalcube.stages.analyze.verdict.composite import (
     composite,
     difference,
     judge_layer,
+    layer_gate,
+    layer_means,
     mean_present,
 )
-from evalcube.stages.analyze.verdict.gates import layer_gate, layer_means
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Flags, Scores
-from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.paired import paired_intervals
 from evalcube.stages.analyze.verdict.result import Gap, Missing
+from evalcube.stages.analyze.verdict.rules import Options
 
 COMPOSITE = "the composite"
 

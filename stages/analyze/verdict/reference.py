@@ -20,18 +20,19 @@ from evalcube.stages.analyze.verdict.agreement import (
 )
 from evalcube.stages.analyze.verdict.comparison import compare, for_this_look
 from evalcube.stages.analyze.verdict.composite import (
+    SLACK,
     composite,
     describe,
     judge_layer,
     layer_bits,
+    layer_gate,
+    layer_means,
     mean_present,
     weighted_mean,
     weighty,
 )
-from evalcube.stages.analyze.verdict.gates import SLACK, layer_gate, layer_means
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
 from evalcube.stages.analyze.verdict.missing import missing_alone, missing_of_pair, silent_judges
-from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.result import (
     NEXT_STEP,
     Arm,
@@ -40,7 +41,7 @@ from evalcube.stages.analyze.verdict.result import (
     PairResult,
     Verdict,
 )
-from evalcube.stages.analyze.verdict.rules import Limits, dissents, next_step, worst
+from evalcube.stages.analyze.verdict.rules import Limits, Options, dissents, next_step, worst
 from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 

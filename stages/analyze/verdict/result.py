@@ -10,11 +10,10 @@ from typing import Literal
 from evalcube import known_as
 from evalcube.stages.analyze.verdict.agreement import Agreement, GoldAgreement
 from evalcube.stages.analyze.verdict.holdout import Holdout
-from evalcube.stages.analyze.verdict.hotelling import Hotelling
 from evalcube.stages.analyze.verdict.paired import Interval
 from evalcube.stages.analyze.verdict.reach import Reach
 from evalcube.stages.analyze.verdict.saturation import Saturation
-from evalcube.stages.analyze.verdict.sensitivity import Sensitivity
+from evalcube.stages.analyze.verdict.sensitivity import Hotelling, Sensitivity
 
 Level = Literal["PROGRESS", "CAUTIOUS", "REGRESS", "NOISE", "UNDERPOWERED", "SOLO"]
 Badge = Literal["yes", "partly", "no", "unknown"]

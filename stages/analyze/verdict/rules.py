@@ -1,4 +1,4 @@
-"""The reference's order of rules: the verdict of one pair, and which of several pairs decides.
+"""The reference's order of rules: the verdict of one pair, which of several decides, and what a caller may choose.
 
 1 fewer than two variants: SOLO (in `verdict.py`). 2 composite worse: REGRESS. 3 treatment below a gate: CAUTIOUS if the
 composite is better, REGRESS if control held that gate, else CAUTIOUS. 4 nothing moved: UNDERPOWERED or NOISE.
@@ -14,15 +14,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Literal
 
 from evalcube.stages.analyze.verdict.agreement import Agreement
-from evalcube.stages.analyze.verdict.gates import SLACK, Gate
+from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, Gate, fixed
 from evalcube.stages.analyze.verdict.holdout import Holdout
-from evalcube.stages.analyze.verdict.paired import Interval
+from evalcube.stages.analyze.verdict.paired import DRAWS, Interval, Method
 from evalcube.stages.analyze.verdict.reach import Reach
 from evalcube.stages.analyze.verdict.result import NEXT_STEP, ROLL_UP, Decision, Gap, Missing
-from evalcube.stages.analyze.verdict.rounding import fixed
 from evalcube.stages.analyze.verdict.saturation import Saturation
 
 
@@ -320,3 +320,30 @@ def difference_text(interval: Interval) -> str:
 def worst(decisions: Sequence[Decision]) -> int:
     """Place of the decision that stands for all: the first with the worst verdict."""
     return min(range(len(decisions)), key=lambda place: ROLL_UP.index(decisions[place].verdict))
+
+
+@dataclass(frozen=True)
+class Options:
+    """Choices of a verdict."""
+
+    alpha: float = 0.05
+    """Error of the whole comparison; each of K treatments is tested at alpha / K."""
+    planned: float = 0.0
+    """Of a pair: its error if it is looked at once, as planned; where `alpha` is less, the rest is for later looks."""
+    threshold: float = THRESHOLD
+    limits: Limits = field(default_factory=Limits)
+    method: Method | None = "sign-flip"
+    """None: as many looks need it, see `evalcube.stages.analyze.verdict.comparison.for_this_look`."""
+    grown: bool = False
+    """Whether the comparison was looked at before, with fewer units."""
+    draws: int = DRAWS
+    seed: int = 0
+    weights: tuple[float, ...] | None = None
+    """Declared weights of fact, behavior, judge; equal if None."""
+    layer_set: Literal["common", "own"] = "common"
+    """Composites over the layers that both arms have of a unit, or over each arm's own."""
+    holdout_ratio: float = 0.0
+    gold: Mapping[str, float] | None = None
+    """Gold rating by unit id."""
+    gold_variant: str | None = None
+    """Variant whose answers were rated; the control if None."""

@@ -8,13 +8,11 @@ from typing import Literal
 from numpy.typing import ArrayLike
 
 from evalcube.stages.analyze.verdict import reference
-from evalcube.stages.analyze.verdict.composite import LAYERS, checked_weights
-from evalcube.stages.analyze.verdict.gates import THRESHOLD
+from evalcube.stages.analyze.verdict.composite import LAYERS, THRESHOLD, checked_weights
 from evalcube.stages.analyze.verdict.inputs import checked_scores
-from evalcube.stages.analyze.verdict.options import Options
 from evalcube.stages.analyze.verdict.paired import DRAWS, Method
 from evalcube.stages.analyze.verdict.result import Verdict
-from evalcube.stages.analyze.verdict.rules import Limits
+from evalcube.stages.analyze.verdict.rules import Limits, Options
 from evalcube.stages.errors import ArgumentError
 
 
@@ -100,7 +98,7 @@ def verdict(
 
     References
     ----------
-    Of the tests, see `evalcube.stages.analyze.verdict.paired` and `evalcube.stages.analyze.verdict.hotelling`.
+    Of the tests, see `evalcube.stages.analyze.verdict.paired` and `evalcube.stages.analyze.verdict.sensitivity`.
 
     Examples
     --------

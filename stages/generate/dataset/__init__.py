@@ -2,25 +2,149 @@
 
 from __future__ import annotations
 
+import difflib
+import hashlib
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from math import isqrt
 from pathlib import Path
 from typing import ClassVar, cast
 
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.dataset.books import Library, View
-from evalcube.stages.generate.dataset.checks import check_rows
+from evalcube.stages.generate.dataset.books import Book, Library, View
 from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
 from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
-from evalcube.stages.generate.dataset.order import Shuffle
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, drawn, labels
 from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.stream import Stream
+
+_ROUNDS = 5
+"""Pairs of rounds; each hides one half of the place behind a hash of the other."""
+_MASK = (1 << 64) - 1
+
+
+class Shuffle:
+    """A pseudo-random permutation of ``range(size)``, computed place by place.
+
+    A Feistel network over a grid of two digits that is hardly larger than `size`; places outside are walked
+    through until one is inside (Black and Rogaway, "Ciphers with Arbitrary Finite Domains", 2002,
+    doi:10.1007/3-540-45760-7_9, cycle walking on a generalised Feistel network).
+
+    Parameters
+    ----------
+    key
+        Whatever names the permutation.
+    size
+        Number of places, at least 1.
+
+    Examples
+    --------
+    >>> shuffle = Shuffle(b"key", 5)
+    >>> sorted(shuffle[i] for i in range(5))
+    [0, 1, 2, 3, 4]
+    """
+
+    __slots__ = ("_high", "_keys", "_low", "size")
+
+    def __init__(self, key: bytes, size: int) -> None:
+        self.size = size
+        self._low = isqrt(max(size - 1, 0)) + 1
+        self._high = -(-size // self._low)
+        material = hashlib.shake_256(key).digest(16 * _ROUNDS)
+        self._keys = [int.from_bytes(material[i : i + 8], "big") for i in range(0, len(material), 8)]
+
+    def __getitem__(self, place: int) -> int:
+        """What comes at `place`, which must be in ``range(size)``."""
+        if not 0 <= place < self.size:
+            raise IndexError(f"place {place} of {self.size}")
+        found = self._once(place)
+        while found >= self.size:
+            found = self._once(found)
+        return found
+
+    def _once(self, place: int) -> int:
+        high, low = divmod(place, self._low)
+        for turn in range(0, 2 * _ROUNDS, 2):
+            high = (high + _mixed(low ^ self._keys[turn])) % self._high
+            low = (low + _mixed(high ^ self._keys[turn + 1])) % self._low
+        return high * self._low + low
+
+
+def _mixed(value: int) -> int:
+    """64 well-mixed bits (the finaliser of SplitMix64)."""
+    value = ((value ^ (value >> 30)) * 0xBF58476D1CE4E5B9) & _MASK
+    value = ((value ^ (value >> 27)) * 0x94D049BB133111EB) & _MASK
+    return value ^ (value >> 31)
+
+
+_LISTED = 40
+"""Columns that a message lists."""
+
+
+def check_rows(book: Book, params: DatasetParams) -> None:
+    """Read every row that `params` select, as a sweep would.
+
+    Raises
+    ------
+    TaskError
+        A field stands in no row, no row is selected, or a row lacks a field or holds something else in it.
+    """
+    columns = book.columns()
+    for path, _ in params.where:
+        _known("where", path, columns)
+    view = book.view(params)
+    if not view.rows:
+        wanted = ", ".join(f"{path}: {' or '.join(map(str, values))}" for path, values in params.where)
+        raise TaskError(
+            f"no row of {book.source.path} has {wanted}; correct `where`", field="where", value=wanted
+        )
+    for param, path in view.reader.fields:
+        _known(param, path, columns)
+    _check_items(view)
+
+
+def _known(param: str, path: str, columns: Sequence[str]) -> None:
+    """Refuse a field whose column stands in no row."""
+    if path in columns or path.split(".", 1)[0] in columns:
+        return
+    near = difflib.get_close_matches(path, columns, n=1)
+    listed = ", ".join(columns[:_LISTED]) + (", ..." if len(columns) > _LISTED else "")
+    hint = f"Did you mean '{near[0]}'? " if near else ""
+    raise TaskError(
+        f"{param} names the unknown column '{path}'. {hint}Columns: {listed}", field=param, value=path
+    )
+
+
+def _check_items(view: View) -> None:
+    first: TaskError | None = None
+    problems = guesses = 0
+    from_zero = False
+    for place in range(len(view.rows)):
+        try:
+            item = view.item(place)
+        except TaskError as error:
+            first = first or error
+            problems += 1
+            continue
+        guesses += item.by_place is not None
+        from_zero = from_zero or item.by_place == 0
+    if first is not None:
+        others = problems - 1
+        more = f" ({others} other row{'s have' if others > 1 else ' has'} problems, too)" if others else ""
+        raise TaskError(f"{first.message}{more}", field=first.field, value=first.value)
+    if guesses and not from_zero:
+        raise TaskError(
+            f"the answers in field '{view.reader.params.answer}' are numbers and none is 0, so that it is not sure "
+            "whether they count from 0; say answer_is: index (from 0) or number (from 1)",
+            field="answer_is",
+            value="auto",
+        )
+
 
 __all__ = ["Dataset", "DatasetParams", "rows_of"]
 

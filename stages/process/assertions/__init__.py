@@ -1,11 +1,15 @@
 """Assertions about a trial: declared beside a task or in its rows, checked once, graded for every answer."""
 
-from evalcube.stages.process.assertions.evaluate import Graded, evaluate
+from evalcube.stages.process.assertions.evaluate import Graded, LayeredScores, evaluate, layered_scores
 from evalcube.stages.process.assertions.hooks import Hooks
-from evalcube.stages.process.assertions.measurable import unmeasurable
-from evalcube.stages.process.assertions.model import Assertion, Context, DeclarationError, ToolCall
+from evalcube.stages.process.assertions.model import (
+    Assertion,
+    Context,
+    DeclarationError,
+    ToolCall,
+    unmeasurable,
+)
 from evalcube.stages.process.assertions.parse import parse_assertions
-from evalcube.stages.process.assertions.scores import LayeredScores, layered_scores
 
 __all__ = [
     "Assertion",

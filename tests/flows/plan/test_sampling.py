@@ -12,7 +12,7 @@ from evalcube.flows.plan.part import Adaptive, Fixed, Selection
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.run.spending import Amount, Budget
 from evalcube.flows.state.store import open_store
-from evalcube.stages.analyze.formulas.precision import Precision
+from evalcube.stages.analyze.formulas.allocation import Precision
 from evalcube.stages.reply.status import COUNTERS
 
 PRECISION = Precision(base=32, target=0.09, maximum=192)

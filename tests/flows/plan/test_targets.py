@@ -8,7 +8,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Adaptive, Fixed, Selection
 from evalcube.flows.plan.targets import SampleTargets, Window
-from evalcube.stages.analyze.formulas.precision import Precision
+from evalcube.stages.analyze.formulas.allocation import Precision
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.regions import Region
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from evalcube.stages.generate.material.things import GROUPS  # the vocabulary, no code
+from evalcube.stages.generate.tasks.objects import GROUPS  # the vocabulary, no code
 
 PRIME = 2**61 - 1
 """Equations are solved modulo this prime; all terms are far smaller."""

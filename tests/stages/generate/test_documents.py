@@ -11,8 +11,8 @@ import pytest
 from pydantic import ValidationError
 
 from evalcube.stages.generate import TASKS, Cell, Trial
-from evalcube.stages.generate.material.table_text import BYTES_PER_TOKEN
 from evalcube.stages.generate.tasks.shapes import KINDS
+from evalcube.stages.generate.tasks.tables import BYTES_PER_TOKEN
 from tests.stages.generate.solvers_documents import corners_of, read_table
 
 

@@ -15,8 +15,13 @@ from pydantic import ValidationError
 from evalcube.stages.generate import TASKS, Cell
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.answers.dates import last_date
-from evalcube.stages.generate.material.date_steps import months, weekday_after, weekday_before, workdays
-from evalcube.stages.generate.material.date_stories import STORIES
+from evalcube.stages.generate.material.date_stories import (
+    STORIES,
+    months,
+    weekday_after,
+    weekday_before,
+    workdays,
+)
 from evalcube.stages.generate.material.films import GENRES, THEMES, TITLES
 from evalcube.stages.generate.tasks.dates import EARLIEST, LATEST, Kind
 from tests.growth import grows_in_proportion

@@ -1,6 +1,5 @@
 """Pass@k and its family on outcome matrices (questions × samples); for cubes see `stages.analyze.labelled.outcomes`."""
 
-from evalcube.stages.analyze.formulas.outcomes.bayesian import avg, avg_ci, bayes, bayes_ci
 from evalcube.stages.analyze.formulas.outcomes.binary import (
     auc_at_k,
     auc_at_k_ci,
@@ -19,8 +18,15 @@ from evalcube.stages.analyze.formulas.outcomes.blends import (
     geom_ds_at_k,
     geom_ds_at_k_ci,
 )
+from evalcube.stages.analyze.formulas.outcomes.categorical import (
+    avg,
+    avg_ci,
+    bayes,
+    bayes_ci,
+    max_at_k,
+    max_at_k_ci,
+)
 from evalcube.stages.analyze.formulas.outcomes.counts import Categories, Successes
-from evalcube.stages.analyze.formulas.outcomes.maximum import max_at_k, max_at_k_ci
 from evalcube.stages.analyze.formulas.outcomes.profiles import TailPassProfile, tailpass, tailpass_empirical
 from evalcube.stages.analyze.formulas.outcomes.spectrum import (
     geo_spectrum_at_k,

@@ -11,8 +11,7 @@ from __future__ import annotations
 from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
 from evalcube.stages.analyze.formulas.outcomes.counts import Successes, successes
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
-from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
-from evalcube.stages.analyze.formulas.outcomes.posterior import Posterior
+from evalcube.stages.analyze.formulas.outcomes.posterior import Interval, Posterior, credible
 
 UNIT = (0.0, 1.0)
 

@@ -16,7 +16,7 @@ from evalcube.stages.analyze.formulas.outcomes.binary import (
     posterior_and_draws,
 )
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
-from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.analyze.formulas.outcomes.posterior import Interval, credible
 from evalcube.stages.errors import ArgumentError
 
 

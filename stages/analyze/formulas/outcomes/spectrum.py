@@ -18,7 +18,7 @@ from evalcube.stages.analyze.formulas.outcomes.binary import (
 )
 from evalcube.stages.analyze.formulas.outcomes.blends import blend_interval, blend_one
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
-from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
+from evalcube.stages.analyze.formulas.outcomes.posterior import Interval, credible
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 _LARGEST_BUDGET = 10**7

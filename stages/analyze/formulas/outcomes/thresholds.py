@@ -16,8 +16,7 @@ from evalcube.stages.analyze.formulas.outcomes.binary import (
     posterior_and_draws,
 )
 from evalcube.stages.analyze.formulas.outcomes.inputs import Bounds
-from evalcube.stages.analyze.formulas.outcomes.intervals import Interval, credible
-from evalcube.stages.analyze.formulas.outcomes.posterior import Posterior
+from evalcube.stages.analyze.formulas.outcomes.posterior import Interval, Posterior, credible
 
 
 def g_pass_at_k_tau(R: object, k: int, tau: float) -> float:

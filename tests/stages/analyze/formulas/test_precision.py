@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.analyze.formulas.allocation import Precision, half_width, next_trials
 from evalcube.stages.analyze.formulas.intervals import exact_bounds
-from evalcube.stages.analyze.formulas.precision import Precision, half_width, next_trials
 from evalcube.stages.reply.status import COUNTERS
 
 LOW = Precision(32, 0.09, 192)

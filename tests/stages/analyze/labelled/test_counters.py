@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evalcube.stages.analyze.formulas.estimators import estimate
-from evalcube.stages.analyze.labelled import counters, duplicates
+from evalcube.stages.analyze.labelled import counters
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.report_data import task_views
 from evalcube.stages.reply.status import COUNTERS
@@ -236,12 +236,12 @@ def test_unique_shares__are_unknown_until_prompts_were_compared():
     flags[0, 0, 2] = 255
     partly = ds.assign(duplicate=(("task", "params", "trial"), flags))
 
-    assert np.isnan(duplicates.unique_shares(ds)).all()
-    known = duplicates.unique_shares(marked)
+    assert np.isnan(counters.unique_shares(ds)).all()
+    known = counters.unique_shares(marked)
     assert np.isfinite(known).all()
     assert (known < 1).all()
-    assert np.isnan(duplicates.unique_shares(partly)[:, 0]).all()
-    assert np.isfinite(duplicates.unique_shares(partly)[:, 1]).all()
+    assert np.isnan(counters.unique_shares(partly)[:, 0]).all()
+    assert np.isfinite(counters.unique_shares(partly)[:, 1]).all()
     assert np.isnan(leaderboard(partly, draws=5).rows[0].unique)
 
 

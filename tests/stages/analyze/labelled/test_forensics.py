@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 import xarray as xr
 
-from evalcube.stages.analyze.formulas.forensics.compression import compression, sum_traces
-from evalcube.stages.analyze.formulas.forensics.hazard import (
+from evalcube.stages.analyze.formulas.forensics import (
     aalen_johansen,
+    compression,
     count_ends,
     kaplan_meier,
     life_table,
+    sum_traces,
 )
 from evalcube.stages.analyze.labelled.forensics import (
     compression_table,

@@ -5,8 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.labelled.aggregate import aggregate
-from evalcube.stages.analyze.labelled.restriction import restrict
-from evalcube.stages.analyze.labelled.selection import keys, select
+from evalcube.stages.analyze.labelled.selection import keys, restrict, select
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
 DS = dataset(PROFILES[:3], tasks=3, points=6, trials=16)

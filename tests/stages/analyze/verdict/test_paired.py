@@ -7,9 +7,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from evalcube.stages.analyze.verdict.hotelling import hotelling
 from evalcube.stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
-from evalcube.stages.analyze.verdict.sensitivity import sensitivity, simplex
+from evalcube.stages.analyze.verdict.sensitivity import hotelling, sensitivity, simplex
 
 SIGN = pytest.mark.parametrize("method", ["sign-flip", "studentised"])
 steps = st.lists(st.integers(-40, 40).map(lambda x: x / 10), min_size=1, max_size=9)

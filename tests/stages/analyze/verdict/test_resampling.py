@@ -5,10 +5,9 @@ from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict import resampling
 from evalcube.stages.analyze.verdict.agreement import gold_agreement
-from evalcube.stages.analyze.verdict.hotelling import hotelling
 from evalcube.stages.analyze.verdict.paired import paired_intervals, simultaneous_intervals
 from evalcube.stages.analyze.verdict.resampling import flips, in_blocks, indices, on_grid, spans, total_flips
-from evalcube.stages.analyze.verdict.sensitivity import sensitivity
+from evalcube.stages.analyze.verdict.sensitivity import hotelling, sensitivity
 
 DRAWS = 300
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict.agreement import Agreement
-from evalcube.stages.analyze.verdict.gates import layer_gate, layer_means
+from evalcube.stages.analyze.verdict.composite import layer_gate, layer_means
 from evalcube.stages.analyze.verdict.holdout import Holdout
 from evalcube.stages.analyze.verdict.paired import Interval
 from evalcube.stages.analyze.verdict.reach import reach

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.generate.dataset.order import Shuffle
+from evalcube.stages.generate.dataset import Shuffle
 
 
 @given(key=st.binary(max_size=40), size=st.integers(1, 400))

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from evalcube.stages.analyze.verdict.rounding import half_away
+from evalcube.stages.analyze.verdict.composite import half_away
 from evalcube.stages.process.assertions import Context, Graded, ToolCall
 from evalcube.stages.process.assertions.model import layer_of
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.compare.clusters import overlap_clusters
+from evalcube.stages.analyze.formulas.compare.ranks import overlap_clusters
 from tests.growth import grows_in_proportion
 
 INTERVALS = st.lists(

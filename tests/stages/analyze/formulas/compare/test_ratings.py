@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.compare.ratings import bradley_terry, expected_wins
+from evalcube.stages.analyze.formulas.compare.winrates import bradley_terry, expected_wins
 
 VECTOR = [[0, 0.7, 0.9], [0.3, 0, 0.6], [0.1, 0.4, 0]]
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.forensics.hazard import (
+from evalcube.stages.analyze.formulas.forensics import (
     aalen_johansen,
     count_ends,
     kaplan_meier,

@@ -1,14 +1,15 @@
-"""The checks behind fact assertions: whether what an output says is so."""
+"""The checks behind assertions: whether what an output says is so, how it says it, and what was done to reach it."""
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from evalcube.stages.process.assertions import patterns, similarity
 from evalcube.stages.process.assertions.documents import DocumentError, parse_document
-from evalcube.stages.process.assertions.model import Assertion, Context
-from evalcube.stages.process.assertions.whitespace import trimmed
+from evalcube.stages.process.assertions.model import Assertion, Context, UnmeasuredError
+from evalcube.stages.process.assertions.similarity import trimmed, word_count
 
 Check = Callable[[Assertion, Context], bool]
 """May raise `UnmeasuredError`."""
@@ -97,3 +98,38 @@ FACTS: Mapping[str, Check] = {
     "levenshtein_max": _levenshtein,
 }
 """Fact types but the scored ones, which need a function of the user."""
+
+
+def _called(context: Context) -> set[str]:
+    return {call.tool.lower() for call in context.tool_calls}
+
+
+def _mock_hit(assertion: Assertion, context: Context) -> bool:
+    if context.mock_hits is None:
+        raise UnmeasuredError("the trial ran without mocks")
+    return context.mock_hits.get(assertion.text, 0) >= assertion.threshold
+
+
+def _measured(name: str, value: float | None) -> float:
+    if value is None or math.isnan(value):
+        raise UnmeasuredError(f"the trial has no {name}")
+    return value
+
+
+BEHAVIORS: Mapping[str, Check] = {
+    "starts_with": lambda said, context: context.output.lower().startswith(said.text.lower()),
+    "ends_with": lambda said, context: context.output.lower().endswith(said.text.lower()),
+    "min_length": lambda said, context: len(context.output) >= said.limit,
+    "max_length": lambda said, context: len(context.output) <= said.limit,
+    "word_count_min": lambda said, context: word_count(context.output) >= said.limit,
+    "word_count_max": lambda said, context: word_count(context.output) <= said.limit,
+    "cost_max": lambda said, context: _measured("cost", context.cost) <= said.limit,
+    "latency_max": lambda said, context: _measured("latency", context.latency) <= said.limit,
+    "turns_min": lambda said, context: _measured("turns", context.turns) >= said.limit,
+    "turns_max": lambda said, context: _measured("turns", context.turns) <= said.limit,
+    "tools_called": lambda said, context: {tool.lower() for tool in said.values} <= _called(context),
+    "tools_not_called": lambda said, context: _called(context).isdisjoint(map(str.lower, said.values)),
+    "tools_count_min": lambda said, context: len(context.tool_calls) >= said.limit,
+    "tools_count_max": lambda said, context: len(context.tool_calls) <= said.limit,
+    "mock_hit": _mock_hit,
+}

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evalcube.stages.analyze.labelled.other_points import common_points
+from evalcube.stages.analyze.labelled.points import common_points
 
 TASKS = ("sort", "letters")
 ALL, SORT, ONE = [[1, 1, 1], [1, 0, 0]], [[1, 1, 1], [0, 0, 0]], [[1, 0, 0], [0, 0, 0]]

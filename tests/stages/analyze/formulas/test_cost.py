@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.forensics.cost import costs, pareto_front
+from evalcube.stages.analyze.formulas.forensics import costs, pareto_front
 
 LABELS = ["trials", "correct", "cost_sum"]
 values = st.sampled_from([0.0, 1.0, 2.0, 3.0, float("nan")])

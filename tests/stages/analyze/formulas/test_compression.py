@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.forensics.compression import MOMENTS, OUTCOMES, compression, sum_traces
+from evalcube.stages.analyze.formulas.forensics import MOMENTS, OUTCOMES, compression, sum_traces
 from evalcube.stages.reply.status import Status
 
 

@@ -1,21 +1,27 @@
-"""When trials end: life tables, Kaplan–Meier and Aalen–Johansen curves over tokens.
+"""When trials end, how well their reasoning compresses, and what they cost.
 
-Time is the number of completion tokens. A trial ends in a right or a wrong answer, which are competing risks, or is
-cut by the limit, which is right-censoring: how it would have ended is unknown. Everything is a function of
-counts of ends per bin of tokens, which add over chunks and groups; bins of one token give the curves at every
-observed time.
+Curves over tokens are life tables, Kaplan–Meier and Aalen–Johansen. Time is the number of completion tokens. A trial
+ends in a right or a wrong answer, which are competing risks, or is cut by the limit, which is right-censoring: how it
+would have ended is unknown. Everything is a function of counts of ends per bin of tokens, which add over chunks and
+groups; bins of one token give the curves at every observed time.
+
+A reasoning trace that repeats itself compresses well: a low ratio among truncated trials separates loops from long
+thoughts. Of traces only sums of products are kept; they add over chunks and groups.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from evalcube.stages.analyze.formulas.arguments import column, reals
+from evalcube.stages.analyze.formulas.estimators import Bounds, brought
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile, wilson_bounds
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import COMPLETED, Status
+from evalcube.stages.reply.status import COMPLETED, COUNTERS, OUTCOMES, Status
 
 WIDTH = 256
 """Tokens in a bin of the life table."""
@@ -231,3 +237,206 @@ def _bounded(value: Floats, error: Floats, start: float, confidence: float | Non
         lower, upper = value ** np.exp(width), value ** np.exp(-width)
     still = value == start
     return Curve(value, np.where(still, start, lower), np.where(still, start, upper))
+
+
+MOMENTS = (
+    "traces",
+    "bytes",
+    "compressed",
+    "tokens",
+    "bytes_sq",
+    "compressed_sq",
+    "tokens_sq",
+    "bytes_compressed",
+    "bytes_tokens",
+    "compressed_tokens",
+)
+"""The moment axis of the sums: a count, sums, sums of squares and of products."""
+
+
+@dataclass(frozen=True)
+class Compression:
+    """Compression of the traces of each outcome; arrays (..., outcome)."""
+
+    traces: Floats
+    """Trials with a trace whose lengths are all known."""
+    ratio: Curve
+    """Compressed bytes per byte."""
+    bytes_per_token: Curve
+    """Bytes of the trace per completion token."""
+    compressed_per_token: Curve
+    """Compressed bytes per completion token."""
+
+
+def sum_traces(
+    status: ArrayLike, tokens: ArrayLike, reasoning_bytes: ArrayLike, compressed_bytes: ArrayLike
+) -> Floats:
+    """Sums over the traces of each outcome.
+
+    Parameters
+    ----------
+    status, tokens, reasoning_bytes, compressed_bytes
+        Trial arrays of shape (..., trial). A trial without a trace, or with a missing (negative) length, counts for
+        nothing.
+
+    Returns
+    -------
+    Array (..., outcome, moment), in the order of `OUTCOMES` and `MOMENTS`
+
+    Raises
+    ------
+    ValueError
+        If the shapes differ.
+    """
+    outcome = np.atleast_1d(status)
+    lengths = [np.atleast_1d(item).astype(np.float64) for item in (reasoning_bytes, compressed_bytes, tokens)]
+    if any(item.shape != outcome.shape for item in lengths):
+        raise ArgumentError(
+            f"the trial arrays differ in shape: {[outcome.shape, *(x.shape for x in lengths)]}"
+        )
+    raw, small, spent = lengths
+    known = (raw > 0) & (small >= 0) & (spent >= 0)
+    products = [np.ones_like(raw), raw, small, spent, raw**2, small**2, spent**2]
+    products += [raw * small, raw * spent, small * spent]
+    sums = [
+        [np.where(known & (outcome == code), item, 0.0).sum(axis=-1) for item in products]
+        for code in OUTCOMES.values()
+    ]
+    return np.moveaxis(np.asarray(sums), (0, 1), (-2, -1))
+
+
+def compression(sums: ArrayLike, *, confidence: float | None = None) -> Compression:
+    """Ratios of sums from `sum_traces`, with intervals of linearisation (the delta method).
+
+    Parameters
+    ----------
+    sums
+        Array (..., outcome, moment).
+    confidence
+        Level of the intervals; None means z = 1.96. An interval needs two traces.
+
+    References
+    ----------
+    W. G. Cochran (1977), Sampling Techniques, 3rd edition, Wiley, section 6.3: variance of a ratio of sums.
+    """
+    values = np.asarray(sums, dtype=np.float64)
+    if values.ndim == 0 or values.shape[-1] != len(MOMENTS):
+        raise ArgumentError(
+            f"`sums` has shape {values.shape}; its last axis must hold the {len(MOMENTS)} moments"
+        )
+    moments = {name: values[..., index] for index, name in enumerate(MOMENTS)}
+    return Compression(
+        moments["traces"],
+        _ratio(moments, "compressed", "bytes", "bytes_compressed", confidence),
+        _ratio(moments, "bytes", "tokens", "bytes_tokens", confidence),
+        _ratio(moments, "compressed", "tokens", "compressed_tokens", confidence),
+    )
+
+
+def _ratio(moments: dict[str, Floats], top: str, base: str, product: str, confidence: float | None) -> Curve:
+    count = moments["traces"]
+    with np.errstate(all="ignore"):
+        below = np.where(moments[base] > 0, moments[base], np.nan)
+        value = moments[top] / below
+        residual = moments[f"{top}_sq"] - 2 * value * moments[product] + value**2 * moments[f"{base}_sq"]
+        factor = np.where(count > 1, count / (count - 1), np.nan)
+        error = np.sqrt(factor * np.maximum(residual, 0.0)) / below
+    margin = quantile(confidence) * error
+    return Curve(value, np.maximum(value - margin, 0.0), value + margin)
+
+
+@dataclass(frozen=True)
+class Costs:
+    """USD; arrays of the shape of the counters without their last axis."""
+
+    total: Floats
+    per_trial: Floats
+    """Per finished trial; NaN without any."""
+    per_correct: Floats
+    """Per right answer, those that truncated and wrong trials cost included; NaN without a right answer."""
+    per_correct_lower: Floats
+    per_correct_upper: Floats
+    """Of the share of right answers and of the cost per trial together; infinite for a share of 0."""
+
+
+def costs(
+    counters: ArrayLike,
+    total: ArrayLike | None = None,
+    *,
+    labels: Sequence[str] = COUNTERS,
+    confidence: float | None = None,
+    right: Bounds | None = None,
+    error: ArrayLike = 0.0,
+) -> Costs:
+    """Costs of groups of trials.
+
+    Parameters
+    ----------
+    counters
+        Summed counters, shape (..., counter).
+    total
+        USD of each group, shape (...); default the counter ``cost_sum``. NaN means that it is not known.
+    labels
+        Names along the last axis.
+    confidence
+        Level of the bounds; None means z = 1.96.
+    right
+        Share of right answers with its bounds, arrays (...); default Wilson's.
+    error
+        Standard error of the cost per trial as a share of it, shape (...).
+
+    Examples
+    --------
+    >>> found = costs([200.0, 50.0, 3.0], labels=["trials", "correct", "cost_sum"])
+    >>> float(found.per_trial), float(found.per_correct)
+    (0.015, 0.06)
+    """
+    trials = column(counters, "trials", labels)
+    correct = column(counters, "correct", labels)
+    spent = column(counters, "cost_sum", labels) if total is None else np.asarray(total, dtype=np.float64)
+    found = wilson_bounds(correct, trials, confidence=confidence) if right is None else right
+    with np.errstate(all="ignore"):
+        per_trial = spent / np.where(trials > 0, trials, np.nan)
+        _, lower, upper = brought(found, per_trial, error, confidence=confidence)
+        per_correct = spent / np.where(correct > 0, correct, np.nan)
+        return Costs(np.asarray(spent), per_trial, per_correct, 1.0 / upper, 1.0 / lower)
+
+
+def pareto_front(score: ArrayLike, *spends: ArrayLike) -> NDArray[np.bool_]:
+    """True for points that no other point beats: none scores as high for as little, and better in one of them.
+
+    Equal points are on the front together. A point with a NaN is not on it and beats no other.
+
+    Parameters
+    ----------
+    score
+        Shape (point,); more is better.
+    spends
+        One or more arrays (point,), such as tokens and cost; less is better.
+
+    Returns
+    -------
+    Booleans, shape (point,).
+
+    Raises
+    ------
+    ValueError
+        If the arrays are not of one length, or nothing is spent.
+
+    Examples
+    --------
+    >>> pareto_front([3, 2, 2, 1], [9, 4, 5, 4]).tolist()
+    [True, True, False, False]
+    """
+    points = [-reals(score, "score"), *(reals(item, "spends") for item in spends)]
+    shapes = [item.shape for item in points]
+    if len(points) < 2 or any(shape != shapes[0] or len(shape) != 1 for shape in shapes):
+        raise ArgumentError(f"`score` and at least one `spends` must have one shape (point,), got {shapes}")
+    table = np.stack(points, axis=-1)
+    known: NDArray[np.bool_] = np.asarray(~np.isnan(table).any(axis=-1))
+    front = known.copy()
+    rivals = table[known]
+    for index in np.flatnonzero(known):
+        beaten = (rivals <= table[index]).all(axis=-1) & (rivals < table[index]).any(axis=-1)
+        front[index] = not beaten.any()
+    return front

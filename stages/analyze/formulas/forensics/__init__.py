@@ -1,1 +1,0 @@
-"""What trials took and when they ended: hazards over tokens, compression of traces, cost, Pareto fronts."""
