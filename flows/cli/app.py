@@ -14,26 +14,19 @@ import typer
 
 from evalcube import EvalcubeError
 from evalcube.flows.cli import (
-    analyze,
-    cache,
-    cluster,
-    cubes,
-    explore,
-    forget,
-    imports,
+    begin,
     jobs,
-    mending,
+    keep,
+    measure,
     merging,
-    publishing,
-    setup,
+    plan,
+    read,
+    share,
     statistics,
-    sweeps,
-    tasks,
     trials,
-    upsample,
     verdict,
 )
-from evalcube.flows.cli.flags import Command
+from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
 
 EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
@@ -52,34 +45,41 @@ app = typer.Typer(
 MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "Begin"
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
-    BEGIN: (*setup.COMMANDS, *tasks.COMMANDS),
-    MEASURE: (*sweeps.COMMANDS, *upsample.COMMANDS, *jobs.COMMANDS, cubes.status),
+    BEGIN: (begin.init, begin.simulate, begin.tasks, begin.sample),
+    MEASURE: (measure.run, plan.plan, measure.upsample, jobs.submit, jobs.stop, jobs.status),
     READ: (
-        cubes.leaderboard,
-        cubes.report,
-        *statistics.COMMANDS,
-        *verdict.COMMANDS,
-        cubes.show_trial,
+        read.leaderboard,
+        read.report,
+        statistics.table,
+        statistics.rank,
+        statistics.compare,
+        statistics.metrics,
+        verdict.verdict,
+        read.show_trial,
         trials.trials,
-        *explore.COMMANDS,
+        read.explore,
     ),
     SHARE: (
-        *merging.COMMANDS,
-        *publishing.COMMANDS,
-        *imports.COMMANDS,
+        merging.merge,
+        merging.diff,
+        merging.log,
+        share.publish,
+        share.pull,
+        share.tags,
+        share.import_command,
         trials.export,
-        explore.bundle,
+        read.bundle,
     ),
-    KEEP: (*mending.COMMANDS, *forget.COMMANDS),
+    KEEP: (keep.rescore, keep.forget),
 }
 for heading, commands in _COMMANDS.items():
     for function in commands:
         app.command(cls=Command, epilog=EPILOG, rich_help_panel=heading)(function)
-app.add_typer(analyze.analyze, rich_help_panel=READ)
-app.add_typer(mending.commands, name="cube", rich_help_panel=KEEP)
-app.add_typer(cache.commands, name="cache", rich_help_panel=KEEP)
-app.add_typer(cluster.commands, name="cluster", rich_help_panel=MEASURE)
-app.add_typer(setup.local, name="local", rich_help_panel=BEGIN)
+app.add_typer(statistics.analyze, rich_help_panel=READ)
+app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
+app.add_typer(keep.cache_commands, name="cache", rich_help_panel=KEEP)
+app.add_typer(jobs.cluster, name="cluster", rich_help_panel=MEASURE)
+app.add_typer(begin.local, name="local", rich_help_panel=BEGIN)
 
 
 def _print_version(wanted: bool) -> None:

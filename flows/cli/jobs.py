@@ -1,19 +1,35 @@
-"""Commands that hand a sweep whole to a batch system or to a Dask cluster: submit, stop."""
+"""Commands about sweeps that go on elsewhere: submit, stop, status, and what jobs run."""
 
 from __future__ import annotations
 
-from typing import Annotated
+import json
+import os
+import sys
+import time
+from collections import deque
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from evalcube.flows.cli.options import (
     CacheOption,
     ClusterOption,
+    Command,
     ConfigArgument,
     CubeOption,
+    CubesArgument,
+    JsonOption,
     SchedulerOption,
 )
-from evalcube.flows.cli.output import safe, show
+from evalcube.flows.cli.output import Code, safe, show, show_json
+from evalcube.flows.read.trials.escaped import jsonable
+from evalcube.flows.run.follow.duration import duration, waits
+
+if TYPE_CHECKING:
+    from rich.console import RenderableType
 
 
 def submit(
@@ -90,4 +106,237 @@ def stop(
         show("stopping: what is in flight ends first, and everything is recorded")
 
 
-COMMANDS = (submit, stop)
+cluster = typer.Typer(help="What jobs of a submitted sweep run.", no_args_is_help=True)
+
+
+@cluster.command(cls=Command, hidden=True)
+def attempt(
+    folder: Annotated[Path, typer.Argument(help="Folder of a part that was submitted.")],
+    workers: Annotated[int, typer.Option(min=1, help="Worker processes in the job.")] = 1,
+    container: Annotated[str, typer.Option(help="Command that starts a container.")] = "",
+    unbegun: Annotated[str, typer.Option(help="Jobs before this one whose run could not start.")] = "",
+) -> None:
+    """Run one job of a submitted sweep; for the scripts that `submit` writes."""
+    from evalcube.flows.errors import SweepError
+    from evalcube.flows.run.jobs.attempt import attempt as run_attempt
+
+    job = os.environ.get("SLURM_JOB_ID", "")
+    if not job.isdecimal():
+        raise SweepError("this is no job of Slurm", "`evalcube submit` submits jobs that run it")
+    before = [int(number) for number in unbegun.split() if number.isdecimal()]
+    raise typer.Exit(run_attempt(folder, int(job), workers=workers, container=container, unbegun=before))
+
+
+_LOOK_SECONDS = 1.0
+_RATE_SECONDS = 30.0
+_SHOWN_CAUSES = 5
+_PATIENCE = 5
+_SHOWN_LINES = 5
+"""Of what a submitted sweep's driver said; --json has more."""
+
+
+def print_status(document: dict[str, Any]) -> None:
+    """Print a status (see `evalcube.flows.read.status.cube_status`) for people."""
+    from rich.console import Console
+
+    Console().print(_render(document))
+
+
+def follow(cube: str, *, as_json: bool) -> None:
+    """Show a cube's status every `_LOOK_SECONDS` until the sweep is complete.
+
+    A terminal is redrawn, a pipe gets a line each time, a program that wants JSON an object on a line.
+    """
+    from rich.console import Console
+    from rich.live import Live
+
+    console = Console()
+    # Outside of the handler: an exit with an interrupt behind it would be taken for a run that was stopped.
+    with suppress(KeyboardInterrupt):
+        if as_json or not console.is_terminal:
+            _print_lines(cube, as_json=as_json)
+            return
+        with Live(console=console, auto_refresh=False) as live:
+            for document, pace in _looks(cube):
+                live.update(_render(document, pace), refresh=True)
+        return
+    raise typer.Exit(Code.STOPPED)
+
+
+def _print_lines(cube: str, *, as_json: bool) -> None:
+    for document, pace in _looks(cube):
+        if as_json:
+            show(json.dumps(jsonable({"time": time.time(), **document}), allow_nan=False))
+        else:
+            show(f"{time.strftime('%H:%M:%S')}  {_line(document, pace)}")
+        sys.stdout.flush()
+
+
+class _Pace:
+    """Trials per second over the last looks."""
+
+    def __init__(self) -> None:
+        self._looks: deque[tuple[float, int]] = deque()
+
+    def add(self, now: float, done: int) -> None:
+        self._looks.append((now, done))
+        while now - self._looks[0][0] > _RATE_SECONDS and len(self._looks) > 2:
+            self._looks.popleft()
+
+    @property
+    def rate(self) -> float:
+        (first, before), (last, after) = self._looks[0], self._looks[-1]
+        return (after - before) / (last - first) if last > first else 0.0
+
+
+def _looks(cube: str) -> Iterator[tuple[dict[str, Any], _Pace]]:
+    from evalcube.flows.read.status import cube_status
+    from evalcube.storage.errors import StorageError
+
+    pace, failures = _Pace(), 0
+    document = cube_status(cube)
+    while True:
+        pace.add(time.monotonic(), _graded(document)[0])
+        yield document, pace
+        if document["complete"] and not document["running"]:
+            return
+        time.sleep(_LOOK_SECONDS)
+        try:
+            document, failures = cube_status(cube), 0
+        except StorageError:  # a network file system that is away for a moment
+            failures += 1
+            if failures > _PATIENCE:
+                raise
+
+
+def _graded(document: dict[str, Any]) -> tuple[int, int]:
+    """Trials done and in all: as a run that goes on says, else as recorded."""
+    live = document["live"]
+    if live is None:
+        return document["done"], document["trials"]
+    return max(int(live["done"]), document["done"]), max(int(live["trials"]), document["trials"])
+
+
+def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
+    done, trials = _graded(document)
+    live = document["live"]
+    begun = trials or document["complete"] or live is not None
+    parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has got to its first request"]
+    if live is not None:
+        parts.append(f"{document['done']} recorded")
+    if live is not None:
+        parts += _live_parts(live)
+    if pace is not None and pace.rate > 0 and done < trials:
+        parts.append(f"{pace.rate:.1f}/s, {duration((trials - done) / pace.rate)} left")
+    if document["damaged"]:
+        parts.append(f"{document['damaged']} regions damaged, which a run does again from the cache")
+    spent = document["spent"]
+    if spent is not None and spent["usd"]:
+        parts.append(f"{spent['usd']:.2f} USD spent")
+    if document["running"]:
+        parts.append(safe(document["running"]))
+    elif pace is not None and not document["complete"]:
+        parts.append("nobody works on it now")
+    return "; ".join(parts)
+
+
+def _live_parts(live: dict[str, Any]) -> list[str]:
+    """What a run that goes on said of itself a moment ago."""
+    window = live.get("window")
+    most = f" of {window}" if isinstance(window, int) and window else ""
+    parts = [f"{live['in_flight']} in flight{most}, {live['sent']} sent, {live['cached']} cached"]
+    retried = sum(count for count in live["retries"].values() if isinstance(count, int))
+    if retried or live["transport"]:
+        parts.append(f"{live['transport']} failed, {retried} retried")
+    if live["waiting"]:
+        parts.append(safe(waits(live["waiting"])))
+    return parts
+
+
+def _driver_lines(driver: Mapping[str, Any] | None) -> list[str]:
+    """Where the driver of a submitted sweep is, and what it said last."""
+    if driver is None:
+        return []
+    where = f"submitted to {driver['scheduler']}; driver last on {driver['worker']}, which said:"
+    return [safe(where), *(f"  {safe(line)}" for line in driver["lines"][-_SHOWN_LINES:])]
+
+
+def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableType:
+    from rich.console import Group
+    from rich.table import Table
+    from rich.text import Text
+
+    from evalcube.flows.read.status import Unnamed
+
+    table = Table()
+    table.add_column("evaluation", overflow="fold")
+    # While a run goes on, it knows of more than the records, from which these numbers are.
+    recorded = ("done", "missing") if document["live"] is None else ("recorded", "not recorded")
+    for name in ("trials", recorded[0], "transport errors", recorded[1], "regions"):
+        table.add_column(name, justify="right")
+    causes = []
+    for row in document["models"]:
+        name = safe(row["model"])
+        kept = document["unnamed"] is not None and row["model"] in document["unnamed"]["models"]
+        regions = f"{row['regions_complete']}/{row['regions']}"
+        numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
+        table.add_row(Text(f"{name} (not in the run)" if kept else name), *map(str, numbers))
+        causes += [f"{name}: answered by {safe(row['answered_by'])}"] if row["answered_by"] else []
+        causes += [safe(row["warning"])] if row["warning"] else []
+        causes += [
+            f"{name}: {count} trials failed with {safe(cause)}" for cause, count in row["causes"].items()
+        ]
+    if pace is not None and len(causes) > _SHOWN_CAUSES:
+        causes[_SHOWN_CAUSES:] = [f"... and {len(causes) - _SHOWN_CAUSES} causes more"]
+    causes += map(safe, document["refused"])
+    causes += _driver_lines(document["driver"])
+    if document["unnamed"] is not None:
+        causes.append(safe(str(Unnamed(**document["unnamed"]))))
+    return Group(table, *map(Text, causes), Text(_line(document, pace)))
+
+
+def status(
+    cube: CubesArgument,
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Go on showing it until the sweep is complete, or Ctrl-C.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
+    cubes = list(dict.fromkeys(cube))
+    if watch and len(cubes) > 1:
+        from evalcube.flows.errors import SweepError
+
+        raise SweepError("--watch follows one cube", "Give one cube")
+    if as_json and len(cubes) > 1:
+        from evalcube.flows.read.status import cube_status
+
+        show_json({"cubes": {one: cube_status(one) for one in cubes}}, "status")
+        return
+    for one in cubes:
+        if len(cubes) > 1:
+            show(safe(one))
+        _one_status(one, watch=watch, as_json=as_json)
+
+
+def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
+    from evalcube import EvalcubeError
+    from evalcube.flows.read.status import cube_status
+    from evalcube.flows.run.jobs.watch import lines_about
+
+    if watch:
+        follow(cube, as_json=as_json)
+        return
+    told = [] if as_json else lines_about(cube)
+    for line in told:
+        show(safe(line))
+    try:
+        document = cube_status(cube)
+    except EvalcubeError:
+        if not told:
+            raise
+        return  # its jobs have made none yet, or those of its parts
+    if as_json:
+        show_json(document, "status")
+    else:
+        print_status(document)

@@ -225,6 +225,3 @@ def _day(seconds: int | None) -> str:
     if seconds is None or not 0 <= seconds < _LAST_DAY:
         return "-"
     return datetime.fromtimestamp(seconds, tz=UTC).astimezone().strftime("%Y-%m-%d %H:%M")
-
-
-COMMANDS = (merge, diff, log)

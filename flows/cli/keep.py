@@ -1,0 +1,336 @@
+"""Commands that look after cubes and caches: forget, rescore, cube verify, and those of a cache."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalcube.flows.cli.options import CacheArgument, CacheOption, Command, CubeArgument, JsonOption
+from evalcube.flows.cli.output import Code, complain, progress, safe, show, show_json, size_text
+
+if TYPE_CHECKING:
+    from evalcube.flows.keep.forget import Forgetting
+    from evalcube.flows.state.rescoring import Rescoring
+
+cache_commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
+
+
+@cache_commands.command(cls=Command)
+def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
+    """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
+    from evalcube.flows.keep.cache import stats as make
+
+    document = make(cache)
+    if as_json:
+        show_json(document)
+        return
+    show(f"{document['entries']} entries, {size_text(document['bytes'])}")
+    show(f"{document['damaged']} in quarantine, {document['journals']} packs being written")
+
+
+@cache_commands.command("verify", cls=Command)
+def verify_cache(
+    cache: CacheArgument,
+    repair: Annotated[
+        bool, typer.Option("--repair", help="Move damaged entries away; the next run asks for them again.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Read every entry and check it; exit code 1 if one is damaged."""
+    from evalcube.flows.keep.cache import verify as make
+
+    with progress() as tick:
+        found = make(cache, repair=repair, tick=tick)
+    if as_json:
+        show_json(asdict(found))
+    else:
+        show(f"{found.entries} entries read, {size_text(found.bytes)}: {found.damaged} damaged")
+        for key in found.keys:
+            show(f"damaged: {key}")
+        if found.damaged > len(found.keys):
+            show(f"... and {found.damaged - len(found.keys)} more")
+    if found.damaged:
+        remedy = f"{found.repaired} moved away" if repair else "run again with --repair to move them away"
+        complain(f"{found.damaged} entries are damaged; {remedy}")
+        raise typer.Exit(Code.INCOMPLETE)
+
+
+@cache_commands.command(cls=Command)
+def gc(
+    cache: CacheArgument,
+    cubes: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--keep",
+            metavar="CUBE",
+            help="A cube whose replies stay; give it again for more.",
+        ),
+    ] = None,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Delete. Without it, the command only tells what it would delete.")
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
+    from evalcube.flows.keep.cache import collect
+
+    with progress() as tick:
+        found = collect(cache, cubes or (), delete=yes, tick=tick)
+    if as_json:
+        show_json(asdict(found))
+        return
+    verb = "deleted" if found.deleted else "would delete"
+    show(f"{verb} {found.unreferenced - found.in_use} of {found.entries} entries, {size_text(found.bytes)}")
+    if found.in_use:
+        show(f"{found.in_use} more are in packs that other processes write: run again when they have ended")
+    show(f"{verb} {found.temporaries} temporary files of killed writers")
+    show(f"{found.referenced} requests are referenced; {found.missing} of them are not in the cache")
+    if not found.deleted and (found.unreferenced or found.temporaries):
+        show("nothing is deleted yet: run again with --yes")
+
+
+@cache_commands.command("export", cls=Command)
+def export_entries(
+    cache: CacheArgument,
+    file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
+    cube: Annotated[
+        str | None,
+        typer.Option("--cube", help="Export only the replies that this cube references."),
+    ] = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Write entries into one file, for `evalcube cache import` elsewhere."""
+    from evalcube.flows.keep.cache import export
+
+    with progress() as tick:
+        made = export(cache, file, cube=cube, tick=tick)
+    if as_json:
+        show_json({"file": str(file), **asdict(made)})
+    else:
+        show(f"{made.entries} entries written to {safe(str(file))}, {size_text(file.stat().st_size)}")
+    if made.skipped:
+        complain(f"{made.skipped} damaged entries were left out; see `evalcube cache verify`")
+    if made.missing:
+        complain(f"{made.missing} requests of the cube are not answered by this cache")
+
+
+@cache_commands.command("import", cls=Command)
+def import_entries(
+    cache: CacheArgument,
+    file: Annotated[Path, typer.Argument(help="A file that `evalcube cache export` wrote.")],
+    as_json: JsonOption = False,
+) -> None:
+    """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
+    from evalcube.flows.keep.cache import load
+
+    with progress() as tick:
+        made = load(cache, file, tick=tick)
+    if as_json:
+        show_json({"file": str(file), **asdict(made)})
+    else:
+        show(f"{made.entries} entries read, {made.new} of them new")
+
+
+_SHOWN = 50
+
+cube_commands = typer.Typer(help="Look after a cube.", no_args_is_help=True)
+
+
+@cube_commands.command(cls=Command)
+def verify(
+    cube: CubeArgument,
+    heal: Annotated[
+        bool, typer.Option("--heal", help="Make what is damaged again from the cache; no request is sent.")
+    ] = False,
+    cache: CacheOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare all of a cube with what was recorded of it; exit code 2 if something is damaged and not healed."""
+    from evalcube.flows.state.verify import verify_cube
+
+    found = verify_cube(cube, heal=heal, cache=cache, notify=complain)
+    if as_json:
+        show_json(found.to_dict(), "verification")
+    else:
+        show(f"{found.regions} regions compared: {len(found.damages)} damages")
+        for damage in found.damages[:_SHOWN]:
+            cost = f"; the cache lacks {damage.requests} of its replies" if damage.requests else ""
+            show(safe(f"{'healed' if damage.healed else 'damaged'}: {damage}{cost}"))
+        if len(found.damages) > _SHOWN:
+            show(f"... and {len(found.damages) - _SHOWN} more")
+    if found.lines:
+        complain(
+            f"{found.lines} lines of the ledger are damaged: run the sweep again, which asks nothing twice"
+        )
+    if not found.whole:
+        complain(_remedy(heal, found.requests))
+        raise typer.Exit(Code.REFUSED)
+
+
+def rescore(
+    cube: CubeArgument,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", "-o", metavar="NEW", help="Write a new cube and leave this one as it is."),
+    ] = None,
+    cache: CacheOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
+    from evalcube.flows.keep.rescore import rescore_cube
+
+    done = rescore_cube(cube, output=output, cache=cache, notify=complain)
+    if as_json:
+        show_json(done.to_dict(), "rescoring")
+    else:
+        _print_recounts(done)
+    if done.lost:
+        complain(f"{done.lost} regions are left as they were: the cache lacks some of their replies")
+    if done.imported:
+        complain(
+            f"{done.imported} imported regions are left as the tool graded them that they come from; grade them again "
+            "with that tool, and import its new log into a new cube"
+        )
+
+
+def _print_recounts(done: Rescoring) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    from evalcube.stages.process.grading import IMPORTED
+
+    graders = ", ".join(grader for grader in done.before if grader != IMPORTED)
+    table = Table("model", "task", title=f"grader {graders} → {done.grader}", title_justify="left")
+    for name in ("correct", "incorrect", "invalid"):
+        table.add_column(name, justify="right")
+    for row in done.rows:
+        cells = (
+            str(row.new[name]) if row.old[name] == row.new[name] else f"{row.old[name]} → {row.new[name]}"
+            for name in row.new
+        )
+        table.add_row(escape(safe(row.model)), escape(safe(row.task)), *cells)
+    Console().print(table)
+    show(f"{done.regions} regions graded again: {done.changed} trials changed")
+
+
+def _remedy(heal: bool, requests: int) -> str:
+    if not heal:
+        return "the cube is damaged; --heal makes it again from the cache"
+    if requests:
+        return f"the cache lacks what the rest needs: running the sweep again asks {requests} requests"
+    return "the rest needs the sweep's config: run the sweep again"
+
+
+def forget(
+    cube: CubeArgument,
+    where: Annotated[
+        list[str],
+        typer.Option(
+            "--where",
+            metavar="NAME=VALUE",
+            help="Only these results: a model, task, tier, parameter or facet, trial=0..3, status=invalid,refused, "
+            "row_id=ID. Give it again for more conditions.",
+        ),
+    ],
+    cache: Annotated[
+        bool,
+        typer.Option(
+            "--cache", help="Delete the cached replies, too: without that, a run takes them from there."
+        ),
+    ] = False,
+    for_good: Annotated[
+        bool,
+        typer.Option(
+            "--for-good", help="Never ask for these cells again; without it, they are pending again."
+        ),
+    ] = False,
+    yes: Annotated[bool, typer.Option("--yes", help="Take them away; else only show what would go.")] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """Take results away, so that they are asked again or are gone for good; without --yes, show what would go."""
+    from evalcube.flows.keep.forget import forget as take_away
+    from evalcube.flows.keep.to_forget import Choice
+
+    def confirmed(shown: Forgetting) -> bool:
+        if not as_json:
+            _print_forgetting(shown)
+        return yes and bool(shown.trials or shown.cells)
+
+    done = take_away(cube, Choice(tuple(where)), cache=cache, for_good=for_good, confirmed=confirmed)
+    if as_json:
+        show_json(done.to_dict())
+    elif done.done:
+        show(
+            f"{done.trials:,} results are forgotten"
+            + (f", and the replies to {done.replies:,} requests" * cache)
+        )
+    if done.kept_replies:
+        complain(
+            f"{done.kept_replies} replies stay: another process writes the pack that they are in. Run this again once "
+            "it has ended"
+        )
+        raise typer.Exit(Code.INCOMPLETE)
+    if not done.done and (done.trials or done.cells):
+        complain("nothing is forgotten yet: --yes takes these away")
+
+
+def _print_forgetting(shown: Forgetting) -> None:
+    from rich.console import Console
+    from rich.markup import escape
+    from rich.table import Table
+
+    if not shown.rows:
+        show("no result fulfils this")
+    else:
+        table = Table("model", "task", title=escape(safe(shown.cube)), title_justify="left", show_footer=True)
+        columns = {
+            "results": (shown.trials, [row.trials for row in shown.rows]),
+            ("to ask again" if shown.cache else "pending again"): (
+                sum(row.requests for row in shown.rows),
+                [row.requests for row in shown.rows],
+            ),
+        }
+        for name, (total, _) in columns.items():
+            table.add_column(name, justify="right", footer=f"{total:,}")
+        table.add_column("USD", justify="right", footer=_usd(sum(row.usd for row in shown.rows)))
+        for row in shown.rows:
+            cells = (f"{row.trials:,}", f"{row.requests:,}", _usd(row.usd))
+            table.add_row(escape(safe(row.model)), escape(safe(row.task)), *cells)
+        Console().print(table)
+    for note in _forgetting_notes(shown):
+        show(note)
+
+
+def _usd(value: float) -> str:
+    """A cost; a dash where nothing has a price."""
+    return f"{value:.2f}" if value else "–"
+
+
+def _forgetting_notes(shown: Forgetting) -> list[str]:
+    """What a reader has to know before saying yes."""
+    notes = []
+    if shown.cells:
+        notes.append(
+            f"{shown.cells:,} cells are never asked again; `evalcube forget` without --for-good lifts that"
+        )
+    if not shown.trials:
+        return notes
+    if not shown.cache:
+        notes.append(
+            "their replies stay in the cache, from where a run takes them: --cache deletes them, too"
+        )
+        return notes
+    notes.append(
+        f"replies are deleted from {safe(shown.cache)}, also those of judges; other cubes that use it lose them as well"
+    )
+    batches = f", {shown.batches} batches under way" if shown.batches else ""
+    notes.append(
+        f"not reached: copies and archives of cube and cache, logs, older versions that a store keeps{batches}; and "
+        "what the cube says of itself: names, templates, rubrics and params of its sweep, ids of rows; and "
+        "its copy of a data file, until (with --for-good) no cell asks that any more"
+    )
+    return notes

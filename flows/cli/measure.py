@@ -1,0 +1,303 @@
+"""Commands that ask models, run and upsample: their live display, their summary and what is left."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from evalcube.flows.cli.options import (
+    AskedTrialsOption,
+    CacheOption,
+    ClusterOption,
+    ConfigArgument,
+    CubeOption,
+    EndpointsOption,
+    GraderOption,
+    JsonOption,
+    KeysOption,
+    LogOption,
+    OnlyOption,
+    QuietOption,
+    SchedulerOption,
+    TasksOption,
+    WhereOption,
+    WorkersOption,
+)
+from evalcube.flows.cli.output import Code, complain, outlived, print_leaderboard, safe, show, show_json
+
+if TYPE_CHECKING:
+    from evalcube.flows.run.follow.events import Event, Subscriber
+    from evalcube.flows.run.summary import RunSummary
+
+_KILLED = "worker killed"
+_LASTING = frozenset(
+    {
+        *(f"http {status}" for status in (400, 401, 402, 403, 404, 405, 413, 422)),
+        *("address", "redirect", "server", "too large"),
+    }
+)
+"""Causes that are there again in the next run, unless somebody mends them."""
+_NAMED = re.compile(r"([^=:/#]+)=(.+)")
+
+
+@contextmanager
+def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
+    """Whoever follows a run: a live display unless `quiet`, and a log if one is wanted."""
+    with ExitStack() as stack:
+        found: list[Subscriber] = []
+        if log is not None:
+            from evalcube.flows.run.follow.event_log import EventLog
+
+            written = stack.enter_context(EventLog(log))
+            stack.callback(lambda: complain(written.problem) if written.problem else None)
+            found.append(written)
+        if not quiet:
+            from evalcube.flows.run.follow.display import Display
+
+            found.append(stack.enter_context(Display()))
+        else:
+            found.append(_complain_if_urgent)
+        yield found
+
+
+def _complain_if_urgent(event: Event) -> None:
+    from evalcube.flows.run.follow.events import Noted
+
+    if isinstance(event, Noted) and event.urgent:
+        complain(str(event))
+
+
+def by_model(flag: str, texts: Sequence[str]) -> dict[str, str] | str:
+    """What ``[NAME=]VALUE`` texts mean: a value for each name, or one for all models."""
+    from evalcube.flows.errors import SweepError
+
+    named = [_NAMED.fullmatch(text) for text in texts]
+    if len(texts) == 1 and named[0] is None:
+        return texts[0]
+    if None in named:
+        raise SweepError(f"{flag}: several values need names", f"Write each as in {flag} NAME={texts[0]}")
+    return {match[1]: match[2] for match in named if match is not None}
+
+
+def tell(summary: RunSummary, *, as_json: bool) -> None:
+    """Print what a run did; ends the command with another exit code if something is left."""
+    from evalcube.flows.run.summary import lines_of
+
+    with outlived():
+        if as_json:
+            show_json(summary.to_dict(), "run")
+        else:
+            for line in lines_of(summary):
+                show(safe(line))
+            if summary.done:
+                _print_standing(summary.cube)
+    tell_what_is_left(summary)
+
+
+def _print_standing(cube: str) -> None:
+    """The leaderboard, if there are right answers; how to compare variants, if outputs have layer scores."""
+    from evalcube.flows.read.reader import Reader
+
+    plan = Reader(cube).plan
+    if plan.ranked.any() or not plan.layers:
+        print_leaderboard(cube)
+    if plan.layers and len(plan.labels) > 1:
+        named = ("evalcube", "verdict", cube, "--control", plan.labels[0], "--treatment", plan.labels[1])
+        show(f"compare variants: {shlex.join(named)}")
+
+
+def _how_to_resume(summary: RunSummary) -> str:
+    if summary.causes and _LASTING.issuperset(cause.partition(":")[0] for cause in summary.causes):
+        return "Mend what is said above; then run the same command again to resume."
+    return "Run the same command again to resume."
+
+
+def tell_what_is_left(summary: RunSummary) -> None:
+    """Say what a run left undone; ends the command with another exit code if it left anything."""
+    if summary.reason == "complete":
+        return
+    for cause, count in sorted(summary.causes.items(), key=lambda item: -item[1]):
+        detail = summary.details.get(cause, "")
+        complain(f"{count} trials: {cause}" + (f" ({detail})" if detail else ""))
+    if _KILLED in summary.causes:
+        complain(
+            "worker processes ended with these trials: by a crash, or for want of memory (at a worker's memory limit, "
+            "Dask's nanny ends it). Look at the workers' logs; give fewer workers (--workers), or more memory for each"
+        )
+    if summary.in_batches:
+        complain(
+            f"{summary.in_batches} requests are in batches at the endpoint; the same command collects their answers"
+        )
+    if summary.unrated:
+        complain(f"{summary.unrated} recorded trials are left that not all judges have rated")
+    again = _how_to_resume(summary)
+    if summary.reason == "stopped":
+        if summary.ordered:
+            complain(summary.ordered)
+        if summary.bound:
+            again = "Raise the bound in the config, then run the same command again to resume."
+            complain(summary.bound)
+        complain(f"stopped with {summary.left} trials left. {again}")
+        raise typer.Exit(Code.STOPPED)
+    complain(f"incomplete: {summary.left} trials left after transport errors. {again}")
+    raise typer.Exit(Code.INCOMPLETE)
+
+
+def run(
+    config: ConfigArgument,
+    models: EndpointsOption = None,
+    key_envs: KeysOption = None,
+    scheduler: SchedulerOption = None,
+    cube: CubeOption = None,
+    cache: CacheOption = None,
+    workers: WorkersOption = None,
+    cluster: ClusterOption = None,
+    only: OnlyOption = None,
+    trials: AskedTrialsOption = None,
+    log: LogOption = None,
+    quiet: QuietOption = False,
+    grader: GraderOption = "current",
+    fresh: Annotated[
+        bool,
+        typer.Option("--fresh", help="Answer nothing from the cache: replies go into a new one beside it."),
+    ] = False,
+    max_age: Annotated[
+        str | None,
+        typer.Option(
+            "--max-age",
+            metavar="TIME",
+            help="Take no reply from the cache that is older than this, such as 7d.",
+        ),
+    ] = None,
+    wait: Annotated[
+        float,
+        typer.Option(
+            "--wait", min=0, metavar="SECONDS", help="Wait so long for another run to leave the cube."
+        ),
+    ] = 0.0,
+    as_json: JsonOption = False,
+) -> None:
+    """Run a sweep, or resume it: what is recorded is never asked again."""
+    from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.run.stopping import RunInterrupted
+    from evalcube.flows.run.sweep import run as run_sweep
+
+    sweep = load_sweep(config, models or (), key_envs or ())
+    with subscribers(log, quiet=quiet) as followers:
+        try:
+            summary = run_sweep(
+                sweep,
+                cube=cube,
+                cache=cache,
+                scheduler=scheduler,
+                workers=workers,
+                cluster=cluster,
+                only=only or (),
+                trials=trials,
+                grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
+                fresh=fresh,
+                max_age=max_age,
+                subscribers=followers,
+                wait=wait,
+            )
+        except RunInterrupted as stopped:
+            summary = stopped.summary
+    tell(summary, as_json=as_json)
+
+
+def upsample(
+    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.")],
+    trials: Annotated[
+        int | None, typer.Option(min=1, help="Trials of each selected cell in the end.")
+    ] = None,
+    repeats: Annotated[
+        int | None, typer.Option(min=1, help="Times that each question is asked in the end.")
+    ] = None,
+    precision: Annotated[
+        str | None,
+        typer.Option(
+            help="low, medium or high: as many trials as each selected cell needs, instead of --trials."
+        ),
+    ] = None,
+    budget: Annotated[
+        str | None,
+        typer.Option(help="2M (tokens) or 5USD: spend so much where it helps most, instead of --trials."),
+    ] = None,
+    purpose: Annotated[
+        str, typer.Option("--goal", help="What a budget is for: ranking (order of the models) or intervals.")
+    ] = "ranking",
+    models: Annotated[
+        list[str] | None,
+        typer.Option("--model", help="Label of a model; may be given again."),
+    ] = None,
+    tasks: TasksOption = None,
+    tiers: Annotated[
+        list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
+    ] = None,
+    where: WhereOption = None,
+    config: Annotated[
+        str | None,
+        typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
+    ] = None,
+    endpoints: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--endpoint",
+            metavar="[NAME=]URL",
+            help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
+        ),
+    ] = None,
+    key_envs: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--key-env",
+            metavar="[NAME=]VARIABLE",
+            help="Environment variable with the key of those addresses, or of one.",
+        ),
+    ] = None,
+    scheduler: SchedulerOption = None,
+    cube: CubeOption = None,
+    cache: CacheOption = None,
+    workers: WorkersOption = None,
+    cluster: ClusterOption = None,
+    log: LogOption = None,
+    quiet: QuietOption = False,
+    grader: GraderOption = "current",
+    as_json: JsonOption = False,
+) -> None:
+    """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
+    from evalcube.flows.run.stopping import RunInterrupted
+    from evalcube.flows.run.upsample import upsample as add_trials
+
+    with subscribers(log, quiet=quiet) as followers:
+        try:
+            summary = add_trials(
+                source,
+                trials=trials,
+                repeats=repeats,
+                precision=precision,
+                budget=budget,
+                purpose=purpose,  # type: ignore[arg-type]  # refused there if it is none
+                models=models or (),
+                tasks=tasks or (),
+                tiers=tiers or (),
+                where=where or (),
+                cube=cube,
+                cache=cache,
+                scheduler=scheduler,
+                workers=workers,
+                cluster=cluster,
+                grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
+                subscribers=followers,
+                config=config,
+                endpoints=by_model("--endpoint", endpoints or ()),
+                key_envs=by_model("--key-env", key_envs or ()),
+            )
+        except RunInterrupted as stopped:
+            summary = stopped.summary
+    tell(summary, as_json=as_json)
