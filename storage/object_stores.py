@@ -18,7 +18,7 @@ from obstore import exceptions
 from obstore.store import ObjectStore, from_url
 
 from evalcube.storage.errors import NotWritableError, StorageError
-from evalcube.storage.urls import scheme_of
+from evalcube.storage.urls import STORE_VARIABLES, store_at
 
 if TYPE_CHECKING:
     from obstore import GetResult
@@ -33,12 +33,7 @@ _PATIENT: Any = {
 """The same for a store that has answered before: it is waited for while it restarts. Whoever mistypes is told soon."""
 
 _PART_BYTES = 2**20
-_VARIABLES = ("AWS_", "GOOGLE_", "AZURE_", "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
-_CREDENTIALS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION, AWS_ENDPOINT_URL)",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
-}
+_VARIABLES = (*STORE_VARIABLES, "HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY")
 _NO_PLACE = ("NoSuchBucket", "ContainerNotFound", "The specified bucket does not exist")
 
 
@@ -95,7 +90,7 @@ def translated(address: str, doing: str) -> Iterator[None]:
         text = f"cannot {doing}: there is no such bucket or container"
         raise StorageError(text, address, "Create it, or check the spelling of its name.") from None
     except (exceptions.BaseError, OSError, ValueError) as error:
-        remedy = f"Check the network and {_CREDENTIALS[scheme_of(address)]}, then run again."
+        remedy = f"Check the network and {store_at(address).credentials}, then run again."
         raise StorageError(f"cannot {doing}: {_plain(error)}", address, remedy) from None
 
 
@@ -115,7 +110,7 @@ def first_bytes(found: GetResult, most: int | None) -> bytes:
 def _refused(address: str, doing: str) -> NotWritableError:
     text = f"cannot {doing}: the store refuses the credentials, or they do not allow this"
     return NotWritableError(
-        text, address, f"Set {_CREDENTIALS[scheme_of(address)]} where it is used, on workers too."
+        text, address, f"Set {store_at(address).credentials} where it is used, on workers too."
     )
 
 

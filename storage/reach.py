@@ -19,7 +19,7 @@ from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError
-from evalcube.storage.urls import REDIS_SCHEMES, redacted, scheme_of
+from evalcube.storage.urls import has_folders, redacted
 
 _LAG_SECONDS = 5.0
 """Network file systems show a file of another machine's that late."""
@@ -97,29 +97,25 @@ class Token:
         return f"{_IN_CUBE}{name}" if self.what == "cube" else f"tmp/{name}"
 
     def _put(self, name: str, text: str) -> None:
-        if self._is_remote:
+        if not has_folders(self.url):
             with closing(open_cache(self.url)) as cache:
                 cache.put(_as_key(name), text.encode())
         else:
             space_of(self.url).put(self._key(name), text.encode(), durable=False)
 
     def _get(self, name: str) -> str:
-        if self._is_remote:
+        if not has_folders(self.url):
             with closing(open_cache(self.url)) as cache:
                 return (cache.get(_as_key(name)) or b"").decode(errors="replace")
         found = space_of(self.url).get(self._key(name), 1000)
         return "" if found is None else found.data.decode(errors="replace")
 
     def _delete(self, name: str) -> None:
-        if self._is_remote:
+        if not has_folders(self.url):
             with closing(open_cache(self.url)) as cache:
                 cache.remove([_as_key(name)])
         else:
             space_of(self.url).delete(self._key(name), durable=False)
-
-    @property
-    def _is_remote(self) -> bool:
-        return scheme_of(self.url) in REDIS_SCHEMES
 
 
 def _as_key(name: str) -> str:

@@ -1,26 +1,72 @@
-"""Addresses of cubes and caches, and the directory, bucket or server that each means.
+"""Addresses of cubes and caches, and what each means: the one place that tells directories, buckets and servers apart.
 
-Addresses hold no credentials: they are written into cubes, logs and messages.
+What differs between stores stands in `SCHEMES`; everybody else asks the functions here. Addresses hold no credentials:
+they are written into cubes, logs and messages.
 """
 
 from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
+from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
+from typing import NamedTuple
 from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
 
 from evalcube.storage.errors import UnsupportedUrlError
 
-OBJECT_SCHEMES = ("s3", "gs", "az")
-REDIS_SCHEMES = ("redis", "rediss")
-HTTP_SCHEMES = ("http", "https")
+
+class Kind(Enum):
+    """What an address leads to."""
+
+    DIRECTORY = "directory"
+    BUCKET = "bucket"
+    WEB = "web server"
+    REDIS = "Redis server"
+    UNKNOWN = "unknown"
+
+
+class Scheme(NamedTuple):
+    """What the scheme of an address says of the store."""
+
+    kind: Kind
+    variables: str = ""
+    """What the names of all environment variables begin with that the store's own tools use."""
+    credentials: str = ""
+    """Those that give access, for messages."""
+    version: str = "e_tag"
+    """By what obstore puts an object only over the one that was seen: GCS has generations, the others ETags."""
+
+
+SCHEMES: Mapping[str, Scheme] = MappingProxyType(
+    {
+        "": Scheme(Kind.DIRECTORY),
+        "file": Scheme(Kind.DIRECTORY),
+        "s3": Scheme(
+            Kind.BUCKET,
+            "AWS_",
+            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION, AWS_ENDPOINT_URL)",
+        ),
+        "gs": Scheme(Kind.BUCKET, "GOOGLE_", "GOOGLE_APPLICATION_CREDENTIALS", "version"),
+        "az": Scheme(Kind.BUCKET, "AZURE_", "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+        "http": Scheme(Kind.WEB),
+        "https": Scheme(Kind.WEB),
+        "redis": Scheme(Kind.REDIS),
+        "rediss": Scheme(Kind.REDIS),
+    }
+)
+STORE_VARIABLES = tuple(scheme.variables for scheme in SCHEMES.values() if scheme.variables)
+"""What the names of all variables begin with that object stores are reached by."""
+_STRANGE = Scheme(Kind.UNKNOWN)
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two characters or more before the colon, so that ``C:/data`` is a path."""
 
 _BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_SLASHES_OF_A_BUCKET = 2
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 REMEDY = (
@@ -58,6 +104,16 @@ def scheme_of(url: str | Path) -> str:
     return match[1].lower() if match else ""
 
 
+def store_at(url: str | Path) -> Scheme:
+    """What is known of the store that an address leads to, by its scheme."""
+    return SCHEMES.get(scheme_of(url), _STRANGE)
+
+
+def kind_of(url: str | Path) -> Kind:
+    """What kind of store an address leads to."""
+    return store_at(url).kind
+
+
 def is_directory(url: str | Path) -> bool:
     """Whether an address is one of a directory: a path, or ``file://`` and one.
 
@@ -66,7 +122,31 @@ def is_directory(url: str | Path) -> bool:
     >>> is_directory("results/sweep.zarr"), is_directory("file:///a.zarr"), is_directory("s3://bucket/a.zarr")
     (True, True, False)
     """
-    return scheme_of(url) in ("", "file")
+    return kind_of(url) is Kind.DIRECTORY
+
+
+def is_zip(url: str | Path) -> bool:
+    """Whether an address is one of a single file, by its name."""
+    return str(url).rstrip("/").endswith(".zip")
+
+
+def has_folders(url: str | Path) -> bool:
+    """Whether other things than entries can lie at an address, and caches beside it: not on a Redis server."""
+    return kind_of(url) is not Kind.REDIS
+
+
+def beside(url: str | Path, name: str) -> str:
+    """The address of what has a name in the same folder; empty on a web server, and beside what fills its bucket.
+
+    Examples
+    --------
+    >>> beside("s3://bucket/cubes/a.zarr", "cache"), beside("s3://bucket", "cache")
+    ('s3://bucket/cubes/cache', '')
+    """
+    whole = resolved(url)
+    if kind_of(url) is Kind.WEB or (kind_of(url) is Kind.BUCKET and whole.count("/") == _SLASHES_OF_A_BUCKET):
+        return ""
+    return f"{whole.rpartition('/')[0]}/{name}"
 
 
 def redacted(url: str | Path) -> str:
@@ -91,9 +171,7 @@ def absolute(url: str | Path) -> str:
     UnsupportedUrlError
         A directory's address is malformed.
     """
-    if scheme_of(url) in (*OBJECT_SCHEMES, *REDIS_SCHEMES, *HTTP_SCHEMES):
-        return str(url)
-    return str(directory_of(url))
+    return str(url) if kind_of(url) in (Kind.BUCKET, Kind.WEB, Kind.REDIS) else str(directory_of(url))
 
 
 def resolved(url: str | Path) -> str:
@@ -104,10 +182,10 @@ def resolved(url: str | Path) -> str:
     UnsupportedUrlError
         It is malformed.
     """
-    scheme = scheme_of(url)
-    if scheme in OBJECT_SCHEMES:
+    kind = kind_of(url)
+    if kind is Kind.BUCKET:
         return object_prefix(str(url))
-    if scheme in HTTP_SCHEMES:
+    if kind is Kind.WEB:
         return http_address(str(url))
     return str(directory_of(url).resolve())
 

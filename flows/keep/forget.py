@@ -38,7 +38,7 @@ from evalcube.storage.cube.integrity import CONTENT, stored_problems
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region
-from evalcube.storage.urls import resolved
+from evalcube.storage.urls import beside
 
 _KEYS_AT_ONCE = 512
 
@@ -187,9 +187,9 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
         return ""
     noted = notes.get("cache")
     address = cache_at_hand(cube, noted)
-    beside = f"{resolved(cube.url).rpartition('/')[0]}/{str(noted).rpartition('/')[2]}"
+    place = beside(cube.url, str(noted).rpartition("/")[2])
     # For reading, the cache of a like sweep elsewhere will do. What is to be deleted must be this cube's.
-    if address is None or address not in (noted, beside):
+    if address is None or address not in (noted, place):
         raise SweepError(
             f"it is not certain where the replies of cube '{cube.url}' are",
             "Run the sweep's config once here, or put the cache beside the cube",

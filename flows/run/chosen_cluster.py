@@ -27,11 +27,10 @@ from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.sites import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.storage.cube.lease import Lease
-from evalcube.storage.urls import directory_of, is_directory
+from evalcube.storage.urls import STORE_VARIABLES, directory_of, is_directory
 
 _FEW = 10_000
 """Trials that one process asks and grades before further ones have started: about 2 500 a second."""
-_STORE_PREFIXES = ("AWS_", "AZURE_", "GOOGLE_")
 
 
 def default_cluster(trials: int) -> Cluster:
@@ -142,7 +141,7 @@ def _variables(settings: Sweep, further: Sequence[str]) -> tuple[str, ...]:
     keys = [model.key_env for model in settings.models if model.key_env is not None]
     stores: list[str] = []
     if not (is_directory(settings.cube) and is_directory(settings.cache)):
-        stores = sorted(name for name in os.environ if name.startswith(_STORE_PREFIXES))
+        stores = sorted(name for name in os.environ if name.startswith(STORE_VARIABLES))
     served = [name for model in settings.models if model.serve for name in model.serve.env_from.values()]
     return tuple(dict.fromkeys((*keys, *stores, *further, *served)))
 

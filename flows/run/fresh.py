@@ -19,7 +19,7 @@ from evalcube.flows.run.follow.events import BlockDone, LookedUp
 from evalcube.flows.state.records import read_notes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.urls import REDIS_SCHEMES, scheme_of
+from evalcube.storage.urls import has_folders
 
 
 def fresh_cache(
@@ -47,7 +47,7 @@ def fresh_cache(
         raise SweepError("`fresh` excludes `max_age`", "Give one of them")
     now = time.time() if now is None else now
     name = "fresh" if max_age is None else "max_age"
-    if scheme_of(settings.cache) in REDIS_SCHEMES:
+    if not has_folders(settings.cache):
         raise SweepError(
             f"`{name}`: a Redis server has no folders for a newer cache",
             "Give `cache` another database of it",

@@ -13,9 +13,7 @@ from evalcube.storage.cache.folders import is_cache_without_links
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.errors import StorageError
-from evalcube.storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, REDIS_SCHEMES, resolved, scheme_of
-
-_SLASHES_OF_A_BUCKET = 2
+from evalcube.storage.urls import Kind, beside, has_folders, is_directory, kind_of, resolved
 
 
 def cache_at_hand(cube: Cube, noted: object) -> str | None:
@@ -39,24 +37,16 @@ def cache_at_hand(cube: Cube, noted: object) -> str | None:
     own = remembered_config(cube)
     if own is not None and isinstance(own.get("cache"), str):
         return str(own["cache"])
-    if not isinstance(noted, str) or scheme_of(noted) in REDIS_SCHEMES:
+    if not isinstance(noted, str) or not has_folders(noted):
         return None
     name = noted.rpartition("/")[2]
     if name in ("", ".", "..") or "\0" in name:
         return None
-    if scheme_of(cube.url) in OBJECT_SCHEMES:
-        return _beside_object(resolved(cube.url), noted, name)
-    if scheme_of(cube.url) in HTTP_SCHEMES or scheme_of(noted) in OBJECT_SCHEMES:
-        return None
-    beside = Path(resolved(cube.url)).parent / name
-    return str(beside) if is_cache_without_links(beside) else None
-
-
-def _beside_object(cube: str, noted: str, name: str) -> str | None:
-    """The cache beside a cube in a bucket, if that is where the cube's notes say it is."""
-    beside = f"{cube.rpartition('/')[0]}/{name}"
-    # With a bucket at least: what is beside a cube that fills its bucket is another bucket.
-    return beside if noted.rstrip("/") == beside and cube.count("/") > _SLASHES_OF_A_BUCKET else None
+    place = beside(cube.url, name)
+    if not is_directory(cube.url):
+        # In a bucket, whose owner the notes may not choose, only where they say it is.
+        return place if place and noted.rstrip("/") == place else None
+    return place if kind_of(noted) is not Kind.BUCKET and is_cache_without_links(Path(place)) else None
 
 
 def replies_at_hand(
@@ -134,7 +124,7 @@ def remember_merged(output: str, cubes: Sequence[str], *, newer: bool) -> None:
     opened = [Cube.open(cube) for cube in cubes]
     for cube in sorted(opened, key=_last_written, reverse=True) if newer else opened:
         addresses = addresses_at_hand(cube, read_notes(cube.records).get("cache"))
-        found += [address if scheme_of(address) else resolved(address) for address in addresses]
+        found += [resolved(address) if is_directory(address) else address for address in addresses]
     remember_caches(Cube.open(output), list(dict.fromkeys(found)))
 
 
@@ -161,11 +151,11 @@ def addresses_at_hand(cube: Cube, noted: object) -> list[str]:
         Each once, in the order in which they are read.
     """
     found = [cache_at_hand(cube, noted), *remembered_caches(cube)]
-    if scheme_of(cube.url) not in (*OBJECT_SCHEMES, *HTTP_SCHEMES):
+    if is_directory(cube.url):
         # A cube that was pulled and then measured further has replies in two places.
         path = Path(resolved(cube.url))
-        beside = path.parent / replies_name(path.name)
-        found += [str(beside)] if is_cache_without_links(beside) else []
+        replies = path.with_name(replies_name(path.name))
+        found += [str(replies)] if is_cache_without_links(replies) else []
     return list(dict.fromkeys(filter(None, found)))
 
 

@@ -14,14 +14,7 @@ from evalcube.storage.cache.contract import Cache, CacheStats, EntryInfo, Manage
 from evalcube.storage.cache.directory import DirectoryCache, prepare_directory
 from evalcube.storage.cache.folders import Folders, is_cache
 from evalcube.storage.errors import need_package
-from evalcube.storage.urls import (
-    OBJECT_SCHEMES,
-    REDIS_SCHEMES,
-    directory_of,
-    object_prefix,
-    redis_address,
-    scheme_of,
-)
+from evalcube.storage.urls import Kind, directory_of, is_directory, kind_of, object_prefix, redis_address
 
 __all__ = [
     "Cache",
@@ -56,15 +49,15 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
     StorageError
         It cannot be reached, the store is not fit for a cache, or a package is not installed.
     """
-    scheme = scheme_of(url)
-    if scheme in OBJECT_SCHEMES:
+    kind = kind_of(url)
+    if kind is Kind.BUCKET:
         address = object_prefix(str(url))
         need_package("obstore", "objects", "a cache", address)
         from evalcube.storage.cache.objects import ObjectBackend
         from evalcube.storage.cache.remote import RemoteCache
 
         return RemoteCache(ObjectBackend(str(url), writable=writable), writable=writable)
-    if scheme in REDIS_SCHEMES:
+    if kind is Kind.REDIS:
         address = str(redis_address(str(url)))
         need_package("redis", "redis", "a cache", address)
         from evalcube.storage.cache.redis import RedisBackend
@@ -76,7 +69,7 @@ def open_cache(url: str | Path, *, writable: bool = True) -> ManagedCache:
 
 def prepare_cache(url: str | Path) -> None:
     """Make sure that the cache at an address can be written, without reading what is in it; raises as `open_cache`."""
-    if scheme_of(url) in ("", "file"):
+    if is_directory(url):
         prepare_directory(Path(directory_of(url)).absolute())
     else:
         open_cache(url)
@@ -90,7 +83,7 @@ def open_claims(url: str | Path, run: str) -> Claims | None:
     run
         Name of the run that claims.
     """
-    if scheme_of(url) not in ("", "file"):
+    if not is_directory(url):
         return None
     return Claims(Folders(directory_of(url)).temporaries, run)
 
@@ -103,7 +96,7 @@ def find_cache(url: str | Path) -> ManagedCache | None:
     StorageError
         As `open_cache`.
     """
-    if scheme_of(url) in ("", "file") and not is_cache(directory_of(url)):
+    if is_directory(url) and not is_cache(directory_of(url)):
         return None
     return open_cache(url, writable=False)
 

@@ -6,19 +6,16 @@ from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import UnsupportedUrlError, need_package
 from evalcube.storage.urls import (
-    HTTP_SCHEMES,
-    OBJECT_SCHEMES,
     Address,
+    Kind,
     directory_of,
     http_address,
+    is_zip,
+    kind_of,
     object_prefix,
     plain_address,
     redacted,
-    scheme_of,
 )
-
-ZIP = ".zip"
-"""What the names of zip files end in."""
 
 
 def space_of(url: Address) -> Space:
@@ -32,23 +29,23 @@ def space_of(url: Address) -> Space:
         The package that it needs is not installed.
     """
     url = plain_address(url)
-    scheme = scheme_of(url)
-    if scheme in (*OBJECT_SCHEMES, *HTTP_SCHEMES) and str(url).endswith(ZIP):
+    kind = kind_of(url)
+    if is_zip(url) and kind in (Kind.BUCKET, Kind.WEB):
         remedy = "Copy it to this machine and give its path, or publish the cube there without .zip."
         raise UnsupportedUrlError("zip files are read and made on this machine only", redacted(url), remedy)
-    if scheme in OBJECT_SCHEMES:
+    if kind is Kind.BUCKET:
         address = object_prefix(str(url))
         need_package("obstore", "objects", "a cube", address)
         # Imported here: cubes in directories, which most are, start without it.
         from evalcube.storage.cube.bucket.objects import Bucket
 
         return Bucket(address)
-    if scheme in HTTP_SCHEMES:
+    if kind is Kind.WEB:
         from evalcube.storage.cube.served import ServedFiles
 
         return ServedFiles(http_address(str(url)))
     path = directory_of(url)
-    if path.name.endswith(ZIP) and not path.is_dir():
+    if is_zip(path) and not path.is_dir():
         from evalcube.storage.cube.zipped import ZippedFiles
 
         return ZippedFiles(path)

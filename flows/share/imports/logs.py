@@ -27,7 +27,7 @@ from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import CubeExistsError
-from evalcube.storage.urls import OBJECT_SCHEMES, MadeCube, absolute, directory_of, scheme_of
+from evalcube.storage.urls import MadeCube, absolute, directory_of, is_directory
 
 READERS: dict[str, LogReader] = {
     "inspect": read_inspect,
@@ -284,7 +284,7 @@ def _note_setups(collection: Collection, wanted: Wanted) -> None:
 def _data_folder(into: str, data: str | Path | None) -> Path:
     if data is not None:
         return Path(data)
-    if scheme_of(into) in OBJECT_SCHEMES:
+    if not is_directory(into):
         raise SweepError(
             f"`data` is missing: the questions of cube '{into}' need a directory",
             "Give one, as its sweep would",

@@ -10,13 +10,13 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.selection import OpenPart
 from evalcube.flows.read.statistics import leaderboard_of
-from evalcube.flows.share.publish.record import Publication, is_zip
+from evalcube.flows.share.publish.record import Publication
 from evalcube.flows.state.engines import Engines, origins_of
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.render.table import markdown_text
 from evalcube.stages.analyze.render.text import cell_markdown, code, sentence
 from evalcube.storage.cube.ledger import Receipt, graders_of
-from evalcube.storage.urls import HTTP_SCHEMES, OBJECT_SCHEMES, scheme_of
+from evalcube.storage.urls import is_directory, is_zip
 
 _MOST_POINTS = 12
 _MOST_SAMPLERS = 20
@@ -179,8 +179,7 @@ def _opening(facts: Publication, address: str) -> str:
 
 def _code(address: str) -> str:
     """Five lines that print how often each model was right."""
-    scheme = scheme_of(address)
-    if scheme in (*OBJECT_SCHEMES, *HTTP_SCHEMES):
+    if not is_directory(address):
         opening = [
             "import xarray as xr, zarr.storage, obstore.store",
             f'store = zarr.storage.ObjectStore(obstore.store.from_url("{address}"), read_only=True)',

@@ -40,7 +40,7 @@ from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError
-from evalcube.storage.urls import MadeCube, redacted, scheme_of
+from evalcube.storage.urls import MadeCube, is_directory, is_zip, redacted
 
 CHUNK_BYTES = 4 * 2**20
 """Of the largest array of a region: few objects for readers, and few megabytes for whoever writes a region anew."""
@@ -245,7 +245,7 @@ class _Publishing:
         publication, packed = made[0]
         self._read_back(publication)
         digest = record.digest_of(publication.encode())
-        if self._tag and not record.is_zip(self._target):
+        if self._tag and not is_zip(self._target):
             tagged = record.Tagged(tag=self._tag, digest=digest, time=self._time, trials=publication.trials)
             record.add_tag(space_of(url), tagged)
         return Published(self._target, digest, publication, packed, self._remarks(packed))
@@ -367,21 +367,21 @@ class _Publishing:
 
 def _shown(address: str, tag: str) -> str:
     """An address for others; where a directory lies on this machine says nothing to them."""
-    if scheme_of(address) not in ("", "file"):
+    if not is_directory(address):
         return address
-    below = 2 if tag and not record.is_zip(address) else 1
+    below = 2 if tag and not is_zip(address) else 1
     return "/".join(PurePath(address).parts[-below:])
 
 
 def _refuse_taken(url: str, target: str, tag: str) -> None:
     if Cube.exists(target):
         what = f"tag {tag} is there already, and stays as it is" if tag else "something is already there"
-        if tag and not record.is_zip(url) and _list_tag(url, target, tag):
+        if tag and not is_zip(url) and _list_tag(url, target, tag):
             what += (
                 "; it was missing from the list of tags, since its publish was interrupted, and is in it now"
             )
         raise CubeExistsError(f"cannot publish: {what}", target, "Choose another tag or address.")
-    if tag and not record.is_zip(url) and space_of(url).version("zarr.json") is not None:
+    if tag and not is_zip(url) and space_of(url).version("zarr.json") is not None:
         raise CubeExistsError(
             "cannot publish a tag inside of a cube", url, "Choose another address for tags."
         )

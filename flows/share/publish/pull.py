@@ -28,7 +28,15 @@ from evalcube.storage.cube.ledger import NAME as LEDGER
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError
-from evalcube.storage.urls import Address, MadeCube, directory_of, plain_address, redacted, scheme_of
+from evalcube.storage.urls import (
+    Address,
+    MadeCube,
+    directory_of,
+    is_directory,
+    is_zip,
+    plain_address,
+    redacted,
+)
 
 T = TypeVar("T")
 
@@ -143,7 +151,7 @@ def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publi
             redacted(source),
             "Find out why.",
         )
-    listed = {} if not tag or record.is_zip(url) else {one.tag: one for one in record.tags_at(space_of(url))}
+    listed = {} if not tag or is_zip(url) else {one.tag: one for one in record.tags_at(space_of(url))}
     if tag in listed and listed[tag].digest != digest:
         raise CubeDamagedError(
             f"its record has another digest ({digest[:19]}…) than the list of tags says ({listed[tag].digest[:19]}…)",
@@ -154,7 +162,7 @@ def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publi
 
 
 def _not_found(url: str, source: str, space: Space, tag: str) -> Exception:
-    tags = [] if record.is_zip(url) else [one.tag for one in record.tags_at(space_of(url))]
+    tags = [] if is_zip(url) else [one.tag for one in record.tags_at(space_of(url))]
     if tags:
         what = f"there is no tag '{tag}'" if tag else "states are published here, each with a tag"
         return SweepError(f"{redacted(url)}: {what}", f"Give one with `tag`: {', '.join(tags[-20:])}")
@@ -200,7 +208,7 @@ class _Pulling:
     def _cache(self, named: str | None) -> str | None:
         if named is not None:
             return named
-        if scheme_of(self._target) not in ("", "file"):
+        if not is_directory(self._target):
             return None
         path = directory_of(self._target)
         return str(path.parent / replies_name(path.name))

@@ -14,6 +14,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from evalcube.flows.errors import SweepError, need_text
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import CubeDamagedError, StorageError
+from evalcube.storage.urls import is_zip
 
 NAME = "published.json"
 """Its key among a cube's records."""
@@ -245,7 +246,7 @@ def checked_tag(tag: str) -> str:
     SweepError
         It cannot.
     """
-    if need_text("tag", tag) and (not TAG.fullmatch(tag) or tag in (TAGS, README) or tag.endswith(".zip")):
+    if need_text("tag", tag) and (not TAG.fullmatch(tag) or tag in (TAGS, README) or is_zip(tag)):
         raise SweepError(f"`tag`: '{tag}' cannot be one", "Give a word such as v1 or 2026-11")
     return tag
 
@@ -253,11 +254,6 @@ def checked_tag(tag: str) -> str:
 def below(url: str, tag: str) -> str:
     """The address of a tag; a zip file is one publication, and has its tag inside."""
     return f"{url.rstrip('/')}/{tag}" if tag and not is_zip(url) else url
-
-
-def is_zip(url: str) -> bool:
-    """Whether an address is that of a single file."""
-    return url.rstrip("/").endswith(".zip")
 
 
 def pulled_digest(notes: Mapping[str, Any] | None) -> str:

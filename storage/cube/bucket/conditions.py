@@ -18,7 +18,7 @@ from obstore import exceptions
 from evalcube.storage.cube.space import Version, When
 from evalcube.storage.errors import StorageError
 from evalcube.storage.object_stores import has_no_place, translated
-from evalcube.storage.urls import scheme_of
+from evalcube.storage.urls import store_at
 
 if TYPE_CHECKING:
     from obstore.store import ObjectStore
@@ -59,7 +59,7 @@ def put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When 
 
 def version_of(address: str, meta: Any) -> Version:  # noqa: ANN401 - what obstore says of an object
     """What a store takes as the condition of the next put: GCS a generation, the others an ETag."""
-    return Version(str(meta["version"] if scheme_of(address) == "gs" else meta["e_tag"]))
+    return Version(str(meta[store_at(address).version]))
 
 
 def _put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When | Version) -> Version | None:
@@ -92,7 +92,7 @@ def _put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When
 def _mode(address: str, when: When | Version) -> Any:  # noqa: ANN401 - as obstore takes it
     if isinstance(when, When):
         return "create"
-    return {"version" if scheme_of(address) == "gs" else "e_tag": when.mark}
+    return {store_at(address).version: when.mark}
 
 
 def _stored(store: ObjectStore, address: str, path: str, mark: str) -> tuple[bool, Version | None]:
