@@ -120,6 +120,8 @@ class Row(NamedTuple):
     warm_up: float = 30.0
     workers: tuple[int, ...] = (1,)
     status: int = 429
+    turn: float = 0.0
+    """Seconds for which one worker after another has nothing to ask."""
 
 
 def _varied(mean_seconds: float) -> Callable[[random.Random], float]:
@@ -135,6 +137,9 @@ ROWS: dict[str, Row] = {
     "never full, 50 ms": Row(lambda: Flaky(0.0), MOST / 0.052, 0.05, 12.0, 2.0, (1, 4)),
     "never full, 500 ms": Row(lambda: Flaky(0.0), MOST / 0.502, 0.5, 60.0, 5.0, ALL),
     "never full, 5 s": Row(lambda: Flaky(0.0), MOST / 5.0, 5.0, 300.0, 40.0, (1, 4)),
+    "never full, one worker in turn has no work": Row(
+        lambda: Flaky(0.0), MOST / 0.502, _varied(0.5), 180.0, 30.0, (2, 4), turn=15.0
+    ),
     "4 slots and a queue": Row(lambda: Serving(4), 8.0, warm_up=60.0, workers=ALL),
     "32 slots and a queue": Row(lambda: Serving(32), 64.0, warm_up=60.0, workers=ALL),
     "256 slots and a queue": Row(lambda: Serving(256), 512.0, seconds=90.0),
@@ -197,6 +202,7 @@ def _simulated(work: tuple[str, int, int]) -> tuple[float, float, float, float, 
         warm_up=row.warm_up,
         seed=seed,
         status=row.status,
+        turn=row.turn,
     )
     return after.use(row.best), after.refused_share, after.in_flight, after.waited / TIMEOUT, after.overdue
 

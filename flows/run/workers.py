@@ -8,6 +8,7 @@ import queue
 import time
 from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from evalcube.deploy.clusters import ClusterError, Connection
@@ -240,7 +241,7 @@ class Workers:
                 self._sharing.hear(one.worker, one.model, one.report, now)
         # The one that learned of a pause has paused already; alone it has nobody to notify.
         told = [(one.worker, Slowdown(one.model, one.pause, one.reason)) for one in slowed if one.pause]
-        decided = self._sharing.decide(len(self._there), now)
+        decided = self._sharing.decide(tuple(self._there), now)
         told += [("", Slowdown(model, setting=setting)) for model, setting in decided.items()]
         if told and len(self._there) > 1:
             name, workers = plugin_name(self._run), tuple(self._there)
@@ -353,4 +354,4 @@ def _slow_down(name: str, told: list[tuple[str, Slowdown]], dask_worker: Any = N
     plugin = plugin_on(dask_worker, name)
     for worker, slowdown in told:
         if plugin is not None and plugin.workspace is not None and worker != dask_worker.address:
-            plugin.workspace.slow_down(slowdown)
+            plugin.workspace.slow_down(replace(slowdown, worker=dask_worker.address))

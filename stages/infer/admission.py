@@ -14,11 +14,12 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from evalcube.stages.infer.counts import Mark
 from evalcube.stages.infer.jobs import Learned, Slowdown
 from evalcube.stages.infer.rates import Share, Throttle
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import is_let_through, is_overload, is_refusal, longest_pause, pause_reason
-from evalcube.stages.infer.sharing import Gate, Mark, Setting
+from evalcube.stages.infer.sharing import Gate, Setting
 
 _SHORTEST_SLEEP = 0.001
 
@@ -60,6 +61,11 @@ class Admission:
     def in_flight(self) -> int:
         """Requests that were admitted and have not left."""
         return self._throttle.in_flight
+
+    @property
+    def waiting(self) -> int:
+        """Requests that wait to be admitted."""
+        return len(self._waiting)
 
     @property
     def gate(self) -> Gate:
@@ -144,10 +150,10 @@ class Admission:
         """Note a time-out or another word of overload; returns whether requests became fewer by it."""
         return self._throttle.overloaded(self._loop.time(), mark)
 
-    def obey(self, setting: Setting) -> None:
-        """Do this worker's part of what was decided for all."""
+    def obey(self, setting: Setting, worker: str) -> None:
+        """Do the part of this worker, by its name, of what was decided for all."""
         self._compare_clocks()
-        self._throttle.obey(setting, self._loop.time())
+        self._throttle.obey(setting, self._loop.time(), worker)
         self._admit()
 
     def _compare_clocks(self) -> None:
@@ -265,7 +271,7 @@ class Feedback:
     def slow_down(self, slowdown: Slowdown) -> None:
         """Take over what was decided for all workers, or what another one learned."""
         if slowdown.setting is not None:
-            self._admission.obey(slowdown.setting)
+            self._admission.obey(slowdown.setting, slowdown.worker)
         if slowdown.pause > 0.0:
             self._pause_all(slowdown.pause, slowdown.reason)
 

@@ -1,10 +1,11 @@
-"""Counts of an endpoint's requests, which a controller adapts to: of one worker, or of all together."""
+"""What a controller adapts to: counts of an endpoint's requests, of one worker or of all together."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
 from dataclasses import astuple, dataclass
+from typing import NamedTuple
 
 
 @dataclass(slots=True)
@@ -73,6 +74,35 @@ class Counts:
         ratio = self.per_token
         spread = self.waited_square - 2.0 * ratio * self.both + ratio * ratio * self.tokens_square
         return self.answers >= enough or math.sqrt(max(spread, 0.0)) < error * self.waited
+
+
+class Mark(NamedTuple):
+    """What a request is judged by when its answer comes."""
+
+    started: float
+    """Seconds on the caller's clock."""
+    in_flight: int
+    """Requests in flight when it started, itself among them."""
+    epoch: int
+    """See `Controller.epoch`."""
+
+
+class Report(NamedTuple):
+    """What a worker tells the driver of an endpoint."""
+
+    start: int
+    most: int
+    timeout: float
+    """What the controller begins with, for all workers."""
+    workers: int
+    wanted: int
+    """Requests that are in flight or could be, if it were for this worker."""
+    held: int
+    """Requests that may be in flight here, or more that are."""
+    number: int
+    """See `Setting.number`."""
+    counts: tuple[float, ...]
+    """The fields of `Counts`."""
 
 
 def together(many: Iterable[Counts], epoch: int) -> Counts:

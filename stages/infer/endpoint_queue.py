@@ -13,12 +13,12 @@ from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Coroutine, Iterable
 
+from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.stages.infer.jobs import Found, Learned, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import Breaker
-from evalcube.stages.infer.sharing import Report
 from evalcube.stages.infer.wire import Connector, Sender, connector
 from evalcube.stages.infer.writer import Writer
 

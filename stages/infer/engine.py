@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from evalcube.stages.infer.batch.lines import Batches
 from evalcube.stages.infer.batch.queue import BatchQueue
+from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo, InferenceError
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
 from evalcube.stages.infer.jobs import (
@@ -31,7 +32,6 @@ from evalcube.stages.infer.jobs import (
 )
 from evalcube.stages.infer.queue import HttpQueue
 from evalcube.stages.infer.rates import Quota, strictest
-from evalcube.stages.infer.sharing import Report
 from evalcube.stages.infer.writer import Store, Writer
 
 if sys.platform == "win32":  # uvloop is not made for it

@@ -16,8 +16,9 @@ from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.reply import Reply
-from evalcube.stages.infer.sharing import Report, Setting
+from evalcube.stages.infer.sharing import Setting
 
 _PERIOD_SECONDS = 0.05
 _TICK_SECONDS = 0.001
@@ -130,6 +131,8 @@ class Slowdown:
     """What this engine counted, for the driver."""
     setting: Setting | None = None
     """What the driver decided for all."""
+    worker: str = ""
+    """Who is told that, by the name that the driver knows it by."""
 
 
 class Learned(NamedTuple):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from functools import partial
 
 from evalcube.stages.infer.admission import Admission, Feedback
+from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue
 from evalcube.stages.infer.jobs import Found, Job, Learned, Result, SharedJob, Slowdown, Stats
@@ -27,7 +28,6 @@ from evalcube.stages.infer.retry import (
     retry,
     turn_of,
 )
-from evalcube.stages.infer.sharing import Report
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
 
@@ -67,8 +67,8 @@ class HttpQueue(EndpointQueue):
         """By file of authorities, why the server's certificate is not accepted with these."""
         self._resting: dict[str, tuple[float, str]] = {}
         """By digest, until when requests wait for another attempt, seconds on the loop's clock, and why."""
-        self._size = 0
-        """Connections that this worker may use."""
+        self._own = self._size = 0
+        """Connections of this worker if all have equal parts, and those that it may use."""
         self._lent = 0
         """Those that belong to requests which wait for another attempt, and which others use."""
         self._admission = Admission()
@@ -122,13 +122,18 @@ class HttpQueue(EndpointQueue):
         if share.connections and not self._size:
             # Nothing was sent until now: no refusal of that time says that nothing is let through.
             self._feedback.begin_again()
-        self._size = share.connections
+        self._own = share.connections
+        self._use(share.connections)
+        self._admission.retune(share, self._timeout, runs)
+
+    def _use(self, connections: int) -> None:
+        """Have as many coroutines as connections."""
+        self._size = connections
         for _ in range(self._most_tasks - len(self._tasks)):
             self._spawn(self._work())
         # Nobody is cancelled where they are too many: a request in flight is paid for. Busy coroutines leave after
         # their request; idle ones have none, so they are woken up to leave.
         self._wake(len(self._tasks) - self._most_tasks)
-        self._admission.retune(share, self._timeout, runs)
 
     def given_up(self, name: str) -> bool:
         """See the base class."""
@@ -149,11 +154,16 @@ class HttpQueue(EndpointQueue):
     def slow_down(self, slowdown: Slowdown) -> None:
         """See `evalcube.stages.infer.admission.Feedback.slow_down`."""
         self._feedback.slow_down(slowdown)
+        # Its part of the window may be a larger one than its part of the connections.
+        self._use(max(self._own, self._admission.window))
 
     @property
     def report(self) -> Report | None:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.report`."""
-        return self._admission.gate.report
+        # A copy, made in one step: the loop's thread may add a model meanwhile.
+        waiting = sum(len(model.waiting) for model in tuple(self._models.values()))
+        admission = self._admission
+        return admission.gate.report(admission.in_flight, admission.waiting + waiting)
 
     @property
     def learned(self) -> Learned:

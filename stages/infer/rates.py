@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from evalcube.stages.infer.sharing import Gate, Mark, Setting
+from evalcube.stages.infer.counts import Mark
+from evalcube.stages.infer.sharing import Gate, Setting
 
 _BURST_SECONDS = 0.1
 """Unused time that may be caught up with; so short that no minute has noticeably more than its share."""
@@ -222,9 +223,9 @@ class Throttle:
         self._update()
         return slowed
 
-    def obey(self, setting: Setting, now: float) -> None:
+    def obey(self, setting: Setting, now: float, worker: str = "") -> None:
         """See `Gate.obey`."""
-        self.gate.obey(setting, now)
+        self.gate.obey(setting, now, worker)
         self._update()
 
     def wait(self, tokens: float, now: float) -> float:

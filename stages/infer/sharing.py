@@ -8,12 +8,13 @@ a clock that all workers share, and each takes its own. Pure: the caller brings 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, replace
+from types import MappingProxyType
 from typing import NamedTuple
 
 from evalcube.stages.infer.controller import Controller
-from evalcube.stages.infer.counts import Counts, together
+from evalcube.stages.infer.counts import Counts, Mark, Report, together
 
 _BURST_SECONDS = 0.02
 """Turns that may be caught up with, where a busy machine let them pass."""
@@ -41,7 +42,7 @@ class Pace(NamedTuple):
     def followed_by(self, rate: float, since: float, workers: int) -> Pace:
         """Another rate from some time on, so that no two turns come close together."""
         # Small numbers are exact; what is taken away is a whole number of rounds.
-        return Pace(rate, since, self.turn_at(since) % (2 * max(workers, 1)))
+        return self if rate == self.rate else Pace(rate, since, self.turn_at(since) % (2 * max(workers, 1)))
 
 
 class Turns:
@@ -54,9 +55,9 @@ class Turns:
         self._used = 0
 
     @property
-    def paced(self) -> bool:
-        """Whether requests have to wait for a turn."""
-        return self._pace is not None
+    def pace(self) -> Pace | None:
+        """The present one; None where no turns are needed."""
+        return self._pace
 
     def share_out(self, workers: int, rank: int, now: float) -> None:
         """Be number `rank` of `workers` that take turns."""
@@ -70,10 +71,6 @@ class Turns:
             return
         self._pace, self._later = pace, None
         self._forget_turns(now)
-
-    def next_pace(self, rate: float, now: float, delay: float) -> Pace:
-        """A pace that goes on from this one `delay` seconds from now."""
-        return (self._pace or Pace(rate, now + delay, 0.0)).followed_by(rate, now + delay, self._workers)
 
     def wait(self, now: float) -> float:
         """Seconds until a request may start."""
@@ -135,17 +132,6 @@ _RECENT, _IN_A_ROW = 40, 8
 """Requests of which the share of refused ones is taken, for retries; and refusals that are no chance any more."""
 
 
-class Mark(NamedTuple):
-    """What a request is judged by when its answer comes."""
-
-    started: float
-    """Seconds on the caller's clock."""
-    in_flight: int
-    """Requests in flight when it started, itself among them."""
-    epoch: int
-    """See `Controller.epoch`."""
-
-
 class Setting(NamedTuple):
     """What was decided for all workers."""
 
@@ -154,21 +140,20 @@ class Setting(NamedTuple):
     pace: Pace | None
     found: tuple[float | None, bool]
     """Requests per second that are let through at most; and whether more in flight than the window is refused."""
+    parts: Mapping[str, int] = MappingProxyType({})
+    """Of the window, by worker; equal ones where there are none."""
+    number: int = 0
+    """Of settings, so that a worker says which one it has."""
 
 
-class Report(NamedTuple):
-    """What a worker tells the driver of an endpoint."""
-
-    start: int
-    most: int
-    timeout: float
-    """What the controller begins with, for all workers."""
-    workers: int
-    counts: tuple[float, ...]
-    """The fields of `Counts`."""
-
-
-def _decided(controller: Controller, pace: Pace | None) -> Setting:
+def _decided(
+    controller: Controller, before: Pace | None, now: float, notice: float = 0.0, workers: int = 1
+) -> Setting:
+    """What workers are told, `notice` seconds before another pace holds."""
+    pace = None
+    if controller.pace is not None:
+        first = before or Pace(controller.pace, now, 0.0)
+        pace = first.followed_by(controller.pace, now + notice, workers)
     bounded = controller.pace is not None and not controller.paced
     return Setting(controller.epoch, int(controller.window), pace, (controller.found, bounded))
 
@@ -196,7 +181,7 @@ class Gate:
     @property
     def is_paced(self) -> bool:
         """Whether requests have to wait for a turn."""
-        return self._turns.paced
+        return self._turns.pace is not None
 
     @property
     def is_braked(self) -> bool:
@@ -216,13 +201,14 @@ class Gate:
         """Whether those that are refused are the smaller part, and not all of the last ones."""
         return self._share < 0.5 and self._row < _IN_A_ROW
 
-    @property
-    def report(self) -> Report | None:
-        """For the driver; None where this worker is alone."""
+    def report(self, in_flight: int, waiting: int) -> Report | None:
+        """For the driver, with requests that are in flight here and that wait; None where this worker is alone."""
         if self._workers == 1:
             return None
         start, most = self._start * self._workers, self._most * self._workers
-        return Report(start, most, self._timeout, self._workers, astuple(self.counts))
+        wanted, held = min(in_flight + waiting, most), max(in_flight, self.window)
+        number = 0 if self._setting is None else self._setting.number
+        return Report(start, most, self._timeout, self._workers, wanted, held, number, astuple(self.counts))
 
     def resize(
         self, start: int, most: int, timeout: float, now: float, workers: int = 1, rank: int = 0
@@ -249,11 +235,11 @@ class Gate:
         whole, rest = divmod(window, self._workers)
         return min(max(whole + (self._rank < rest), 1), self._most)
 
-    def obey(self, setting: Setting, now: float) -> None:
-        """Do this worker's part of what was decided."""
-        before = self._setting.pace if self._setting else None
-        self._setting, self.window = setting, self._part(setting.window)
-        if setting.pace != before:
+    def obey(self, setting: Setting, now: float, worker: str = "") -> None:
+        """Do this worker's part of what was decided, which is found under its name."""
+        self._setting = setting
+        self.window = setting.parts.get(worker) or self._part(setting.window)
+        if setting.pace != self._turns.pace:
             self._turns.follow(setting.pace, now + self.offset)
         if setting.epoch != self.counts.epoch:
             since = -math.inf if setting.pace is None else setting.pace.since - self.offset
@@ -267,13 +253,13 @@ class Gate:
 
     def wait(self, now: float) -> float:
         """Seconds until a request may start by the pace."""
-        wait = self._turns.wait(now + self.offset) if self._turns.paced else 0.0
+        wait = self._turns.wait(now + self.offset) if self.is_paced else 0.0
         return max(wait, self._started + _BRAKE_SECONDS - now) if self.is_braked else wait
 
     def start(self, now: float) -> None:
         """Note that a request starts; `now` matters only where there is a pace."""
         self._started = now
-        if self._turns.paced:
+        if self.is_paced:
             self._switch(now)
             self._turns.take(now + self.offset)
         self.counts.all_sent += 1
@@ -330,13 +316,7 @@ class Gate:
         self._looked = now
         if not controller.look(now, self.counts):
             return False
-        pace = None
-        if controller.pace is not None:
-            before = self._setting.pace if self._setting else None
-            pace = before
-            if before is None or before.rate != controller.pace:
-                pace = self._turns.next_pace(controller.pace, now + self.offset, 0.0)
-        self.obey(_decided(controller, pace), now)
+        self.obey(_decided(controller, self._turns.pace, now + self.offset), now)
         return True
 
 
@@ -355,9 +335,9 @@ class Shared:
             merged = self._of[model] = _Merged(told, now)
         merged.hear(worker, told)
 
-    def decide(self, workers: int, now: float) -> Mapping[str, Setting]:
+    def decide(self, workers: Collection[str], now: float) -> Mapping[str, Setting]:
         """By model, what is decided anew; to be told all `workers`."""
-        if workers < 2:
+        if len(workers) < 2:
             self._of.clear()
         if now - self._looked < _DRIVER_SECONDS:
             return {}
@@ -370,6 +350,12 @@ class _Merged:
     def __init__(self, told: Report, now: float) -> None:
         self.controller = Controller(told.start, told.most, told.timeout, now, told.workers)
         self._counts: dict[str, Counts] = {}
+        self._reports: dict[str, Report] = {}
+        self._parts: dict[str, int] = {}
+        """Of the window, by worker, as they were told last."""
+        self._bounds: dict[str, int] = {}
+        """The most that a worker may have been told since it said what it has."""
+        self._number = 0
         self._sent = self._passed = self._refused = 0
         self._pace: Pace | None = None
         self._workers = told.workers
@@ -384,13 +370,17 @@ class _Merged:
         self._sent += counts.all_sent - before.all_sent
         self._passed += counts.all_passed - before.all_passed
         self._refused += counts.all_refused - before.all_refused
-        self._counts[worker] = counts
+        self._counts[worker], self._reports[worker] = counts, told
         if told.workers != self._workers:
             self._workers = told.workers
+            self._parts, self._bounds = {}, {}
             self.controller.resize(told.most, told.timeout, told.workers)
-        self._missed |= counts.epoch != self.controller.epoch
+        if told.number == self._number:
+            self._bounds[worker] = self._parts.get(worker, 0)
+        else:
+            self._missed = True
 
-    def decide(self, workers: int, now: float) -> Setting | None:
+    def decide(self, workers: Collection[str], now: float) -> Setting | None:
         """What is to be told, if anything is new."""
         controller = self.controller
         merged = replace(
@@ -399,15 +389,46 @@ class _Merged:
             all_passed=self._passed,
             all_refused=self._refused,
         )
-        if not controller.look(now, merged) and not (self._missed and now - self._told_at > _AGAIN):
+        changed = controller.look(now, merged)
+        changed |= self._share_out(workers)
+        if not changed and not (self._missed and now - self._told_at > _AGAIN):
             self._missed = False
             return None
-        self._told_at, self._missed = now, False
-        if controller.pace is None:
-            self._pace = None
-        elif self._pace is None:
-            self._pace = Pace(controller.pace, now, 0.0)
-        elif self._pace.rate != controller.pace:
-            since = now + _NOTICE
-            self._pace = self._pace.followed_by(controller.pace, since, workers)
-        return _decided(controller, self._pace)
+        self._told_at, self._missed, self._number = now, False, self._number + 1
+        for worker, part in self._parts.items():
+            self._bounds[worker] = max(self._bounds.get(worker, 0), part)
+        setting = _decided(controller, self._pace, now, _NOTICE, len(workers))
+        self._pace = setting.pace
+        return setting._replace(parts=dict(self._parts), number=self._number)
+
+    def _share_out(self, workers: Collection[str]) -> bool:
+        """Give what some cannot use to those who can, as far as it is free; returns whether anything changed."""
+        self._reports = {worker: told for worker, told in self._reports.items() if worker in workers}
+        reports, window = self._reports, int(self.controller.window)
+        if not len(reports) == len(workers) == self._workers:
+            return False
+        held = {worker: max(told.held, self._bounds.get(worker, 0)) for worker, told in reports.items()}
+        free, before, self._parts = window - sum(held.values()), self._parts, {}
+        for worker, part in shares(window, {worker: told.wanted for worker, told in reports.items()}).items():
+            # What another one still holds is not lent twice: the sum is never above the window.
+            more = min(max(part - held[worker], 0), max(free, 0))
+            self._parts[worker] = min(part, held[worker]) + more
+            free -= more
+        return self._parts != before
+
+
+def shares(window: int, wanted: Mapping[str, int]) -> dict[str, int]:
+    """Equal parts of a window, at least one each; what one does not want the others have.
+
+    Examples
+    --------
+    >>> shares(12, {"a": 1, "b": 9, "c": 9})
+    {'a': 1, 'b': 5, 'c': 6}
+    >>> shares(12, {"a": 1, "b": 1, "c": 1})
+    {'a': 4, 'b': 4, 'c': 4}
+    """
+    found, left = {}, window
+    for place, worker in enumerate(sorted(wanted, key=lambda one: (wanted[one], one))):
+        found[worker] = max(min(left // (len(wanted) - place), wanted[worker]), 1)
+        left -= found[worker]
+    return {worker: part + max(left, 0) // len(wanted) for worker, part in found.items()}

@@ -110,7 +110,7 @@ class Slowed:
     reason: str = ""
     """Why, for people."""
     report: Sequence[Any] | None = None
-    """What the worker counted; see `evalcube.stages.infer.sharing.Report`."""
+    """What the worker counted; see `evalcube.stages.infer.counts.Report`."""
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,11 @@ from dataclasses import dataclass, field
 from statistics import median
 from typing import Any
 
+from evalcube.stages.infer.counts import Mark
 from evalcube.stages.infer.rates import Quota, Throttle
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Policy, backoff, is_beyond_limit, turn_of
-from evalcube.stages.infer.sharing import Mark, Setting, Shared
+from evalcube.stages.infer.sharing import Setting, Shared
 
 RETRY_BASE = 0.5
 RESTING = 8
@@ -209,6 +210,7 @@ class _Simulation:
         jitter: float,
         skew: float,
         seed: int,
+        turn: float = 0.0,
     ) -> None:
         self.server, self.latency, self.jitter = server, latency, jitter
         self.status = status
@@ -229,7 +231,9 @@ class _Simulation:
         """Those who wait at the limits, as in `Admission`."""
         self.left = [requests / workers] * workers
         self.busy, self.resting = [0] * workers, [0] * workers
-        self.size = -(-connections // workers)
+        self.own = -(-connections // workers)
+        self.size = [self.own] * workers
+        self.turn = turn
         self.timers = [math.inf] * workers
         self.shared = Shared()
         for rank, throttle in enumerate(self.throttles):
@@ -238,6 +242,8 @@ class _Simulation:
             self.at(0.001 * rank, lambda rank=rank: self.ask(rank))
         if workers > 1:
             self.at(0.5, self.report)
+        if turn:
+            self.at(turn, self.next_turn)
 
     def at(self, when: float, what: Callable[[], None]) -> None:
         heapq.heappush(self.events, (when, next(self.order), what))
@@ -251,14 +257,23 @@ class _Simulation:
     def ranks(self) -> range:
         return range(len(self.throttles))
 
+    def more(self, rank: int) -> int:
+        """How many requests nobody has taken in hand yet; none where it is another worker's turn to have some."""
+        resting = self.turn and self.now // self.turn % len(self.throttles) == rank
+        return 0 if resting else int(min(self.left[rank], 1e6))
+
+    def next_turn(self) -> None:
+        for rank in self.ranks:
+            self.ask(rank)
+        self.at(self.now + self.turn, self.next_turn)
+
     def open(self, rank: int) -> float:
         return self.left[rank] + self.busy[rank] + self.resting[rank]
 
     def ask(self, rank: int) -> None:
         """Take as many requests in hand as there are connections, as `HttpQueue` does."""
-        while (
-            self.left[rank] >= 1 and self.busy[rank] < self.size and self.resting[rank] <= RESTING * self.size
-        ):
+        size = self.size[rank]
+        while self.more(rank) and self.busy[rank] < size and self.resting[rank] <= RESTING * size:
             self.left[rank] -= 1
             self.busy[rank] += 1
             throttle = self.throttles[rank]
@@ -350,13 +365,12 @@ class _Simulation:
     def report(self) -> None:
         """Workers tell the driver what they counted, and are told what it decided."""
         for rank, throttle in enumerate(self.throttles):
+            counted = throttle.gate.report(throttle.in_flight, len(self.lines[rank]) + self.more(rank))
             self.at(
                 self.now + self.late(),
-                lambda rank=rank, counted=throttle.gate.report: self.shared.hear(
-                    str(rank), "m", counted, self.now
-                ),
+                lambda rank=rank, counted=counted: self.shared.hear(str(rank), "m", counted, self.now),
             )
-        for setting in self.shared.decide(len(self.throttles), self.now).values():
+        for setting in self.shared.decide([str(rank) for rank in self.ranks], self.now).values():
             for rank in self.ranks:
                 self.at(self.now + self.late(), lambda rank=rank, setting=setting: self.obey(rank, setting))
         self.at(self.now + 0.5, self.report)
@@ -365,7 +379,8 @@ class _Simulation:
         return 0.1 + 0.25 * self.random.random()
 
     def obey(self, rank: int, setting: Setting) -> None:
-        self.throttles[rank].obey(setting, self.now)
+        self.throttles[rank].obey(setting, self.now, str(rank))
+        self.size[rank] = max(self.own, self.throttles[rank].window)
         self.admit(rank)
 
 
@@ -404,12 +419,14 @@ def simulate(
     skew: float = 0.0,
     seed: int = 0,
     status: int = 429,
+    turn: float = 0.0,
 ) -> tuple[Outcome, Outcome]:
     """The outcome of the warm-up, and of the time after it, with more to ask than the server takes.
 
     Answers take `latency` seconds, or what it draws; `jitter` is the most by which one is late, `skew` the most by
     which workers' clocks are wrong. Connections, at first `start`, are those of all workers together. Refusals have a
-    `status`: 503 without a pause may as well be an outage, and is not tried again for ever.
+    `status`: 503 without a pause may as well be an outage, and is not tried again for ever. For `turn` seconds each,
+    one worker after another has nothing to ask.
     """
     draw = latency if callable(latency) else lambda _: latency
     world = _Simulation(
@@ -423,6 +440,7 @@ def simulate(
         jitter=jitter,
         skew=skew,
         seed=seed,
+        turn=turn,
     )
     world.run(seconds)
     rate, in_flight = world.throttles[0].gate.found

@@ -44,12 +44,11 @@ def test_turns__of_all_workers_are_even(rate, workers, turn):
 def test_turns__a_pace_that_follows_leaves_no_gap_and_no_rush():
     first = Pace(10.0, 0.0, 0.0)
     turns = [worker(2, rank, first) for rank in range(2)]
-    later = turns[0].next_pace(20.0, 1.03, 0.5)
+    later = first.followed_by(20.0, 1.53, 2)
     for each in turns:
         each.follow(later, 1.03)
     moments = sorted(moment for each in turns for moment in starts(each, 3.0, 1.03))
 
-    assert later.since == pytest.approx(1.53)
     assert min(after - before for before, after in pairwise(moments)) >= 0.049
     assert max(after - before for before, after in pairwise(moments)) <= 0.101
 
@@ -85,5 +84,5 @@ def test_turns__that_passed_are_made_up_for_at_a_high_rate():
 def test_turns__without_a_pace_are_always():
     turns = Turns()
 
-    assert not turns.paced
+    assert turns.pace is None
     assert turns.wait(0.0) == 0.0

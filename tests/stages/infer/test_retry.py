@@ -7,9 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.infer.counts import Mark
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Breaker, backoff, retry, turn_of
-from evalcube.stages.infer.sharing import Gate, Mark
+from evalcube.stages.infer.sharing import Gate
 
 OK = Reply(RetryClass.FINAL)
 AGAIN = Reply(RetryClass.RETRY, "http 500")
