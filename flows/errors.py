@@ -126,13 +126,6 @@ def no_bare_text(**given: object) -> None:
 def need_text(name: str, value: object) -> str:
     """The value, refused if it is no text.
 
-    Parameters
-    ----------
-    name
-        Of the parameter.
-    value
-        What was given for it.
-
     Raises
     ------
     SweepError
@@ -145,13 +138,6 @@ def need_text(name: str, value: object) -> str:
 
 def need_name(name: str, value: object) -> str:
     """The value as a text, where a number says the same; refused if it is neither.
-
-    Parameters
-    ----------
-    name
-        Of the parameter.
-    value
-        What was given for it.
 
     Raises
     ------
@@ -186,11 +172,6 @@ def need_number(name: str, value: object, *, whole: bool = False) -> None:
 
 def told(value: object) -> str:
     """A value for a message: short ones as they are written, others by their type.
-
-    Parameters
-    ----------
-    value
-        Whatever a user gave.
 
     Examples
     --------

@@ -36,24 +36,13 @@ _FORMS = "Give an address, a dataset of open_cube, what made or filled a cube as
 
 
 def is_dataset(cube: object) -> TypeIs[xr.Dataset]:
-    """Whether something is a dataset of xarray's, which is not imported for the question.
-
-    Parameters
-    ----------
-    cube
-        Anything.
-    """
+    """Whether something is a dataset of xarray's, which is not imported for the question."""
     known = sys.modules.get("xarray")
     return known is not None and isinstance(cube, known.Dataset)
 
 
 def listed(cube: object, name: str = "cube") -> Sequence[str | Path | xr.Dataset]:
     """The cubes that are meant: an address or a dataset, or the addresses of several, each once.
-
-    Parameters
-    ----------
-    cube
-        One, or several.
 
     Raises
     ------
@@ -137,11 +126,6 @@ def _whole(dataset: xr.Dataset, name: str) -> str:
 def need_arrays(dataset: xr.Dataset, name: str = "cube") -> xr.Dataset:
     """The dataset, with what analyses need.
 
-    Parameters
-    ----------
-    dataset
-        The dataset.
-
     Raises
     ------
     SweepError
@@ -172,13 +156,7 @@ def uneven_dims(dataset: xr.Dataset, cube: Cube | None) -> list[str]:
 
 
 def cube_behind(dataset: xr.Dataset) -> Cube | None:
-    """The cube that a dataset or a part of it was opened from, with its records; None if it does not tell.
-
-    Parameters
-    ----------
-    dataset
-        Any.
-    """
+    """The cube that a dataset or a part of it was opened from, with its records; None if it does not tell."""
     source = dataset.encoding.get("source")
     if not isinstance(source, str) or "eval_id" not in dataset.coords:
         return None

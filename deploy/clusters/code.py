@@ -45,13 +45,7 @@ def source_digest() -> str:
 
 
 def line_to_type(python: str) -> str:
-    """What installs this process's evalcube for a Python elsewhere, which sees the same files where it is a checkout.
-
-    Parameters
-    ----------
-    python
-        Path of that Python.
-    """
+    """What installs this process's evalcube for another Python, which sees the same files where it is a checkout."""
     checkout = (_ROOT / "pyproject.toml").is_file()
     return f"{python} -m pip install {_ROOT if checkout else f'evalcube=={evalcube.__version__}'}"
 
@@ -307,13 +301,6 @@ class Code:
         """Ask workers how far they are with a run's plugin; the answer lacks those that did not answer in time.
 
         Those that have it not, and could, are given it.
-
-        Parameters
-        ----------
-        name
-            Of the plugin.
-        workers
-            Addresses.
         """
 
         async def ask() -> Mapping[str, State]:

@@ -24,15 +24,6 @@ ENDPOINTS: dict[str, Endpoint] = {one.name: one for family in FAMILIES for one i
 def ask(explored: Explored, name: str, query: Query) -> Json:
     """The answer of an endpoint, as JSON values.
 
-    Parameters
-    ----------
-    explored
-        The cubes.
-    name
-        Of the endpoint.
-    query
-        What is asked.
-
     Raises
     ------
     EvalcubeError

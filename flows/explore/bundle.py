@@ -62,15 +62,7 @@ class Placeless:
         )
 
     def __call__(self, value: Any, key: str = "") -> Any:  # noqa: ANN401 - any JSON value
-        """The same value without places.
-
-        Parameters
-        ----------
-        value
-            JSON values.
-        key
-            Under which it stands.
-        """
+        """The same value without places."""
         if isinstance(value, Mapping):
             return {name: self(item, str(name)) for name, item in value.items()}
         if isinstance(value, list | tuple):

@@ -59,11 +59,6 @@ def hazard(explored: Explored, query: Query) -> Json:
 def bin_width(dataset: xr.Dataset) -> int:
     """Tokens of a bin, a power of 2 that suits the mean of all models.
 
-    Parameters
-    ----------
-    dataset
-        With counters.
-
     Returns
     -------
     int
@@ -118,11 +113,6 @@ def with_trials(explored: Explored, query: Query, cubes: tuple[str, ...] = ()) -
         As for `evalcube.flows.explore.explored.Explored.part`.
     cubes
         Which of the cubes; default: all of them.
-
-    Returns
-    -------
-    OpenPart
-        The part.
 
     Raises
     ------

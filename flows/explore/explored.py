@@ -115,15 +115,7 @@ class Explored:
         return int(sum(said)) if said else None
 
     def kept(self, key: object, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it makes
-        """What was made of the cubes as they are, made now if it was not yet.
-
-        Parameters
-        ----------
-        key
-            What tells it from others.
-        make
-            Makes it.
-        """
+        """What was made of the cubes as they are, made now if it was not yet."""
         stamp = self.stamp()
         with self._lock:
             if stamp != self._stamp:
@@ -240,13 +232,7 @@ class Explored:
 
 
 def judge_names(attrs: Mapping[str, Any]) -> list[str]:
-    """Names of a cube's judges in the order of its readings, as its description has them.
-
-    Parameters
-    ----------
-    attrs
-        Of the cube.
-    """
+    """Names of a cube's judges in the order of its readings, as its description has them."""
     spec = attrs.get("spec")
     listed = spec.get("judges") if isinstance(spec, Mapping) else None
     listed = listed if isinstance(listed, list | tuple) else ()

@@ -67,11 +67,6 @@ def limits(config: object) -> dict[str, dict[str, float | str]]:
 def recorded(cube: Cube) -> dict[str, Any]:
     """How many trials were on record when, from the times of the newest receipts; empty if none has a time.
 
-    Parameters
-    ----------
-    cube
-        The cube.
-
     Returns
     -------
     dict

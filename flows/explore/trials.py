@@ -146,15 +146,7 @@ def whole(explored: Explored, query: Query) -> Json:
 
 
 def document_of(explored: Explored, place: Place) -> Json:
-    """`whole` of the trial at a place.
-
-    Parameters
-    ----------
-    explored
-        The cubes.
-    place
-        Which trial.
-    """
+    """`whole` of the trial at a place."""
     reader = reader_of(explored, place.cube)
     document = reader.view(*place[1:]).to_dict()
     cell = reader.plan.tasks[place.task].cells[place.slot]

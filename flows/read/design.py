@@ -163,11 +163,6 @@ def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float]
     notes
         What the last run noted beside the cube.
 
-    Returns
-    -------
-    tuple
-        The weights, and the control.
-
     Raises
     ------
     SweepError

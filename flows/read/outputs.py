@@ -30,11 +30,6 @@ def check_output(path: Path, parameter: str = "output") -> Path:
     parameter
         The caller's parameter that has it, for the message.
 
-    Returns
-    -------
-    Path
-        The file itself.
-
     Raises
     ------
     SweepError
@@ -182,13 +177,6 @@ def check_picture(path: Path | None) -> None:
 
 def write_picture(path: Path, figure: Figure) -> None:
     """Write a figure in the form that the file's name asks for.
-
-    Parameters
-    ----------
-    path
-        The file, .svg or .png.
-    figure
-        The figure.
 
     Raises
     ------

@@ -260,13 +260,6 @@ def _check(
 def allowed(rule: PolicyRule, control: float) -> float:
     """Largest drop of the share right that keeps both limits of a rule.
 
-    Parameters
-    ----------
-    rule
-        The rule.
-    control
-        Share right of the control.
-
     Returns
     -------
     float

@@ -59,11 +59,6 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
         What was asked.
     parse
         Whether the answer is read, which takes as long as all the rest.
-
-    Returns
-    -------
-    Answered or None
-        What was read.
     """
     if data is None:
         return None
@@ -83,18 +78,7 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
 
 
 def row_of(truth: Trial) -> tuple[int | None, str]:
-    """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones.
-
-    Parameters
-    ----------
-    truth
-        The trial.
-
-    Returns
-    -------
-    tuple of (int or None, str)
-        The number and the name.
-    """
+    """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones."""
     row = truth.extras.get("row")
     return (row if isinstance(row, int) else None), str(truth.extras.get("id", ""))
 
@@ -193,11 +177,6 @@ class Reader:
         parameter
             The caller's parameter that has it, for the message.
 
-        Returns
-        -------
-        int
-            Its index along ``model``.
-
         Raises
         ------
         SweepError
@@ -218,11 +197,6 @@ class Reader:
             JSON, ``name=value,...`` (the values that tell points apart are enough; one with a comma needs JSON), a
             slot number, or None if the task has one point only, versions of an edited data file apart: then it is
             the newest.
-
-        Returns
-        -------
-        tuple of int
-            Indices along ``task`` and ``params``.
 
         Raises
         ------

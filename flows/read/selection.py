@@ -204,11 +204,6 @@ def narrowed(opened: OpenPart, where: Sequence[str]) -> OpenPart:
     where
         Conditions, texts such as ``task=sort``.
 
-    Returns
-    -------
-    OpenPart
-        Described by these conditions alone.
-
     Raises
     ------
     SweepError
@@ -265,11 +260,6 @@ def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
 
 def labelled_dataset(cube: Cube) -> xr.Dataset:
     """The dataset of a cube with its labels in memory, since everything asks for them; the rest is lazy.
-
-    Parameters
-    ----------
-    cube
-        The cube, open.
 
     Returns
     -------

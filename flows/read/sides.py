@@ -238,11 +238,6 @@ def _place(name: str, dataset: xr.Dataset) -> int:
 def full_labels(dataset: xr.Dataset) -> list[str]:
     """What each evaluation is called with all parts of its name, as `verdict` and `show` take it, too.
 
-    Parameters
-    ----------
-    dataset
-        As a cube is read.
-
     Returns
     -------
     list of str

@@ -15,11 +15,6 @@ MOST = 8
 def shown_standing(reader: Reader) -> tuple[ShownVerdict | None, str]:
     """The verdict on all evaluations of a cube against the one in use, and why there is none.
 
-    Parameters
-    ----------
-    reader
-        Of the cube.
-
     Returns
     -------
     tuple

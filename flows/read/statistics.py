@@ -113,20 +113,7 @@ def leaderboard_of(
     confidence: float = 0.95,
     sort: str = "",
 ) -> LeaderboardResult:
-    """`leaderboard` of a part that is open already.
-
-    Parameters
-    ----------
-    opened
-        The part.
-    version, mode, seed, draws, confidence, sort
-        As for `leaderboard`.
-
-    Returns
-    -------
-    LeaderboardResult
-        Evaluations by rank.
-    """
+    """`leaderboard` of a part that is open already."""
     checked_option("version", version, VERSIONS)
     checked_option("mode", mode, MODES)
     need_number("seed", seed, whole=True)

@@ -64,15 +64,7 @@ class FoundLimit:
 
 
 def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[FoundLimit, ...]:
-    """Limits that the config could name, so that the next run need not find them out.
-
-    Parameters
-    ----------
-    endpoints
-        By label of the model.
-    traffic
-        Totals of the run.
-    """
+    """Limits that the config could name, so that the next run need not find them out."""
     found = []
     for model, limits in traffic.found.items():
         names = tuple(
@@ -98,13 +90,6 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
     these answers' seconds without those in which they waited for the CPU here, divided by connections × seconds.
     The other limits are used by requests and their tokens; they let one request through at once, and the rest by the
     minute.
-
-    Parameters
-    ----------
-    endpoints
-        By label of the model.
-    traffic
-        Totals of the run.
     """
     accounts: dict[object, list[str]] = {}
     for name, endpoint in endpoints.items():
@@ -155,15 +140,7 @@ _MOST_ASKED = 4
 
 
 def not_found_lines(models: Iterable[Model], endpoints: Mapping[str, Endpoint]) -> list[str]:
-    """A line for each model whose endpoint answered with status 404, with what to write.
-
-    Parameters
-    ----------
-    models
-        Those that this happened to.
-    endpoints
-        By the model's label.
-    """
+    """A line for each model whose endpoint answered with status 404, with what to write."""
     lines = []
     for place, model in enumerate(models):
         endpoint = endpoints.get(model.name)
@@ -219,17 +196,7 @@ _READ_BYTES = 1_000_000
 
 
 def recalled(records: Space, models: Sequence[Model], routes: Mapping[str, Route]) -> dict[str, Route]:
-    """The routes, where the search for what endpoints have a use for begins with half of what was found before.
-
-    Parameters
-    ----------
-    records
-        Of the cube.
-    models
-        Of the config.
-    routes
-        By label of the model.
-    """
+    """The routes, where the search for what endpoints have a use for begins with half of what was found before."""
     known = _read(records)
     addresses = {model.name: " ".join(model.addresses) for model in models}
     return {name: _begun(route, known.get(addresses.get(name, ""))) for name, route in routes.items()}

@@ -300,13 +300,7 @@ def _pending(store: SweepStore, settings: Sweep, only: Only) -> int:
 
 
 def lines_of(summary: RunSummary) -> list[str]:
-    """What a run did, a sentence or two on each line; texts of endpoints in them are as they came.
-
-    Parameters
-    ----------
-    summary
-        Of the run.
-    """
+    """What a run did, a sentence or two on each line; texts of endpoints in them are as they came."""
     seconds, rate = summary.seconds, summary.trials_per_second
     again = f", {summary.found_again} found again after workers ended" if summary.found_again else ""
     lines = [
@@ -356,13 +350,7 @@ def _slow(late: float) -> str:
 
 
 def table_of(summary: RunSummary) -> TableSpec:
-    """The evaluations of a run, with its `lines_of` below.
-
-    Parameters
-    ----------
-    summary
-        Of the run.
-    """
+    """The evaluations of a run, with its `lines_of` below."""
     from evalcube.stages.analyze.render.table import Column, TableSpec
 
     def share(row: ModelSummary) -> str:

@@ -252,15 +252,7 @@ def _is_loopback(host: str) -> bool:
 
 
 def missing_key_message(model: str, variable: str) -> str:
-    """The one message for a key that is not there.
-
-    Parameters
-    ----------
-    model
-        Label of the model.
-    variable
-        Name of the environment variable.
-    """
+    """The one message for a key that is not there."""
     return (
         f"models[{model}].key_env: the environment variable {variable} is not set on the worker. "
         f"Export it where the workers start (for a local run: in this shell), then run the same command again."

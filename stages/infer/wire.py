@@ -98,26 +98,12 @@ class Sender:
         return await self._after(reply, generation), record
 
     async def is_there(self, place: int) -> bool:
-        """Whether a server answers a probe, with anything but an error of its own; sends no question.
-
-        Parameters
-        ----------
-        place
-            Number of the server.
-        """
+        """Whether a server answers a probe, with anything but an error of its own; sends no question."""
         status, _ = await self._get(self._probes[place], place)
         return 0 < status < _SERVER_ERRORS
 
     async def look_up(self, place: int, url: str) -> object:
-        """The JSON document at an address of a server; None where there is none that can be read.
-
-        Parameters
-        ----------
-        place
-            Number of the server.
-        url
-            The address.
-        """
+        """The JSON document at an address of a server; None where there is none that can be read."""
         status, body = await self._get(url, place)
         return parse_body(self._clean(body)) if 200 <= status < 300 else None
 

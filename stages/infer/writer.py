@@ -29,11 +29,6 @@ class Store(Protocol):
             Digest of the request, 64 hex digits.
         value
             An encoded `evalcube.stages.reply.record.Record`.
-
-        Returns
-        -------
-        bool
-            Whether it is new.
         """
 
     def commit(self) -> None:

@@ -41,11 +41,6 @@ def read_judge(text: str) -> JudgeReading:
     The reply may have text around its JSON object. A judge quotes what it judges, and the quote may be made to look
     like a reading: two objects with different scores are no reading. Never raises.
 
-    Parameters
-    ----------
-    text
-        What the judge said.
-
     Examples
     --------
     >>> read_judge('{"reasoning": "clear", "score": 4, "reason": "ok"}').score

@@ -26,11 +26,6 @@ def read_tool_calls(value: object) -> tuple[Call, ...]:
     A streamed reply holds a call in pieces, which share an ``index``: the first one has its name, the others what is
     to be added to its arguments. A piece with an ``id`` of its own begins another call, whatever its index.
 
-    Parameters
-    ----------
-    value
-        Whatever the endpoint sent.
-
     Examples
     --------
     >>> read_tool_calls([{"id": "a", "function": {"name": "add", "arguments": "{}"}}])

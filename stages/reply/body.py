@@ -215,15 +215,6 @@ _LACKING = re.compile(r"required|missing|must be (?:set|given|provided|specified
 def refused_parameter(status: int, reply: bytes, request: bytes) -> str:
     r"""What is wrong with a request's parameters, in a few words of our own; empty where the reply does not say.
 
-    Parameters
-    ----------
-    status
-        The HTTP status.
-    reply
-        The body of the reply.
-    request
-        The body of the request.
-
     Returns
     -------
     str

@@ -196,16 +196,6 @@ class History:
 def cube_history(url: Address) -> History:
     """The past of a cube, from its ledger and its provenance.
 
-    Parameters
-    ----------
-    url
-        The cube's address.
-
-    Returns
-    -------
-    History
-        Sources and times.
-
     Raises
     ------
     StorageError

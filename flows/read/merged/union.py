@@ -245,13 +245,7 @@ def _natural(params: Mapping[str, Any]) -> tuple[Hashable, ...]:
 
 
 def same_judges(specs: Sequence[Spec]) -> bool:
-    """Whether all cubes that have something to judge have the same judges, in any order.
-
-    Parameters
-    ----------
-    specs
-        Their descriptions.
-    """
+    """Whether all cubes that have something to judge have the same judges, in any order."""
     judging = [{judge.name: judge for judge in spec.judges} for spec in specs if spec.judges]
     return all(judges == judging[0] for judges in judging)
 

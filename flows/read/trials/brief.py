@@ -54,17 +54,7 @@ def brief_of(table: Trials) -> list[TrialColumn]:
 
 
 def first_rows(table: Trials, count: int = FIRST, width: int = WIDTH) -> TableSpec:
-    """The first rows of a table with few of its columns, and how many rows there are.
-
-    Parameters
-    ----------
-    table
-        The trials.
-    count
-        Most rows.
-    width
-        Characters of a line.
-    """
+    """The first rows of a table with few of its columns, and how many rows there are."""
     some = table.first(count)
     if len(table.columns) > _MOST:
         some = some.with_columns(brief_of(table))

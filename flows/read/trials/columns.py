@@ -108,11 +108,6 @@ def columns_of(plans: Iterable[Plan]) -> dict[str, TrialColumn]:
 
     A parameter is a whole number, a number, yes or no, or a text by the values that it has in all points; a list, or
     values of several kinds, are JSON.
-
-    Parameters
-    ----------
-    plans
-        Of the cubes.
     """
     kinds: dict[str, set[type]] = {}
     for plan in plans:

@@ -24,11 +24,6 @@ def csv_lines(table: Trials) -> Iterator[str]:
     """Lines of a CSV file with a header, without line ends; a cell may hold some.
 
     Texts are those of `csv_text`, lists are JSON, absent values are empty.
-
-    Parameters
-    ----------
-    table
-        The trials.
     """
     buffer = io.StringIO()
     writer = csv.writer(buffer, lineterminator="\n")
@@ -83,11 +78,6 @@ def write_parquet(table: Trials, path: Path) -> int:
         The trials.
     path
         The file, which is replaced if it is there.
-
-    Returns
-    -------
-    int
-        How many rows it has.
 
     Raises
     ------

@@ -153,11 +153,6 @@ def drive(order: DriverOrder) -> dict[str, str]:
 def keep_driver(order: dict[str, Any]) -> dict[str, Any]:
     """Runs on a worker: keep a sweep's driver in a process of its own; what came of it.
 
-    Parameters
-    ----------
-    order
-        The fields of a `DriverOrder`.
-
     Raises
     ------
     RuntimeError

@@ -47,11 +47,6 @@ def cut(settings: Sweep) -> list[Part]:
     Two drivers never write one cube: so each part has its own, and they are merged when all are complete. A sweep of
     one model works on the sweep's cube itself.
 
-    Parameters
-    ----------
-    settings
-        The sweep's config.
-
     Raises
     ------
     SweepError
@@ -134,13 +129,6 @@ class Prepared:
 
 def prepare(settings: Sweep, section: SlurmSection) -> Prepared:
     """Make ready what `submit` hands to Slurm; nothing is written.
-
-    Parameters
-    ----------
-    settings
-        The sweep's config.
-    section
-        What its jobs are.
 
     Raises
     ------

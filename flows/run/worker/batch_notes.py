@@ -32,15 +32,7 @@ class BatchBook(BatchNotes):
 
 
 def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) -> int:
-    """How many requests of notes are of models, or of judges, with something left to answer.
-
-    Parameters
-    ----------
-    records
-        Those of the cube.
-    unfinished
-        By evaluation.
-    """
+    """How many requests of notes are of models, or of judges, with something left to answer."""
     models = {evaluation.model for evaluation, left in zip(plan.evaluations, unfinished, strict=True) if left}
     models |= {judge.model for judge in plan.judges if models}
     notes = BatchNotes(records)

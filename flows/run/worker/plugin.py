@@ -241,13 +241,6 @@ def plugin_name(run: str) -> str:
 def task_group(sweep: str, run: str) -> str:
     """Names a run on Dask's dashboard, beside each stage.
 
-    Parameters
-    ----------
-    sweep
-        Name of the sweep.
-    run
-        Unique name of the run.
-
     Examples
     --------
     >>> task_group("my first-sweep", "3f2c81d09ab7")

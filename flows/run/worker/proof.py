@@ -104,13 +104,7 @@ class Proof:
     """Endpoints that they connect to, where some of them may and others may not."""
 
     def lacking(self, who: str) -> str:
-        """Runs on a worker: why it cannot take part; empty if it can.
-
-        Parameters
-        ----------
-        who
-            Unique name of its process.
-        """
+        """Runs on a worker: why it cannot take part; empty if it can."""
         for token in self.tokens:
             if problem := token.answer(who):
                 return problem
@@ -122,13 +116,7 @@ class Proof:
 
 
 def unmade(plan: Plan) -> str:
-    """Why this process cannot make a plan's questions from its data files; empty if it can: one of each is made.
-
-    Parameters
-    ----------
-    plan
-        The sweep's plan.
-    """
+    """Why this process cannot make a plan's questions from its data files; empty if it can: one of each is made."""
     tried = set()
     for task in plan.tasks:
         for planned in task.cells:

@@ -87,13 +87,7 @@ class RunContext:
         lease: str,
         proof: Proof,
     ) -> RunContext:
-        """What workers are told of a run.
-
-        Parameters
-        ----------
-        places
-            Addresses of cube and cache.
-        """
+        """What workers are told of a run."""
         code = tuple(filter(may_run, plan.code))
         spec, prices = plan.spec(), plan.prices
         return cls(run, spec, plan.trials, plan.repeats, prices, *places, routes, lease, code, proof)

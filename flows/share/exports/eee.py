@@ -48,13 +48,6 @@ _MEANINGS = {
 def write(source: Source, folder: Path) -> Iterator[Path]:
     """Write ``data/<collection>/<developer>/<model>/<uuid>.json`` and ``<uuid>_samples.jsonl`` of each evaluation.
 
-    Parameters
-    ----------
-    source
-        What is exported.
-    folder
-        Where to.
-
     Yields
     ------
     Path

@@ -47,13 +47,6 @@ _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 def write(source: Source, folder: Path) -> Iterator[Path]:
     """Write a log for each evaluation and task.
 
-    Parameters
-    ----------
-    source
-        What is exported.
-    folder
-        Where to.
-
     Yields
     ------
     Path

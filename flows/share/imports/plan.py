@@ -64,17 +64,7 @@ def data_params(key: TaskKey, file: str, sha256: str, rows: int, *, clustered: b
 def import_plan(
     collection: Collection, params: Sequence[DatasetParams], table: npt.NDArray[np.int64]
 ) -> tuple[Plan, SampleTargets]:
-    """The plan of what was collected, and how far each cell was measured.
-
-    Parameters
-    ----------
-    collection
-        What was collected.
-    params
-        By task, see `data_params`.
-    table
-        See `Collection.table`.
-    """
+    """The plan of what was collected, and how far each cell was measured."""
     task, seed = all_tasks()["dataset"], Sweep.model_fields["seed"].default
     labels = task_labels(list(collection.tasks))
     evaluations = _evaluations(collection)

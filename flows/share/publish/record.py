@@ -269,13 +269,7 @@ _READ_BYTES = 1_000_000
 
 
 def read_origin(records: Space) -> dict[str, Any]:
-    """What a copy was pulled from; empty if it was not, or nobody knows.
-
-    Parameters
-    ----------
-    records
-        The cube's.
-    """
+    """What a copy was pulled from; empty if it was not, or nobody knows."""
     found = records.get(ORIGIN, _READ_BYTES)
     try:
         document = json.loads(found.data) if found else {}

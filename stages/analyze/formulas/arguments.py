@@ -25,13 +25,6 @@ def shown(value: object) -> str:
 def numbers(value: ArrayLike, name: str) -> NDArray[Any]:
     """An array of real numbers or booleans, of any shape.
 
-    Parameters
-    ----------
-    value
-        What was given.
-    name
-        Of the argument.
-
     Raises
     ------
     ValueError

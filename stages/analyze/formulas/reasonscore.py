@@ -213,11 +213,6 @@ def guesser_score(
     The right answers of each task are replaced by quantiles of what a guesser gets, in a normal approximation, and the
     task's score is the geometric mean over them. A guesser is never truncated.
 
-    Parameters
-    ----------
-    counters, labels, basis, expected
-        As for `tier_score`.
-
     Returns
     -------
     TierScores

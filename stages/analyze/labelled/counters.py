@@ -59,11 +59,6 @@ def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
 
     A run counts what is missing of the regions that it has written; of the others a cube only knows the plan.
 
-    Parameters
-    ----------
-    dataset
-        With counters.
-
     Returns
     -------
     Dataset

@@ -165,15 +165,7 @@ def common_part(ds: xr.Dataset, *, by_task: bool = False) -> tuple[xr.Dataset, P
 
 
 def told_of_points(words: Mapping[str, Any], labels: Sequence[str]) -> list[str]:
-    """What a reader of estimates must know of points before comparing them, a sentence each.
-
-    Parameters
-    ----------
-    words
-        Of `common_in_groups`.
-    labels
-        Of evaluations.
-    """
+    """What a reader of estimates must know of points before comparing them, a sentence each."""
     told = []
     if words["left_out"]:
         told.append(f"Left out, as only some of those compared were asked: {words['left_out']}.")

@@ -91,13 +91,7 @@ def _at(row: Row, place: int) -> Row:
 
 
 def columns(board: Leaderboard) -> dict[str, _By]:
-    """What this board can be sorted by: columns in which a row has a value, by their heads.
-
-    Parameters
-    ----------
-    board
-        The board.
-    """
+    """What this board can be sorted by: columns in which a row has a value, by their heads."""
 
     def tier(place: int) -> _By:
         if board.lead == "score":

@@ -193,15 +193,7 @@ def flips_markdown(
 
 
 def coded(text: str, names: Sequence[str]) -> str:
-    """A sentence of ours in Markdown: what it quotes of foreign names is code.
-
-    Parameters
-    ----------
-    text
-        The sentence.
-    names
-        Names that it may quote.
-    """
+    """A sentence of ours in Markdown: what it quotes of foreign names is code."""
     known = sorted({name for name in names if name}, key=len, reverse=True)
     if not known:
         return _escaped(text)

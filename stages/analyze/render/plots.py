@@ -44,15 +44,7 @@ _FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "Noto Sans CJK JP", "WenQuanYi Zen 
 
 
 def picture(figure: Figure, kind: str) -> bytes:
-    """A figure as a file, the same for the same figure; nothing in its words is a formula.
-
-    Parameters
-    ----------
-    figure
-        The figure.
-    kind
-        "svg" or "png".
-    """
+    """A figure as a file, the same for the same figure; nothing in its words is a formula."""
     import matplotlib
     from matplotlib.font_manager import get_font_names
     from matplotlib.text import Text
@@ -229,13 +221,7 @@ def compression_figure(rows: Sequence[Mapping[str, Any]]) -> Figure:
 
 
 def board_figure(board: Leaderboard) -> Figure:
-    """What leads a leaderboard, as `plot_board` draws it.
-
-    Parameters
-    ----------
-    board
-        The leaderboard.
-    """
+    """What leads a leaderboard, as `plot_board` draws it."""
     figure = page(_height(len(board.rows)))
     plot_board(board, figure.subplots())
     return figure

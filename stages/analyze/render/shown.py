@@ -49,15 +49,7 @@ class Shown:
 
 
 def text_table(table: TableSpec, width: int = WIDTH) -> str:
-    """A table as plain text, with what it leaves out and its notes below.
-
-    Parameters
-    ----------
-    table
-        The table.
-    width
-        Characters of a line.
-    """
+    """A table as plain text, with what it leaves out and its notes below."""
     from rich.console import Console
 
     from evalcube.stages.analyze.render.table import left_out, terminal
@@ -72,13 +64,7 @@ def text_table(table: TableSpec, width: int = WIDTH) -> str:
 
 
 def html_table(table: TableSpec) -> str:
-    """A table with all its columns as HTML, with its notes below; every text in it is only text.
-
-    Parameters
-    ----------
-    table
-        The table.
-    """
+    """A table with all its columns as HTML, with its notes below; every text in it is only text."""
     from evalcube.stages.analyze.labelled.axes import plain  # with xarray, which takes a while
 
     def cell(tag: str, text: str, *, right: bool) -> str:
@@ -120,26 +106,14 @@ def flat(row: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def records(rows: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """Rows made flat, each with the keys of all; None where it has no value.
-
-    Parameters
-    ----------
-    rows
-        As for `flat`.
-    """
+    """Rows made flat, each with the keys of all; None where it has no value."""
     found = [flat(row) for row in rows]
     names = dict.fromkeys(name for row in found for name in row)
     return [{name: row.get(name) for name in names} for row in found]
 
 
 def data_frame(rows: Sequence[Mapping[str, Any]]) -> pd.DataFrame:
-    """Rows made flat, as a data frame.
-
-    Parameters
-    ----------
-    rows
-        As for `flat`.
-    """
+    """Rows made flat, as a data frame."""
     import pandas as pd
 
     return pd.DataFrame(records(rows))

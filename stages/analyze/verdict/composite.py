@@ -169,30 +169,14 @@ def judge_layer(readings: ArrayLike) -> Floats:
 
 
 def mean_present(values: Floats, axis: int) -> Floats:
-    """Mean of what is not NaN; NaN where nothing is.
-
-    Parameters
-    ----------
-    values
-        Any array.
-    axis
-        Along which means are taken.
-    """
+    """Mean of what is not NaN; NaN where nothing is."""
     count = (~np.isnan(values)).sum(axis=axis)
     total = np.nan_to_num(values).sum(axis=axis)
     return np.asarray(np.divide(total, count, out=np.full(total.shape, np.nan), where=count > 0))
 
 
 def weighted_mean(values: Floats, shares: Floats) -> float:
-    """Mean of the units (unit,) that are not NaN; NaN where none is.
-
-    Parameters
-    ----------
-    values
-        One for each unit.
-    shares
-        Weight of each unit.
-    """
+    """Mean of the units (unit,) that are not NaN; NaN where none is."""
     there = ~np.isnan(values)
     total = math.fsum(shares[there])
     return math.fsum(values[there] * shares[there]) / total if total > 0 else math.nan
@@ -267,14 +251,6 @@ def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
 
 
 def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> Gate:
-    """Which layers reach the threshold; absent (NaN) layers are dropped, and no layer at all fails.
-
-    Parameters
-    ----------
-    means
-        Layer means by name.
-    threshold
-        Lowest mean that passes.
-    """
+    """Which layers reach the threshold; absent (NaN) layers are dropped, and no layer at all fails."""
     present = {name: float(mean) for name, mean in means.items() if not math.isnan(mean)}
     return Gate(present, threshold, tuple(name for name, mean in present.items() if mean < threshold - SLACK))

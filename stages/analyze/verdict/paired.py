@@ -172,11 +172,6 @@ def weighed(differences: Floats, shares: Floats) -> Floats:
     """Differences (row, column) times shares that are 1 on average over the rows that a column has.
 
     Their plain mean is the weighted mean; whoever flips signs or takes t of them tests that.
-
-    Parameters
-    ----------
-    differences, shares
-        From `units_drawn`.
     """
     there = ~np.isnan(differences)
     total = (shares * there).sum(axis=0)

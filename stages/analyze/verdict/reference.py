@@ -52,15 +52,7 @@ LEAST_RATED = 5
 
 
 def evaluate(scores: Scores, options: Options) -> Verdict:
-    """Verdict of all treatments against the control.
-
-    Parameters
-    ----------
-    scores
-        From `checked_scores`.
-    options
-        Choices of the caller.
-    """
+    """Verdict of all treatments against the control."""
     scores = scores.by_unit()
     runs = _measured(scores)
     layers = mean_present(runs, axis=0)

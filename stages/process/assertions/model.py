@@ -142,15 +142,7 @@ NEVER: Mapping[str, str] = MappingProxyType(
 
 
 def unmeasurable(assertions: Sequence[Assertion], *, tools: bool) -> Iterator[tuple[str, str, str]]:
-    """The types among assertions that cannot be measured, each with why and with a remedy.
-
-    Parameters
-    ----------
-    assertions
-        With sets, whose members count.
-    tools
-        Whether all requests offer tools.
-    """
+    """The types among assertions that cannot be measured, each with why and with a remedy."""
     for one in assertions:
         yield from unmeasurable(one.children, tools=tools)
         if one.type in NEVER:

@@ -203,11 +203,6 @@ def difference_p(
     The score test which that interval inverts: p is below 1 − level exactly where the interval of that level leaves 0
     out, and it never speaks for the side that the difference speaks against.
 
-    Parameters
-    ----------
-    first_only, second_only, trials, weights, axis
-        As for `paired_difference`.
-
     Returns
     -------
     p values in [0, 1]; NaN without trials.
