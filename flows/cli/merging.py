@@ -11,7 +11,7 @@ from evalcube.flows.cli.options import CubeArgument, CubesArgument, JsonOption
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json
 
 if TYPE_CHECKING:
-    from evalcube.flows.read.merged.conflicts import Conflict
+    from evalcube.flows.read.merged.dataset import Conflict
     from evalcube.flows.read.merged.provenance import History
     from evalcube.flows.share.difference import Difference
     from evalcube.flows.share.merge import Merged

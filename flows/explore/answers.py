@@ -3,20 +3,12 @@
 from __future__ import annotations
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.explore import endings, groups, judges, overview, progress, ranking, trials
+from evalcube.flows.explore import endings, overview, ranking, trials
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Endpoint, Json, Query
 from evalcube.flows.read.trials.escaped import jsonable
 
-FAMILIES = (
-    overview,
-    ranking,
-    groups,
-    endings,
-    judges,
-    progress,
-    trials,
-)
+FAMILIES = (overview, ranking, endings, trials)
 
 ENDPOINTS: dict[str, Endpoint] = {one.name: one for family in FAMILIES for one in family.ENDPOINTS}
 

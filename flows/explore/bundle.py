@@ -19,8 +19,8 @@ from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.explore.answers import ENDPOINTS, ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import WRONG
-from evalcube.flows.explore.pages import PLOTLY, POLICY, own_files, plotly_file
 from evalcube.flows.explore.query import Json
+from evalcube.flows.explore.server import PLOTLY, POLICY, own_files, plotly_file
 from evalcube.flows.explore.trials import Place, document_of, reader_of
 from evalcube.flows.read.outputs import Ticker, new_folder, silent
 from evalcube.flows.read.trials.escaped import jsonable

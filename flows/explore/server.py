@@ -8,6 +8,9 @@ import json
 import secrets
 import socket
 from collections.abc import Callable, Sequence
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
 from urllib.parse import urlsplit
 
 from aiohttp import web
@@ -17,8 +20,55 @@ from evalcube import EvalcubeError
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ask
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.pages import PLOTLY, POLICY, TYPES, own_files, plotly_file
 from evalcube.flows.explore.query import Query
+
+_STATIC = Path(__file__).parent / "static"
+
+PLOTLY = "plotly.min.js"
+TYPES = {
+    ".html": "text/html",
+    ".css": "text/css",
+    ".js": "text/javascript",
+    ".svg": "image/svg+xml",
+}
+
+POLICY = (
+    "default-src 'none'; script-src 'self'; connect-src 'self'; img-src 'self' data: blob:; "
+    # plotly.js adds rules of its own to the page; styles can run nothing.
+    "style-src 'self' 'unsafe-inline'; base-uri 'none'; form-action 'none'"
+)
+"""Content security policy: scripts are files beside the page, and nothing is loaded from elsewhere."""
+
+
+@cache
+def own_files() -> dict[str, bytes]:
+    """The front end's files by their path below the page."""
+    return {
+        path.relative_to(_STATIC).as_posix(): path.read_bytes()
+        for path in sorted(_STATIC.rglob("*"))
+        if path.suffix in TYPES
+    }
+
+
+def plotly_file() -> Path:
+    """Where the installed plotly keeps plotly.js.
+
+    Raises
+    ------
+    SweepError
+        If it is not installed.
+    """
+    spec = find_spec("plotly")
+    found = (
+        None if spec is None or spec.origin is None else Path(spec.origin).parent / "package_data" / PLOTLY
+    )
+    if found is None or not found.is_file():
+        raise SweepError(
+            "the explorer's charts need the extra `explore`, which is not installed",
+            "Run: pip install 'evalcube[explore]'",
+        )
+    return found
+
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 _COOKIE = "evalcube_explore"

@@ -21,9 +21,9 @@ from evalcube.flows.plan.filters import differing, telling
 from evalcube.flows.read.outputs import check_output, write_output
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import OpenPart, Part, open_part
-from evalcube.flows.read.standing import shown_standing
 from evalcube.flows.read.statistics import leaderboard_of
 from evalcube.flows.read.status import cube_status
+from evalcube.flows.read.verdict import shown_standing
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
 from evalcube.stages.analyze.labelled import axes

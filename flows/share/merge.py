@@ -14,12 +14,11 @@ from evalcube import known_as
 from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.nouns import OneCube, need_address, need_addresses
 from evalcube.flows.plan.spec import description
-from evalcube.flows.read.merged.conflicts import Conflict, Tally
+from evalcube.flows.read.merged.dataset import Conflict, ModelMerge, Tally
 from evalcube.flows.read.merged.inputs import Input, ledger_digest
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.layers import Array
 from evalcube.flows.read.merged.provenance import provenance, write_ledger_digest
-from evalcube.flows.read.merged.regions import ModelMerge
 from evalcube.flows.read.merged.union import read_renames
 from evalcube.flows.state.caches import remember_merged
 from evalcube.flows.state.engines import joined_engines, read_engines, write_engines

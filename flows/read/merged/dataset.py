@@ -1,29 +1,275 @@
-"""Several cubes as one labelled dataset in memory: of their trials only what is asked for is read."""
+"""Several cubes as one labelled dataset in memory, region by region, and on what they contradict each other."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import xarray as xr
 
-from evalcube.flows.read.merged.conflicts import Tally
+from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
-from evalcube.flows.read.merged.layers import Array, Part, lay
-from evalcube.flows.read.merged.regions import ModelMerge
-from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
-from evalcube.stages.score.counters import set_cost
-from evalcube.storage.cube.ledger import graders_of
+from evalcube.flows.read.merged.layers import Array, Contradiction, Part, lay
+from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, summed
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
+from evalcube.stages.score.counters import add_counters, set_cost
+from evalcube.storage.cube.ledger import Receipt, graders_of, most_fingerprints
+from evalcube.storage.cube.regions import Region
 from evalcube.storage.cube.schema import COUNTERS as COUNTERS_VARIABLE
 from evalcube.storage.cube.schema import DUPLICATE, PLANNED, Variable
 
 if TYPE_CHECKING:
     import dask.array as da
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """Trials of one model and one task on which two cubes contradict each other."""
+
+    model: str
+    task: str
+    kept: str
+    """The cube whose outcomes stay."""
+    hidden: str
+    trials: int
+    """How many, repeats included."""
+    status_changes: int
+    """How many of them also ended differently, such as right and wrong."""
+    by_nature: bool
+    """Whether the model was asked at a temperature above 0, so that two answers differ anyhow."""
+    example: Mapping[str, Any]
+    """One of them: params, trial, repeat, and how it ended in either cube."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The conflict as JSON values."""
+        return {**vars(self), "example": dict(self.example)}
+
+
+@dataclass
+class _Sum:
+    trials: int = 0
+    status_changes: int = 0
+    first: tuple[tuple[int, int, int], int, int] | None = None
+    """Position (slot, trial, repeat), and the status on both sides."""
+
+
+class Tally:
+    """Counts contradictions. One thread at a time may add to it.
+
+    Parameters
+    ----------
+    slots
+        Length of the axis of params.
+    """
+
+    def __init__(self, slots: int) -> None:
+        self._slots = slots
+        self._sums: dict[tuple[int, int, int, int], _Sum] = {}
+        self.undecided = 0
+
+    @property
+    def trials(self) -> int:
+        """All contradicted trials."""
+        return sum(one.trials for one in self._sums.values())
+
+    def add(
+        self, model: int, shape: tuple[int, int, int], first: tuple[int, int], found: Contradiction
+    ) -> None:
+        """Count what was found in a region.
+
+        Parameters
+        ----------
+        model
+            The region's model.
+        shape
+            Cells, trials and repeats of the region.
+        first
+            Its first trial and repeat.
+        found
+            What was found there.
+        """
+        self.undecided += found.undecided
+        cell, trial, repeat = np.unravel_index(found.where, shape)
+        task, slot = np.divmod(cell, self._slots)
+        place = np.stack([slot, trial + first[0], repeat + first[1]], axis=1)
+        status = found.kept["status"], found.hidden["status"]
+        for one in np.unique(task):
+            rows = np.flatnonzero(task == one)
+            entry = self._sums.setdefault((model, int(one), found.upper, found.lower), _Sum())
+            entry.trials += len(rows)
+            entry.status_changes += int((status[0][rows] != status[1][rows]).sum())
+            # A trial that ended differently shows more than one with other tokens.
+            best = min(rows, key=lambda row: (status[0][row] == status[1][row], *place[row]))
+            at = (int(place[best][0]), int(place[best][1]), int(place[best][2]))
+            shown = (at, int(status[0][best]), int(status[1][best]))
+            if entry.first is None or _worth(shown) < _worth(entry.first):
+                entry.first = shown
+
+    def update(self, other: Tally) -> None:
+        """Add what another one has counted, of other models."""
+        self._sums.update(other._sums)
+        self.undecided += other.undecided
+
+    def conflicts(
+        self,
+        names: Sequence[str],
+        models: Sequence[str],
+        tasks: Sequence[str],
+        points: Sequence[Sequence[Mapping[str, Any]]],
+        by_nature: Sequence[bool],
+    ) -> list[Conflict]:
+        """All of them, by model and task.
+
+        Parameters
+        ----------
+        names
+            Of the cubes.
+        models, tasks
+            Labels.
+        points
+            Params of the points of each task.
+        by_nature
+            By model, whether it was asked at a temperature above 0.
+        """
+        found = []
+        for (model, task, upper, lower), one in sorted(self._sums.items()):
+            (slot, trial, repeat), kept, hidden = one.first or ((0, 0, 0), 0, 0)
+            example = {
+                "params": dict(points[task][slot]),
+                "trial": trial,
+                "repeat": repeat,
+                "kept": Status(kept).name.lower(),
+                "hidden": Status(hidden).name.lower(),
+            }
+            found.append(
+                Conflict(
+                    models[model],
+                    tasks[task],
+                    names[upper],
+                    names[lower],
+                    one.trials,
+                    one.status_changes,
+                    by_nature[model],
+                    example,
+                )
+            )
+        return found
+
+
+def _worth(shown: tuple[tuple[int, int, int], int, int]) -> tuple[bool, tuple[int, int, int]]:
+    place, kept, hidden = shown
+    return kept == hidden, place
+
+
+_MOST_CAUSES = 8
+
+
+@dataclass(frozen=True, eq=False)
+class MergedRegion:
+    """A region of the union."""
+
+    window: Window
+    arrays: dict[str, Array]
+    """In the window's shape."""
+    parts: Sequence[Receipt]
+    """Of what it was made."""
+
+    def receipt(self, planned: Array, digest: str) -> Receipt:
+        """Its receipt.
+
+        Parameters
+        ----------
+        planned
+            Which of its trials are planned, in the window's shape.
+        digest
+            Of its content.
+        """
+        generation = max(one.generation for one in self.parts)
+        made = receipt_of(self.window, generation, planned, self.arrays["status"], digest, {})
+        causes: Counter[str] = Counter()
+        # The same region of two copies of a cube has met each error once.
+        for one in {(part.digest, json.dumps(dict(part.causes))): part for part in self.parts}.values():
+            causes.update(one.causes)
+        graders = sorted({grader for one in self.parts for grader in one.grader.split("+")})
+        return replace(
+            made,
+            causes=dict(causes.most_common(_MOST_CAUSES)) if made.transport else {},
+            grader="+".join(graders),
+            at=max(one.at for one in self.parts),
+            fingerprints=most_fingerprints({one.digest: one.fingerprints for one in self.parts}.values()),
+        )
+
+
+class ModelMerge:
+    """Merges one model. One thread uses it.
+
+    Parameters
+    ----------
+    joined
+        The cubes.
+    model
+        Number of the model in their union.
+    newer
+        Whether the later of two other outcomes stays, and not that of the earlier cube.
+    """
+
+    def __init__(self, joined: Joined, model: int, *, newer: bool) -> None:
+        self._joined, self._model, self._newer = joined, model, newer
+        self._layers = joined.layers()
+        self.tally = Tally(joined.plan.slots)
+        """What contradicted in the regions so far."""
+        self._counted: list[Array] = []
+        self._lacking: list[Array] = []
+
+    def regions(self) -> Iterator[MergedRegion]:
+        """All regions that any cube knows something of, in the order of trials and repeats."""
+        sizes, chunks = self._joined.plan.sizes, self._joined.chunks
+        for trial in range(-(-sizes["trial"] // chunks["trial"])):
+            status = []
+            for repeat in range(-(-sizes["repeat"] // chunks["repeat"])):
+                found = self._region(window_of(sizes, Region(self._model, trial, repeat), chunks))
+                if found is not None:
+                    self._counted.append(self._counters(found))
+                    status.append(found.arrays["status"])
+                    yield found
+            if len(status) > 1:
+                self._lacking.append(lacking_questions(status))
+
+    def counters(self) -> Array | None:
+        """Counters of the regions so far, shape (task, params, counter); None if there were none."""
+        parts = [*self._counted, *self._lacking]
+        return summed(parts, add_counters) if parts else None
+
+    def _region(self, window: Window) -> MergedRegion | None:
+        shape, begin = window.shape, (window.first_trial, window.first_repeat)
+        part = Part(self._model, (begin[0], begin[0] + shape[2]), (begin[1], begin[1] + shape[3]))
+        parts: list[Receipt] = []
+        layers = self._layers.of(part, parts)
+        first = next(layers, None)
+        if first is None:
+            return None
+        top, found = lay(chain([first], layers), newer=self._newer)
+        for contradiction in found:
+            cells = (shape[0] * shape[1], shape[2], shape[3])
+            self.tally.add(self._model, cells, begin, contradiction)
+        arrays = {name: values.reshape(*shape, *values.shape[3:]) for name, values in top.arrays.items()}
+        return MergedRegion(window, arrays, parts)
+
+    def _counters(self, region: MergedRegion) -> Array:
+        """As if the region held all repeats of its questions."""
+        window = region.window
+        trials = slice(window.first_trial, window.first_trial + window.shape[2])
+        prices = self._joined.plan.prices[self._model]
+        flags = self._joined.flags[:, :, trials, np.newaxis]
+        return count_arrays(region.arrays, flags, self._joined.targets.mask(window), prices)
+
 
 _THREADS = 2
 

@@ -10,10 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.read.outputs import new_file
-from evalcube.flows.read.trials.columns import TrialColumn
+from evalcube.flows.read.trials.columns import Labels, TrialColumn, Values
 from evalcube.flows.read.trials.escaped import csv_text, jsonable
 from evalcube.flows.read.trials.read import Trials
-from evalcube.flows.read.trials.values import Labels, Values
 
 _NUMERIC = ("integer", "single", "number")
 _GROUP_BYTES = 64_000_000

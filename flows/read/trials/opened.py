@@ -18,8 +18,7 @@ from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.read.trials.columns import PARAM, TrialColumn
-from evalcube.flows.read.trials.values import Labels, Rows
+from evalcube.flows.read.trials.columns import PARAM, Labels, Rows, TrialColumn
 from evalcube.flows.state.records import priced_models
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.storage.cube.cube import Cube

@@ -17,13 +17,19 @@ from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import CubeLike, address_and_part, listed, need_addresses
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.filters import differing
-from evalcube.flows.read.trials import values as places
-from evalcube.flows.read.trials.columns import TrialColumn, arrow_schema, chosen, columns_of
+from evalcube.flows.read.trials import columns as places
+from evalcube.flows.read.trials.columns import (
+    Plain,
+    Rows,
+    TrialColumn,
+    Values,
+    arrow_schema,
+    chosen,
+    columns_of,
+)
 from evalcube.flows.read.trials.opened import OpenCube, split_where
-from evalcube.flows.read.trials.scan import Wanted, check_status, scan
-from evalcube.flows.read.trials.search import Order, Search
+from evalcube.flows.read.trials.search import Order, Search, Wanted, check_status, scan
 from evalcube.flows.read.trials.texts import AT_ONCE, Texts, arrays_of, measured
-from evalcube.flows.read.trials.values import Plain, Rows, Values
 from evalcube.stages.analyze.render.shown import Shown
 
 if TYPE_CHECKING:

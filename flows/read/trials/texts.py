@@ -17,9 +17,8 @@ from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.judges import opinion_keys, read_opinion
 from evalcube.flows.plan.requests import CriteriaBook, messages_request, trial_messages
 from evalcube.flows.read.reader import ANSWERED, Answered, read_answer, row_of
-from evalcube.flows.read.trials.columns import TrialColumn
+from evalcube.flows.read.trials.columns import Labels, Numbers, Plain, Rows, TrialColumn, Values, count
 from evalcube.flows.read.trials.opened import OpenCube
-from evalcube.flows.read.trials.values import Labels, Numbers, Plain, Rows, Values, count
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.reply.status import Status

@@ -17,11 +17,9 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse, unreadable
 from evalcube.flows.share.imports.collect import REPLIED, Collection
 from evalcube.flows.share.imports.inspect_logs import read_inspect
-from evalcube.flows.share.imports.lm_eval_logs import SAMPLES, read_lm_eval
-from evalcube.flows.share.imports.plan import import_plan
-from evalcube.flows.share.imports.rows import parse_map, read_rows
+from evalcube.flows.share.imports.json_lines import SAMPLES, parse_map, read_lm_eval, read_rows
 from evalcube.flows.share.imports.samples import LogReader, Scale, Wanted
-from evalcube.flows.share.imports.write import create_cube, store_replies, write_data
+from evalcube.flows.share.imports.write import create_cube, import_plan, store_replies, write_data
 from evalcube.flows.state.trust import remember_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.storage.cache.cache import open_cache

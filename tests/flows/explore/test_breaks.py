@@ -9,12 +9,11 @@ import pytest
 
 from evalcube import EvalcubeError
 from evalcube.flows.explore.answers import ENDPOINTS, ask
-from evalcube.flows.explore.endings import with_trials
+from evalcube.flows.explore.endings import agreement, with_trials
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.groups import groups
-from evalcube.flows.explore.judges import agreement
-from evalcube.flows.explore.progress import limits
+from evalcube.flows.explore.overview import limits
 from evalcube.flows.explore.query import Query
+from evalcube.flows.explore.ranking import groups
 from evalcube.flows.read.forensics import compression, hazard
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import table as estimate_groups

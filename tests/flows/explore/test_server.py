@@ -148,7 +148,7 @@ def test_explore__prints_its_address_and_ends_when_it_is_told(explored_cube, tmp
 
 def test_explore__says_what_is_wrong_before_it_serves(explored_cube, tmp_path, monkeypatch):
     refused(evalcube("explore", "none.zarr", cwd=tmp_path), "none.zarr")
-    monkeypatch.setattr("evalcube.flows.explore.pages.find_spec", lambda name: None)  # noqa: ARG005 - its interface
+    monkeypatch.setattr("evalcube.flows.explore.server.find_spec", lambda name: None)  # noqa: ARG005 - its interface
 
     refused(evalcube("explore", explored_cube, cwd=tmp_path), "evalcube[explore]")
     refused(evalcube("bundle", explored_cube, "-o", "site", cwd=tmp_path), "evalcube[explore]")

@@ -8,15 +8,13 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.answers import ask
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Query
-from evalcube.flows.read import standing
-from evalcube.flows.read import verdict as verdict_module
+from evalcube.flows.read import verdict
 from evalcube.flows.read.design import composite_settings
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.report import report
 from evalcube.flows.read.selection import Part
-from evalcube.flows.read.standing import shown_standing
 from evalcube.flows.read.statistics import leaderboard
-from evalcube.flows.read.verdict import cube_verdict
+from evalcube.flows.read.verdict import cube_verdict, shown_standing
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.read.test_verdict import written_cube
 
@@ -28,8 +26,7 @@ def written(tmp_path_factory):
 
 def declare(monkeypatch, weights, control):
     """As if the config of every cube said this."""
-    for module in (standing, verdict_module):
-        monkeypatch.setattr(module, "composite_settings", lambda _: (weights, control))
+    monkeypatch.setattr(verdict, "composite_settings", lambda _: (weights, control))
 
 
 def test_shown_standing__takes_the_first_and_says_so(written):
@@ -56,7 +53,7 @@ def test_shown_standing__takes_the_declared_one(written, monkeypatch):
 
 
 def test_shown_standing__many_without_a_declared_one_have_no_verdict(written, monkeypatch):
-    monkeypatch.setattr(standing, "MOST", 1)
+    monkeypatch.setattr(verdict, "MOST", 1)
 
     found, why = shown_standing(Reader(written))
 

@@ -134,10 +134,10 @@ def test_merge_cubes__killed_in_the_middle_leaves_nothing(measured: Path, tmp_pa
     output = tmp_path / "m.zarr"
     code = f"""
 import os, signal
-from evalcube.flows.read.merged import regions
+from evalcube.flows.read.merged import dataset
 from evalcube.flows.share import merge
-whole = regions.MergedRegion.receipt
-regions.MergedRegion.receipt = lambda *given: (os.kill(os.getpid(), signal.SIGKILL), whole(*given))[1]
+whole = dataset.MergedRegion.receipt
+dataset.MergedRegion.receipt = lambda *given: (os.kill(os.getpid(), signal.SIGKILL), whole(*given))[1]
 merge.merge_cubes({str(output)!r}, {addresses(measured, "a", "c")!r})
 """
     killed = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)

@@ -86,7 +86,7 @@ def test_rows__stand_in_the_order_of_the_plan(swept):
 
 def test_rows__stand_in_the_same_order_if_they_are_read_in_small_parts(swept, monkeypatch):
     whole = rows(swept)
-    monkeypatch.setattr("evalcube.flows.read.trials.scan._SPAN_CELLS", 1)
+    monkeypatch.setattr("evalcube.flows.read.trials.search._SPAN_CELLS", 1)
 
     parts = rows(swept)
 
@@ -234,7 +234,7 @@ def test_sort__is_that_of_all_rows_and_absent_values_come_last(sort, limit, swep
 
 def test_sort__keeps_no_more_rows_than_are_shown(swept, monkeypatch):
     monkeypatch.setattr("evalcube.flows.read.trials.search._SPARE", 0)
-    monkeypatch.setattr("evalcube.flows.read.trials.scan._SPAN_CELLS", 1)
+    monkeypatch.setattr("evalcube.flows.read.trials.search._SPAN_CELLS", 1)
     whole = rows(swept, sort="latency", columns=["latency", "trial"])
 
     assert rows(swept, sort="latency", columns=["latency", "trial"], limit=4) == whole[:4]
@@ -271,7 +271,7 @@ def test_trials__says_why_there_are_no_rows(swept, options, says):
 
 
 def test_limit__reads_no_further(swept, monkeypatch):
-    monkeypatch.setattr("evalcube.flows.read.trials.scan._SPAN_CELLS", 1)
+    monkeypatch.setattr("evalcube.flows.read.trials.search._SPAN_CELLS", 1)
     read = []
     honest = Cube.read_span
     monkeypatch.setattr(Cube, "read_span", lambda *args: read.append(args) or honest(*args))

@@ -6,9 +6,8 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports.collect import REPLIED, Asked, Collection, TaskKey
-from evalcube.flows.share.imports.plan import import_plan, task_labels
 from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale
-from evalcube.flows.share.imports.write import file_name, write_data
+from evalcube.flows.share.imports.write import file_name, import_plan, task_labels, write_data
 
 KEY = TaskKey("tool", "task", "match")
 
@@ -126,7 +125,7 @@ def test_add__splits_a_model_that_was_asked_in_two_ways():
 
 def cell_params(found, task):
     """Params that need no file."""
-    from evalcube.flows.share.imports.plan import data_params
+    from evalcube.flows.share.imports.write import data_params
 
     return data_params(
         list(found.tasks)[task], "x.jsonl", "0" * 64, len(found.tasks[list(found.tasks)[task]].rows)

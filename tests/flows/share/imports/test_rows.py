@@ -5,7 +5,7 @@ import math
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.imports.rows import parse_map, read_rows
+from evalcube.flows.share.imports.json_lines import parse_map, read_rows
 from evalcube.flows.share.imports.samples import Wanted
 from tests.flows.share.imports.logs import samples, write_lines
 
