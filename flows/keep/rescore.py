@@ -11,8 +11,7 @@ from evalcube.flows.state.caches import needed_replies
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.rescoring import Rescoring, regrade_recorded
 from evalcube.flows.state.store import cube_plan
-from evalcube.storage.cube.address import space_of
-from evalcube.storage.cube.copies import copy_cube
+from evalcube.storage.cube.address import copy_cube, space_of
 from evalcube.storage.cube.cube import PUBLISHED, Cube
 from evalcube.storage.cube.holder import NAME as LEASE_NAME
 from evalcube.storage.cube.layout import SIDE

@@ -7,13 +7,11 @@ entry         the content of an entry, compressed and checked
 directory     a cache in a directory, of these parts:
 folders       where things are in it
 packs         the bytes of a pack, and of its index once nobody writes it any more
-pack_writer   one pack that this process writes
 writer        all packs of this process: commits, seals, forks
 key_index     locations of all known records, by key
 pack_index    the packs of all processes, and what is new in them
 reader        values, verified, and all entries in order
 compaction    recovery after a crash, removal, merging
-owners        which process writes a file, and whether it is gone
 claims        who is asking what at the moment
 remote        a cache on a store that a network leads to, of these parts:
 objects       S3, GCS, Azure

@@ -21,9 +21,8 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
 from evalcube.storage.cache.folders import CLAIMS_LOCK
-from evalcube.storage.cache.owners import heading, is_abandoned, lock, owner_life, read_heading, this_owner
 from evalcube.storage.files import locked, share, write_all_at
-from evalcube.storage.processes import Life
+from evalcube.storage.processes import Life, heading, is_abandoned, lock, owner_life, read_heading, this_owner
 
 _MAGIC = b"EVQ1"  # entries begin with another one, as do packs
 _SUFFIX = ".claim"

@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.storage.cache.folders import Folders, sweep_files
-from evalcube.storage.cache.owners import heading, is_abandoned, this_owner
 from evalcube.storage.cache.packs import (
     HEADER_BYTES,
     PACK_MAGIC,
@@ -35,6 +34,7 @@ from evalcube.storage.cache.packs import (
 )
 from evalcube.storage.clocks import aged, file_clock
 from evalcube.storage.files import sync_path, write_all
+from evalcube.storage.processes import heading, is_abandoned, this_owner
 
 _MERGED_BYTES = 2**30
 _MERGED_RECORDS = 2**20

@@ -10,11 +10,10 @@ import threading
 import time
 from collections import deque
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.key_index import MOST_ROWS, KeyIndex, Location, Pack, Part
-from evalcube.storage.cache.owners import is_abandoned
-from evalcube.storage.cache.pack_writer import PackWriter
 from evalcube.storage.cache.packs import (
     PACK_MAGIC,
     Columns,
@@ -27,6 +26,10 @@ from evalcube.storage.cache.packs import (
     tokens_in,
     walk,
 )
+from evalcube.storage.processes import is_abandoned
+
+if TYPE_CHECKING:
+    from evalcube.storage.cache.writer import PackWriter
 
 _OPEN_FILES = 64
 _SETTLED_SECONDS = 2.0

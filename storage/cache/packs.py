@@ -1,6 +1,6 @@
 """The bytes of a pack: records, how they are found again when some are torn or damaged, and the index of a whole pack.
 
-A pack has a heading (see `evalcube.storage.cache.owners`) and records. Each record has a header of 48 bytes, with a
+A pack has a heading (see `evalcube.storage.processes`) and records. Each record has a header of 48 bytes, with a
 checksum of the rest of it, length of the content, time and key, and then the content of an entry, with a checksum of
 its own. So a damaged content hides no other record. After a damaged header, the next whole one is searched for; the
 checksum of headers begins with the pack's name, which no reply can know, so that no reply can pass for a record.
@@ -30,8 +30,8 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.storage.cache.entry import MAGIC, MOST_BYTES, is_whole
-from evalcube.storage.cache.owners import read_heading
 from evalcube.storage.files import share, sync_path, write_new
+from evalcube.storage.processes import read_heading
 
 PACK_MAGIC = b"EVP1"
 PACK_NAME = re.compile(r"([0-9a-f]{32})\.pack")

@@ -8,13 +8,167 @@ from __future__ import annotations
 import os
 import threading
 import time
+from array import array
+from collections.abc import Callable
 from contextlib import suppress
 from functools import partial
 
+import numpy as np
+
 from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.pack_index import PackIndex
-from evalcube.storage.cache.pack_writer import PackWriter
-from evalcube.storage.cache.packs import new_token
+from evalcube.storage.cache.packs import (
+    HEADER_BYTES,
+    PACK_MAGIC,
+    Columns,
+    OpenFile,
+    make_record,
+    new_token,
+    salt_of,
+    write_index,
+)
+from evalcube.storage.files import sync_path, write_all_at
+from evalcube.storage.processes import heading, lock, this_owner
+
+_CHUNK = 1 << 20
+
+
+class PackWriter:
+    """A pack of this process, open and locked. One thread at a time may append; any may sync.
+
+    Parameters
+    ----------
+    token
+        Its name, which must be new.
+    """
+
+    def __init__(self, folders: Folders, token: str) -> None:
+        self.token = token
+        self.path = folders.pack(token)
+        self._index = folders.index(token)
+        self._temporaries = folders.temporaries
+        self._salt = salt_of(token)
+        self._handle = OpenFile(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        # Before the heading is there, so that nobody sees a pack with a heading and without its lock.
+        lock(self._handle.descriptor)
+        self.size = 0
+        self._synced = 0
+        self._named = False  # whether the folder's entry is on disk
+        self._suspect = False  # whether a sync has failed, so that what the kernel calls written may not be
+        self._syncing = threading.Lock()
+        self._keys = bytearray()
+        self._offsets = array("Q")
+        self._lengths = array("I")
+        self._times = array("d")
+
+    def __len__(self) -> int:
+        return len(self._offsets)
+
+    def append(self, key: bytes, content: bytes, when: float) -> int:
+        """Write a record and return its offset; a failure leaves none.
+
+        Raises
+        ------
+        OSError
+            As the operating system says.
+        """
+        # The heading comes with the first record, in one write: a pack without records has no owner either, and is
+        # deleted after an hour (`evalcube.storage.processes`).
+        first = heading(PACK_MAGIC, this_owner()) if self.size == 0 else b""
+        data = first + make_record(key, content, when, self._salt)
+        descriptor = self._handle.descriptor
+        try:
+            # At an offset, not at the file's position, which a fork would share with its parent.
+            written = os.pwrite(descriptor, data, self.size)
+            if written < len(data):
+                write_all_at(descriptor, data[written:], self.size + written)
+        except BaseException:
+            with suppress(OSError):  # the next record is written over it, and what is torn is no record
+                os.ftruncate(descriptor, self.size)
+            raise
+        offset = self.size + len(first)
+        self.size += len(data)
+        # The columns last, and times last of them: `columns`, called by another thread, counts by these.
+        self._keys += key
+        self._offsets.append(offset)
+        self._lengths.append(len(content))
+        self._times.append(when)
+        return offset
+
+    def sync(self) -> bool:
+        """Have all records that were appended before the call on disk; False if somebody deleted the pack.
+
+        Raises
+        ------
+        OSError
+            As the operating system says; the next call tries again.
+        """
+        size = self.size
+        # One sync at a time: those that wait find their records synced by it, and return at once.
+        with self._syncing:
+            if self._synced >= size:
+                return True
+            size = self.size  # all that came while another sync was under way shares this one
+            descriptor = self._handle.descriptor
+            try:
+                if self._suspect:
+                    self._write_again(size)
+                os.fsync(descriptor)
+                if not self._named:
+                    sync_path(self.path.parent)
+            except BaseException:
+                self._suspect = True
+                raise
+            self._named, self._suspect = True, False
+            # A process that took this one for dead may have rewritten the pack and deleted it: what is in a file
+            # without a name is lost with this process, so that it must not count as durable.
+            if os.fstat(descriptor).st_nlink == 0:
+                return False
+            self._synced = size
+            return True
+
+    def _write_again(self, size: int) -> None:
+        """After a failed sync the kernel takes what it could not write for written, but still has it in memory."""
+        for at in range(self._synced, size, _CHUNK):
+            part = os.pread(self._handle.descriptor, min(_CHUNK, size - at), at)
+            write_all_at(self._handle.descriptor, part, at)
+
+    def columns(self) -> Columns:
+        """All records."""
+        count = len(self._times)  # the last column that an append writes to
+        return Columns(
+            np.frombuffer(bytes(self._keys[: 32 * count]), np.uint8).reshape(-1, 32),
+            np.array(self._offsets[:count], np.uint64),
+            np.array(self._lengths[:count], np.uint32),
+            np.array(self._times[:count], np.float64),
+        )
+
+    def seal(self, is_corrupt: Callable[[int], bool] = lambda _: False) -> bool:
+        """Sync, and write the index of all records but the corrupt ones; nothing is appended after it.
+
+        False if somebody deleted the pack.
+
+        Raises
+        ------
+        OSError
+            As the operating system says.
+        """
+        if not self.sync():
+            return False
+        columns = self.columns()
+        whole = np.array([not is_corrupt(int(offset)) for offset in columns.offsets], bool)
+        write_index(self._index, columns.take(whole), self.size, self._temporaries)
+        return True
+
+    def contents(self) -> list[tuple[bytes, bytes, float]]:
+        """Key, content and time of all records, from a file that may have lost its name."""
+        found, columns = [], self.columns()
+        for row in range(len(columns)):
+            start = int(columns.offsets[row]) + HEADER_BYTES
+            content = os.pread(self._handle.descriptor, int(columns.lengths[row]), start)
+            found.append((columns.keys[row].tobytes(), content, float(columns.times[row])))
+        return found
+
 
 SEAL_BYTES = 2**30
 SEAL_RECORDS = 2**18

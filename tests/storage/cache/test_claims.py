@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from evalcube.storage.cache import claims as claims_module
 from evalcube.storage.cache.claims import Claims
 from evalcube.storage.cache.folders import sweep_files
-from evalcube.storage.cache.owners import Owner
-from evalcube.storage.processes import ProcessIdentity
+from evalcube.storage.processes import Owner, ProcessIdentity
 from tests.waiting import PATIENCE
 
 

@@ -25,7 +25,7 @@ from packed import (
 from evalcube.storage.cache import compaction
 from evalcube.storage.cache.cache import DirectoryCache
 from evalcube.storage.cache.folders import Folders
-from evalcube.storage.cache.owners import FOREIGN_SECONDS
+from evalcube.storage.processes import FOREIGN_SECONDS
 
 ENTRIES = 120
 

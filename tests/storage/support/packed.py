@@ -9,7 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.storage.cache.owners import Owner, heading, this_owner
 from evalcube.storage.cache.packs import (
     HEADER_BYTES,
     PACK_MAGIC,
@@ -19,7 +18,7 @@ from evalcube.storage.cache.packs import (
     salt_of,
     walk,
 )
-from evalcube.storage.processes import machine_id, this_process
+from evalcube.storage.processes import Owner, heading, machine_id, this_owner, this_process
 
 KEY, OTHER = "ab" * 32, "cd" * 32
 ANY_TOKEN = "0" * 15 + "1" + "ab" * 8
