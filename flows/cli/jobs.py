@@ -26,7 +26,7 @@ from evalcube.flows.cli.options import (
 )
 from evalcube.flows.cli.output import Code, safe, show, show_json
 from evalcube.flows.read.trials.escaped import jsonable
-from evalcube.flows.run.follow.duration import duration, waits
+from evalcube.flows.run.follow.progress import duration, waits
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -51,7 +51,7 @@ def submit(
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.errors import SweepError
     from evalcube.flows.run.jobs import prepare
-    from evalcube.flows.run.jobs.to_dask import submit_to
+    from evalcube.flows.run.jobs.dask_driver import submit_to
 
     settings = as_config(load_sweep(config), cube=cube, cache=cache)
     place = prepare.place_of(settings, scheduler, cluster)
@@ -86,8 +86,7 @@ def stop(
     the cube are ended, too.
     """
     from evalcube.flows.errors import SweepError
-    from evalcube.flows.run.jobs.records import submissions_of
-    from evalcube.flows.run.jobs.watch import cancel, stop_run
+    from evalcube.flows.run.jobs.submissions import cancel, stop_run, submissions_of
     from evalcube.storage.errors import CubeNotFoundError
 
     known, stopped = submissions_of(target), False
@@ -322,7 +321,7 @@ def status(
 def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
     from evalcube import EvalcubeError
     from evalcube.flows.read.status import cube_status
-    from evalcube.flows.run.jobs.watch import lines_about
+    from evalcube.flows.run.jobs.submissions import lines_about
 
     if watch:
         follow(cube, as_json=as_json)

@@ -51,7 +51,7 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
     with ExitStack() as stack:
         found: list[Subscriber] = []
         if log is not None:
-            from evalcube.flows.run.follow.event_log import EventLog
+            from evalcube.flows.run.follow.records import EventLog
 
             written = stack.enter_context(EventLog(log))
             stack.callback(lambda: complain(written.problem) if written.problem else None)

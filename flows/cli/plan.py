@@ -217,7 +217,7 @@ def _check(
     as_json: bool,
 ) -> None:
     from evalcube.flows.config.load import as_config
-    from evalcube.flows.run.sweep import check_workers
+    from evalcube.flows.run.cluster import check_workers
 
     found = check_workers(
         as_config(sweep, cube=cube, cache=cache), cluster=cluster, scheduler=scheduler, note=complain

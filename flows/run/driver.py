@@ -27,6 +27,7 @@ from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritte
 from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress
 from evalcube.flows.run.preflight import Admission
 from evalcube.flows.run.worker import region_tasks, tasks
+from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.plugin import plugin_name, plugin_on
 from evalcube.flows.run.worker.poison import (
     PoisonIsolation,
@@ -36,7 +37,6 @@ from evalcube.flows.run.worker.poison import (
     raise_own_error,
     run_marked,
 )
-from evalcube.flows.run.worker.workspace import RunContext
 from evalcube.flows.run.workers import Workers
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger, Receipt, most_fingerprints

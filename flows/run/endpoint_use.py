@@ -1,4 +1,4 @@
-"""How much of the limits of its endpoints a run used, and which limits it found out."""
+"""What a run learned of its endpoints: limits used and found, models that are not there, where to begin next time."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
-    from evalcube.flows.run.worker.workspace import Route
+    from evalcube.flows.run.worker.context import Route
     from evalcube.stages.infer.endpoint import Endpoint
 
 

@@ -1,4 +1,4 @@
-"""Which workers of a run hang, or were paused by Dask, from what their scheduler hears of them."""
+"""Which workers hang or were paused, and whether a run waits behind others, as the scheduler has it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many requests go into a block, and how many blocks are in flight: from connections, workers and seconds. Pure."""
+"""How many requests go into a block, how many blocks are in flight, and which come next."""
 
 from __future__ import annotations
 

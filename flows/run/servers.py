@@ -16,7 +16,7 @@ from evalcube.deploy.servers.managed import HEALTH, Simulator
 from evalcube.deploy.servers.supervisor import Note, Supervisor
 from evalcube.flows.config.models import Model
 from evalcube.flows.config.serving import SERVED, Serve
-from evalcube.flows.run.worker.workspace import Route
+from evalcube.flows.run.worker.context import Route
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 
 LOCAL, SIMULATED = "local:", "sim:"

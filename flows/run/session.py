@@ -33,9 +33,8 @@ from evalcube.flows.run.follow.events import (
     from_message,
     topic,
 )
-from evalcube.flows.run.follow.live_file import LiveFile
-from evalcube.flows.run.follow.progress import Tracker
-from evalcube.flows.run.fresh import FoundAgain
+from evalcube.flows.run.follow.progress import FoundAgain, Tracker
+from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.run.stopping import Interrupt, StopWish, stop_on_interrupt
 from evalcube.flows.run.summary import RunSummary, summarized
@@ -52,7 +51,7 @@ if TYPE_CHECKING:
     from evalcube.flows.run.driver import Driver
     from evalcube.flows.run.preflight import Admission
     from evalcube.flows.run.servers import Served
-    from evalcube.flows.run.worker.workspace import Route, RunContext
+    from evalcube.flows.run.worker.context import Route, RunContext
 
 FLUSH_SECONDS = 120.0
 """A region is written at least this often while its blocks come in, so that cubes can be read during a sweep."""
@@ -191,11 +190,10 @@ class Session:
 
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
-        from evalcube.flows.run.chosen_cluster import default_cluster, described, wait_for_workers
+        from evalcube.flows.run.cluster import default_cluster, described, present, wait_for_workers
         from evalcube.flows.run.preflight import Admission, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
         from evalcube.flows.run.worker.plugin import forget, install, plugin_name
-        from evalcube.flows.run.workers import present
 
         asked = self._models_asked(work)
         with ExitStack() as stack:
@@ -327,8 +325,7 @@ class Session:
 
     def _context(self, routes: Mapping[str, Route], connection: Connection, unset_keys: bool) -> RunContext:
         from evalcube.flows.run.servers import is_managed
-        from evalcube.flows.run.worker.proof import Proof
-        from evalcube.flows.run.worker.workspace import RunContext
+        from evalcube.flows.run.worker.context import Proof, RunContext
         from evalcube.storage.reach import leave_tokens
 
         cube, cache = absolute(self._settings.cube), absolute(self._settings.cache)

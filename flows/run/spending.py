@@ -1,4 +1,4 @@
-"""Adds up what a sweep has spent over all its runs, and stops it at its bound."""
+"""What a sweep has spent over all its runs, the bound that stops it, and budgets for where they tell most."""
 
 from __future__ import annotations
 

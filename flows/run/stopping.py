@@ -1,4 +1,4 @@
-"""Turns Ctrl-C, SIGTERM and SIGHUP into a sweep that stops in good order, or at once the second time."""
+"""Stops a run in good order: at a signal, or as the program that began it or somebody beside the cube wishes."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from evalcube import known_as
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.part import Only
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.status import Unnamed, refusal_lines, unnamed
 from evalcube.flows.run.endpoint_use import (
     CAUSE,
@@ -21,11 +22,13 @@ from evalcube.flows.run.endpoint_use import (
 )
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.spending import Spending
-from evalcube.flows.run.worker.batch_notes import requests_in_batches
 from evalcube.flows.state.open_trials import left_of
 from evalcube.flows.state.store import SweepStore
 from evalcube.stages.analyze.render.shown import Shown
+from evalcube.stages.infer.batch.lines import Note
 from evalcube.stages.infer.endpoint import Endpoint
+from evalcube.storage.cube.batch_notes import BatchNotes
+from evalcube.storage.cube.space import Space
 from evalcube.storage.urls import MadeCube
 
 if TYPE_CHECKING:
@@ -297,6 +300,15 @@ def _pending(store: SweepStore, settings: Sweep, only: Only) -> int:
     """Trials of the whole plan that are not done."""
     whole = SweepStore(store.cube, store.plan, only.whole(settings, store.plan), store.found)
     return sum(left_of(whole, model)[0] for model in range(len(whole.plan.evaluations)))
+
+
+def requests_in_batches(records: Space, plan: Plan, unfinished: Sequence[bool]) -> int:
+    """How many requests of notes are of models, or of judges, with something left to answer."""
+    models = {evaluation.model for evaluation, left in zip(plan.evaluations, unfinished, strict=True) if left}
+    models |= {judge.model for judge in plan.judges if models}
+    notes = BatchNotes(records)
+    found = [Note.decode(token, notes.read(token) or b"") for token in notes.tokens()]
+    return sum(len(note.digests) for note in found if note is not None and note.model in models)
 
 
 def lines_of(summary: RunSummary) -> list[str]:

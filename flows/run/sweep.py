@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import multiprocessing
 import os
+import secrets
 import sys
 import threading
 import time
-import uuid
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from pydantic_core import PydanticCustomError
 
-from evalcube.deploy.clusters import ThisProcess
+from evalcube.flows.config.cluster import seconds
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.sites import SCHEDULER_VARIABLE
@@ -25,37 +27,33 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Fixed, Only, Sampling, as_configured
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.status import KEY, unnamed
-from evalcube.flows.run.chosen_cluster import chosen_cluster, wait_for_workers
 from evalcube.flows.run.follow.events import Noted, Subscriber
-from evalcube.flows.run.follow.live_file import to_logging
-from evalcube.flows.run.fresh import fresh_cache
-from evalcube.flows.run.preflight import Admission
-from evalcube.flows.run.servers import SIMULATED, endpoint_of, is_managed
+from evalcube.flows.run.follow.records import to_logging
+from evalcube.flows.run.servers import endpoint_of
 from evalcube.flows.run.session import FLUSH_SECONDS, Session
 from evalcube.flows.run.stopping import RunInterrupted
 from evalcube.flows.run.summary import RunSummary
-from evalcube.flows.run.worker.plugin import install, plugin_name
-from evalcube.flows.run.worker.proof import Proof, missing_key
-from evalcube.flows.run.worker.workspace import RunContext
-from evalcube.flows.run.workers import present
+from evalcube.flows.run.worker.context import missing_key
 from evalcube.flows.state.growing import extend
 from evalcube.flows.state.questions import keep_questions
-from evalcube.flows.state.records import PACKAGES
+from evalcube.flows.state.records import PACKAGES, read_notes
 from evalcube.flows.state.rescoring import regrade_older
 from evalcube.flows.state.shared_arrays import mend_shared
 from evalcube.flows.state.store import SweepStore, sweep_cube
 from evalcube.flows.state.trust import remember_run
 from evalcube.stages.generate.dataset.kept import kept_version
-from evalcube.storage.cache.cache import open_cache, prepare_cache
-from evalcube.storage.cube.address import space_of
+from evalcube.storage.cache.cache import prepare_cache
+from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
+from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import LeaseHeldError, StorageError, guarded
-from evalcube.storage.reach import clear_tokens, leave_tokens
-from evalcube.storage.urls import absolute
+from evalcube.storage.errors import LeaseHeldError
+from evalcube.storage.reach import clear_tokens
+from evalcube.storage.urls import absolute, has_folders
 
 if TYPE_CHECKING:
     from evalcube.deploy.clusters import Cluster
+
 
 _WAIT_SECONDS = 1.0
 Graders = Literal["current", "pinned"]
@@ -213,7 +211,7 @@ def _place(settings: Sweep, **named: Any) -> Cluster | None:  # noqa: ANN401 - a
     given = (*named.values(), settings.cluster, os.environ.get(SCHEDULER_VARIABLE) or None)
     if "distributed" not in sys.modules and given == (None,) * len(given):
         return None
-    from evalcube.flows.run.chosen_cluster import chosen_cluster
+    from evalcube.flows.run.cluster import chosen_cluster
 
     return chosen_cluster(settings, **named)
 
@@ -311,70 +309,62 @@ def _notes(settings: Sweep, store: SweepStore) -> dict[str, Any]:
     return {"cache": config["cache"], "name": settings.name, "config": config, **found}
 
 
-def check_workers(
-    settings: Sweep,
-    *,
-    cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's, too
-    scheduler: str | None = None,
-    note: Callable[[str], None] = lambda _: None,
-) -> dict[str, str]:
-    """Ask each worker whether it could take part in a sweep.
+def fresh_cache(
+    settings: Sweep, max_age: str | None = None, *, fresh: bool = False, now: float | None = None
+) -> str:
+    """The address of a cache that has no reply older than a time; refuses a cube that has older ones.
+
+    A cache never replaces a reply: a run that wants newer ones uses one beside the usual cache, named by when it began.
 
     Parameters
     ----------
     settings
-        The sweep's config.
-    cluster, scheduler
-        As for `evalcube.flows.run.sweep.run`; default: the config's, else this process.
-    note
-        Called with what the user should read.
-
-    Returns
-    -------
-    dict
-        By each worker's address why it could not; empty for one that could.
+        The sweep's config, with the usual cache.
+    max_age
+        The time, as in ``7d``: runs within the same period of that length share a cache. None: a new cache.
+    fresh
+        Whether a new cache is asked for, which excludes a time.
+    now
+        Seconds since the epoch; default: by this machine's clock.
 
     Raises
     ------
     SweepError
-        If none of them could.
-    StorageError
-        If this process cannot write where cube and cache are.
-    ClusterError
-        If the cluster cannot be started or reached, or has no worker.
+        If the time is none, the cache is a Redis server, or the cube has older trials, which no run asks again.
     """
-    plan, run = build_plan(settings), uuid.uuid4().hex[:12]
-    chosen = chosen_cluster(settings, cluster=cluster, scheduler=scheduler) or ThisProcess()
-    # Beside the cube, which may not be there yet, or be in use.
-    cube, cache = f"{absolute(settings.cube)}.check-{run}", absolute(settings.cache)
-    asked = [model for model in settings.models if not is_managed(model)]
-    endpoints = tuple(
-        endpoint_of(model, address.removeprefix(SIMULATED)) for model in asked for address in model.addresses
-    )
-    open_cache(cache).close()
-    with ExitStack() as stack:
-        connection = stack.enter_context(chosen.connect())
-        addresses = wait_for_workers(chosen, connection, None, note)
-        stack.callback(_remove, cube)
-        with guarded(cube, "write beside the sweep's cube"):
-            space_of(cube).assemble(_begin)
-        tokens = leave_tokens(run, cube, cache)
-        proof = Proof(tokens, endpoints, endpoints)
-        context = RunContext.of(run, plan, (cube, cache), {}, "", proof)
-        admission = Admission(connection.code, plugin_name(run), tokens, note)
-        stack.callback(admission.close)
-        stack.callback(connection.code.remove, plugin_name(run))
-        install(connection, context, settings.name)
-        admission.first(addresses, lambda: present(connection))
-        return admission.verdicts(present(connection))
+    if fresh and max_age is not None:
+        raise SweepError("`fresh` excludes `max_age`", "Give one of them")
+    now = time.time() if now is None else now
+    name = "fresh" if max_age is None else "max_age"
+    if not has_folders(settings.cache):
+        raise SweepError(
+            f"`{name}`: a Redis server has no folders for a newer cache",
+            "Give `cache` another database of it",
+        )
+    began = now if max_age is None else _period(max_age, now)
+    _refuse_old_cube(settings, began, name)
+    stamp = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(began))
+    own = f"{stamp}-{secrets.token_hex(3)}" if max_age is None else f"{stamp}-{max_age.replace(':', '.')}"
+    return f"{settings.cache.rstrip('/')}.since/{own}"
 
 
-def _begin(draft: Space) -> None:
-    draft.put("check", b"")
+def _period(max_age: str, now: float) -> float:
+    """When the present one of the periods of that length began: no reply in it is older than one of them."""
+    try:
+        length = float(str(seconds(max_age)))
+    except PydanticCustomError:
+        raise SweepError(f"`max_age`: '{max_age}' is no time", "Write it as in 12h, 7d or 01:30:00") from None
+    return math.floor(now / length) * length
 
 
-def _remove(cube: str) -> None:
-    with suppress(OSError, StorageError):
-        space = space_of(cube)
-        if not space.remove():
-            space.clear("")
+def _refuse_old_cube(settings: Sweep, began: float, name: str) -> None:
+    if not Cube.exists(settings.cube):
+        return
+    records = Cube.open(settings.cube).records
+    old = sum(1 for receipt in Ledger(records).newest().values() if receipt.at < math.floor(began))
+    if old:
+        used = read_notes(records).get("cache", settings.cache)
+        raise SweepError(
+            f"`{name}`: {settings.cube} has answers that are older, and no run asks for those again",
+            f"Give another `cube`; or go on with this one by `cache` {used} in place of `{name}`",
+        )

@@ -1,4 +1,4 @@
-"""Measures some cells of a sweep further, from its config or from its cube."""
+"""Measures some cells of a sweep further, from its config or from its cube, which never says by itself whom to ask."""
 
 from __future__ import annotations
 

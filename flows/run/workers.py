@@ -328,17 +328,6 @@ class Workers:
             self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
 
 
-def present(connection: Connection) -> Mapping[str, str]:
-    """The cluster's workers that serve and that are used, sorted: address -> the name that they were started with.
-
-    Raises
-    ------
-    OSError
-        If the scheduler cannot be asked, or does not answer in time.
-    """
-    return connection.code.look().answer().workers
-
-
 def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
     """Runs on every worker: so many share the endpoints, and this is its place among them."""
     plugin = plugin_on(dask_worker, name)

@@ -152,7 +152,7 @@ def evalcube(*arguments, cwd, columns=200):
         CliRunner(env={"COLUMNS": str(columns)}).isolation() as (output, errors, _),
         chdir(cwd),
         patch.object(sys, "argv", ["evalcube", *map(str, arguments)]),
-        patch("evalcube.flows.run.chosen_cluster.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
+        patch("evalcube.flows.run.cluster.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
     ):
         code = cli._run(SimpleNamespace(failure=None))
         sys.stdout.flush()

@@ -8,10 +8,10 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.follow.events import Finished, Started, Traffic
-from evalcube.flows.run.follow.live_file import LiveFile
 from evalcube.flows.run.follow.progress import Tracker
+from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.run.spending import Spending
-from evalcube.flows.run.worker.batch_notes import requests_in_batches
+from evalcube.flows.run.summary import requests_in_batches
 from evalcube.flows.run.worker.poison import PoisonIsolation, WorkerDiedError, run_marked
 from evalcube.flows.state.open_trials import left_of, open_trials
 from evalcube.flows.state.store import SweepStore, existing_store, open_store

@@ -12,14 +12,14 @@ SLOW = ("scipy", "xarray", "pandas", "jsonschema", "bokeh", "matplotlib")
 @pytest.mark.parametrize(
     ("modules", "absent"),
     [
-        ("cli.app, config.suites, run.sweep, cli.running", (*SLOW, "dask", "distributed", "aiohttp")),
-        ("run.driver, run.tasks", SLOW),
+        ("cli.app, config.suites, run.sweep, cli.measure", (*SLOW, "dask", "distributed", "aiohttp")),
+        ("run.driver, run.worker.tasks", SLOW),
         ("config.suites", (*SLOW, "evalcube.stages.generate.tasks.sort")),
-        ("config.findings, plan.estimate, cli.planned", SLOW),
-        ("cubes.status", (*SLOW, "dask", "distributed", "aiohttp")),
+        ("config.findings, read.estimate, cli.plan", SLOW),
+        ("read.status", (*SLOW, "dask", "distributed", "aiohttp")),
         ("", (*SLOW, "numpy", "zarr", "dask")),
         (
-            "cubes.statistics",
+            "read.statistics",
             (
                 "evalcube.stages.generate",
                 "evalcube.storage.cache.cache",

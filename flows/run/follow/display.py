@@ -17,9 +17,8 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from evalcube.flows.run.follow.duration import duration, waits
 from evalcube.flows.run.follow.events import Event, Finished, Noted, Started
-from evalcube.flows.run.follow.progress import RunProgress, Tracker
+from evalcube.flows.run.follow.progress import RunProgress, Tracker, duration, waits
 
 _LINE_SECONDS = 10.0
 _LOOK_SECONDS = 0.5

@@ -19,6 +19,7 @@ from evalcube.flows.run.follow.events import (
     BlockDone,
     Event,
     Extended,
+    LookedUp,
     Started,
     Traffic,
     address_of,
@@ -82,6 +83,37 @@ class _Look:
     traffic: Traffic
     over: Mapping[str, int]
     """By model: trials that need no further request."""
+
+
+class FoundAgain:
+    """What the cache answered of each block when it was first looked up: only that is not this run's own."""
+
+    def __init__(self) -> None:
+        self._seen: set[tuple[int, ...]] = set()
+        self._free: dict[tuple[int, ...], int] = {}
+        """By block as it was first cut, hits of its first look-up that are not counted yet."""
+        self._again = False
+        """Whether a block was looked up once more, as it is when a worker dies."""
+
+    def looked_up(self, event: LookedUp) -> None:
+        """Take in what the cache answers of a block; the first time counts, as the run fills the cache itself."""
+        origin = tuple(event.key)
+        self._again = self._again or origin in self._free
+        self._free.setdefault(origin, event.cached)
+
+    def told_apart(self, event: BlockDone) -> BlockDone:
+        """The event with the count of what was found again; of a block that is graded once more, all is."""
+        key, hits, origin = tuple(event.key), event.cached - event.shared, tuple(event.origin)
+        if key in self._seen:
+            return replace(event, found_again=hits)
+        self._seen.add(key)
+        # A look-up may lack what others stored in the half second before it, a worker that died among them.
+        late = event.late if self._again else 0
+        hits -= event.late
+        free = min(hits, self._free.get(origin, hits))
+        if origin in self._free:
+            self._free[origin] -= free
+        return replace(event, found_again=hits - free + late)
 
 
 class Tracker:
@@ -338,3 +370,41 @@ def _found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:
                 known = [each for each in (mine.get(name), value) if each is not None]
                 mine[name] = min(known, default=None) if name == "requests" else sum(known) or None
     return found
+
+
+_SHOWN_WAITS = 3
+
+
+def duration(seconds: float) -> str:
+    """A time span for people.
+
+    Examples
+    --------
+    >>> duration(61.7), duration(7322)
+    ('1:02', '2:02:02')
+    """
+    whole = round(seconds)
+    minutes, rest = divmod(whole, 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+def waits(waiting: Mapping[str, Mapping[str, Any]]) -> str:
+    """What a run waits for and how long, for people; empty where it does not.
+
+    Parameters
+    ----------
+    waiting
+        See `evalcube.flows.run.follow.events.Traffic.waiting`.
+
+    Examples
+    --------
+    >>> waits({"gpt": {"seconds": 44.2, "reason": "429: requests, Retry-After"}})
+    'waiting 45 s for gpt (429: requests, Retry-After)'
+    """
+    texts = [
+        f"waiting {math.ceil(pause['seconds'])} s for {model} ({pause['reason']})"
+        for model, pause in waiting.items()
+    ]
+    more = [f"and for {len(texts) - _SHOWN_WAITS} more"] if len(texts) > _SHOWN_WAITS else []
+    return ", ".join(texts[:_SHOWN_WAITS] + more)

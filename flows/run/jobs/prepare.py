@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import json
+import os
 import secrets
 import shlex
 from collections.abc import Mapping, Sequence
@@ -15,18 +16,24 @@ from typing import Any
 from evalcube.deploy import slurm
 from evalcube.deploy.clusters import ExistingScheduler
 from evalcube.deploy.errors import ClusterError
-from evalcube.deploy.slurm import clock, slug
+from evalcube.deploy.slurm import JobSettings, clock, slug
 from evalcube.flows.config.cluster import SlurmSection
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run.chosen_cluster import chosen_cluster, job_settings
+from evalcube.flows.run.cluster import chosen_cluster
 from evalcube.flows.run.jobs.chain import MOST_JOBS, Chain, job_script
-from evalcube.flows.run.jobs.records import Submission, SubmittedPart, alone, remember, submissions_of
-from evalcube.flows.run.jobs.watch import live_jobs
+from evalcube.flows.run.jobs.submissions import (
+    Submission,
+    SubmittedPart,
+    alone,
+    live_jobs,
+    remember,
+    submissions_of,
+)
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.urls import absolute
+from evalcube.storage.urls import STORE_VARIABLES, absolute, directory_of, is_directory
 
 
 @dataclass(frozen=True)
@@ -98,6 +105,32 @@ _NOWHERE = (
     "Give `scheduler`, the address of one, or a `cluster` with an address or `slurm`; here use `evalcube run`",
 )
 _STATE_REMEDY = "Set XDG_STATE_HOME"
+
+
+def job_settings(section: SlurmSection, settings: Sweep) -> JobSettings:
+    """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
+    return JobSettings(
+        **section.model_dump(exclude={"python", "container", "environment", "logs"}),
+        environment=_variables(settings, section.environment),
+        logs=str(_logs(section, settings)),
+    )
+
+
+def _variables(settings: Sweep, further: Sequence[str]) -> tuple[str, ...]:
+    """Names of the variables that jobs need: with keys of models, for stores and servers, and further ones."""
+    keys = [model.key_env for model in settings.models if model.key_env is not None]
+    stores: list[str] = []
+    if not (is_directory(settings.cube) and is_directory(settings.cache)):
+        stores = sorted(name for name in os.environ if name.startswith(STORE_VARIABLES))
+    served = [name for model in settings.models if model.serve for name in model.serve.env_from.values()]
+    return tuple(dict.fromkeys((*keys, *stores, *further, *served)))
+
+
+def _logs(section: SlurmSection, settings: Sweep) -> Path:
+    if section.logs is not None:
+        return Path(section.logs).expanduser().absolute()
+    beside = directory_of(settings.cube).parent if is_directory(settings.cube) else Path.cwd()
+    return beside / "slurm-logs"
 
 
 @dataclass(frozen=True)

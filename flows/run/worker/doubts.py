@@ -20,8 +20,8 @@ from distributed import Client, Reschedule, Worker
 from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.flows.run.follow.events import InDoubt, as_message, topic
 from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.worker.context import CONNECT_SECONDS, place, unreached
 from evalcube.flows.run.worker.plugin import plugin_name, plugin_on
-from evalcube.flows.run.worker.proof import CONNECT_SECONDS, place, unreached
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.infer.retry import UNREACHABLE

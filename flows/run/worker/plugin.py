@@ -21,9 +21,9 @@ from evalcube.deploy.clusters.code import State
 from evalcube.deploy.clusters.registrar import is_known
 from evalcube.flows.run.follow.events import Slowed, Traffic, as_message, process_at, topic
 from evalcube.flows.run.follow.prometheus import publish
+from evalcube.flows.run.worker.context import RunContext, unmade
 from evalcube.flows.run.worker.poison import blame_nobody
-from evalcube.flows.run.worker.proof import unmade
-from evalcube.flows.run.worker.workspace import RunContext, Workspace
+from evalcube.flows.run.worker.workspace import Workspace
 
 _LONGEST_GROUP = 24
 _REPORT_MS = 500

@@ -27,7 +27,8 @@ import numpy as np
 import numpy.typing as npt
 from distributed import get_worker, secede
 
-from evalcube.flows.plan.grading import Arrays, columns, grade_reading, read_stored
+from evalcube.deploy.simulator.truth import judge_headers, judged_quality, trial_headers
+from evalcube.flows.plan.grading import Arrays, LayerGrader, Prices, columns, grade_reading, read_stored
 from evalcube.flows.plan.requests import Prepared
 from evalcube.flows.plan.targets import Block
 from evalcube.flows.run.follow.events import KILLED, BlockDone, LookedUp, as_message, topic
@@ -35,13 +36,37 @@ from evalcube.flows.run.worker.dedup import ask
 from evalcube.flows.run.worker.doubts import hold_if_in_doubt
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.poison import name_trials
-from evalcube.flows.run.worker.simulated import truth_of_output
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Job
+from evalcube.stages.process.assertions import layered_scores
 from evalcube.stages.process.grading import Outcome
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.ledger import most_fingerprints
+
+
+def truth_of_trial(item: Prepared) -> Mapping[str, str]:
+    """Headers that let a simulated model answer a trial."""
+    trial = item.trial
+    # a simulated model that does not know picks any option: it has no strategies
+    guess = 1 / len(trial.options) if trial.options else trial.guess_chance
+    return trial_headers(trial.answer, trial.options, item.cell.difficulty, guess, item.repeat)
+
+
+def truth_of_output(
+    layers: LayerGrader, item: Prepared, reading: Reading, outcome: Outcome, prices: Prices, repeat: int
+) -> Mapping[str, str]:
+    """Headers that let a simulated judge rate an output.
+
+    Parameters
+    ----------
+    repeat
+        Of the judge, from 0.
+    """
+    scores = layered_scores(layers.graded_assertions(item, reading, prices))
+    right = outcome.status == Status.CORRECT if item.trial.answer else None
+    return judge_headers(judged_quality(right, (scores.fact, scores.behavior)), repeat)
+
 
 NOT_RATED = "not rated: the cache lacks the answer"
 
@@ -119,7 +144,7 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
         # Somebody may have been killed, or stopped, in the middle of asking: look them up again.
         replies = work.fetch([trials[i].request.digest for i in indices])
         indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
-    jobs = [work.job(block, trials[i]) for i in indices]
+    jobs = [_job(work, block, trials[i]) for i in indices]
     del trials  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
@@ -137,6 +162,13 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
         shared=shared,
         late=results.count(None) - shared,
     )
+
+
+def _job(work: Workspace, block: Block, item: Prepared) -> Job:
+    """The job of a prepared trial; the truth goes along only to the project's own simulator."""
+    evaluation = work.plan.evaluations[block.window.region.model]
+    headers = truth_of_trial(item) if work.context.routes[evaluation.model].simulated else None
+    return Job(item.request.digest, item.request.body, headers, evaluation.sampler.name)
 
 
 def process(run: str, block: Block, delivery: Delivery) -> BlockResult:

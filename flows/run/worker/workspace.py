@@ -10,9 +10,8 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from functools import cached_property
-from typing import Any
 
 from distributed import Reschedule
 
@@ -21,19 +20,18 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets
 from evalcube.flows.run.follow.events import Traffic
-from evalcube.flows.run.worker.batch_notes import BatchBook
-from evalcube.flows.run.worker.proof import Proof
-from evalcube.flows.run.worker.simulated import truth_of_trial
+from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.state.questions import offer_questions
-from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
-from evalcube.stages.infer.jobs import Job, Slowdown
-from evalcube.stages.named_code import allow_code, may_run
+from evalcube.stages.infer.jobs import Slowdown
+from evalcube.stages.named_code import allow_code
 from evalcube.storage.cache.cache import Cache, Claims, look_up, open_cache, open_claims
 from evalcube.storage.cube.address import space_of
+from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.lease import check_holder
+from evalcube.storage.cube.space import Space
 
 _FETCHED = 64
 """Replies that a task has in memory at once: they may be megabytes each."""
@@ -43,54 +41,6 @@ _KEPT_TRIALS = 20_000
 """Trials of blocks under way that a worker has in memory; those of further blocks are made again when needed."""
 _ROOM_BYTES = 128_000_000
 """Of requests under way on a worker, above which it wants no more; in memory they take a few times that."""
-
-
-@dataclass(frozen=True)
-class Route:
-    """How one model's requests travel in this run; no part of the sweep's identity."""
-
-    endpoint: Endpoint
-    simulated: bool = False
-    """Whether the truth goes along, which only the project's own simulator may see."""
-
-
-@dataclass(frozen=True)
-class RunContext:
-    """All that a worker knows of a run. Holds names of secrets' variables, never secrets."""
-
-    run: str
-    """Unique name of the run."""
-    spec: Mapping[str, Any]
-    trials: int
-    repeats: int
-    prices: tuple[tuple[float, float], ...]
-    cube: str
-    """URL."""
-    cache: str
-    """URL."""
-    routes: Mapping[str, Route]
-    """By label of the model."""
-    lease: str
-    """Token of the driver's lease."""
-    code: tuple[str, ...] = ()
-    """Graders and templates that the driver may run, as its user's config names them."""
-    proof: Proof = field(default_factory=Proof)
-    """What a worker proves before it takes part, where that is not certain."""
-
-    @classmethod
-    def of(
-        cls,
-        run: str,
-        plan: Plan,
-        places: tuple[str, str],
-        routes: Mapping[str, Route],
-        lease: str,
-        proof: Proof,
-    ) -> RunContext:
-        """What workers are told of a run."""
-        code = tuple(filter(may_run, plan.code))
-        spec, prices = plan.spec(), plan.prices
-        return cls(run, spec, plan.trials, plan.repeats, prices, *places, routes, lease, code, proof)
 
 
 class Meter:
@@ -143,6 +93,26 @@ class Written:
             found = {key: self._replies.pop(key) for key in keys if key in self._replies}
             self._size -= sum(map(len, found.values()))
         return found
+
+
+class BatchBook(BatchNotes):
+    """Notes beside a cube's records, and what the sweep's cache holds.
+
+    Parameters
+    ----------
+    space
+        The cube's records.
+    cache
+        The sweep's cache.
+    """
+
+    def __init__(self, space: Space, cache: Cache) -> None:
+        super().__init__(space)
+        self._cache = cache
+
+    def records(self, digests: Sequence[str]) -> Sequence[bytes | None]:
+        """Cached replies, those that others stored a moment ago among them."""
+        return look_up(self._cache, digests)
 
 
 class Workspace:
@@ -397,16 +367,6 @@ class Workspace:
         """Drop a block's trials."""
         with self._lock:
             self._open.pop(block.key, None)
-
-    def job(self, block: Block, item: Prepared) -> Job:
-        """The job of a prepared trial; the truth goes along only to the project's own simulator."""
-        headers = truth_of_trial(item) if self.route(block).simulated else None
-        sampler = self.plan.evaluations[block.window.region.model].sampler.name
-        return Job(item.request.digest, item.request.body, headers, sampler)
-
-    def route(self, block: Block) -> Route:
-        """Where a block's requests go."""
-        return self.context.routes[self.plan.evaluations[block.window.region.model].model]
 
     def close(self) -> None:
         """Stop the engine, and leave an index of what this worker stored."""

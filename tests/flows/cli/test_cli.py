@@ -145,7 +145,7 @@ def test_run__paths_that_cannot_be_written(tmp_path, simulator):
 
 def test_run__scheduler_unreachable(tmp_path, simulator, monkeypatch):
     monkeypatch.setattr(
-        "evalcube.flows.run.chosen_cluster.ExistingScheduler", partial(ExistingScheduler, timeout=0.5)
+        "evalcube.flows.run.cluster.ExistingScheduler", partial(ExistingScheduler, timeout=0.5)
     )
     path = write_config(tmp_path, sweep_config(tmp_path, simulator.base_url))
     address = f"tcp://127.0.0.1:{_closed_port()}"

@@ -22,8 +22,8 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.status import cube_status
 from evalcube.flows.run.follow.events import BlockDone, Finished, Started, Traffic
-from evalcube.flows.run.follow.live_file import LiveFile
 from evalcube.flows.run.follow.progress import Tracker
+from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.state.records import read_live
 from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.storage.cube.directory import Directory

@@ -12,8 +12,9 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import Block, Window
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker import tasks, workspace
+from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.dedup import Asked
-from evalcube.flows.run.worker.workspace import RunContext, Workspace
+from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import Status

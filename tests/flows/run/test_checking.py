@@ -5,7 +5,7 @@ import pytest
 from evalcube.deploy.clusters import ThisProcess
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.sweep import check_workers
+from evalcube.flows.run.cluster import check_workers
 from tests.flows.support import simulator_stats, sweep_config
 
 

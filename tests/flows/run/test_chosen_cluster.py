@@ -6,7 +6,8 @@ from evalcube.deploy.clusters import ExistingScheduler, GivenCluster, LocalProce
 from evalcube.deploy.clusters.code import Choice
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.chosen_cluster import chosen_cluster, job_settings
+from evalcube.flows.run.cluster import chosen_cluster
+from evalcube.flows.run.jobs.prepare import job_settings
 
 PLAN = {
     "name": "my sweep",

@@ -3,10 +3,9 @@
 import json
 from dataclasses import replace
 
-from evalcube.flows.run.follow.event_log import EventLog
 from evalcube.flows.run.follow.events import BlockDone, LookedUp, Started
-from evalcube.flows.run.follow.progress import Tracker
-from evalcube.flows.run.fresh import FoundAgain
+from evalcube.flows.run.follow.progress import FoundAgain, Tracker
+from evalcube.flows.run.follow.records import EventLog
 
 ORIGIN = (0, 0, 0, 0, 7)
 

@@ -7,7 +7,7 @@ import pytest
 
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.fresh import fresh_cache
+from evalcube.flows.run.sweep import fresh_cache
 from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config
 
 NOWHERE = "http://127.0.0.1:9/v1"

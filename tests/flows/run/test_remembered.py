@@ -10,7 +10,7 @@ from evalcube.flows.run.endpoint_use import FoundLimit, found_limits, recalled, 
 from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.follow.progress import Tracker
 from evalcube.flows.run.summary import lines_of
-from evalcube.flows.run.worker.workspace import Route
+from evalcube.flows.run.worker.context import Route
 from evalcube.stages.infer.endpoint import Endpoint
 from tests.flows.config.sources import text
 from tests.flows.run.test_efficiency import SUMMARY

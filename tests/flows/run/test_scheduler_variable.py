@@ -4,7 +4,7 @@ import pytest
 
 from evalcube.deploy.clusters import ExistingScheduler, LocalProcesses
 from evalcube.flows.config.load import as_config
-from evalcube.flows.run.chosen_cluster import chosen_cluster
+from evalcube.flows.run.cluster import chosen_cluster
 from tests.flows.support import sweep_config
 
 

@@ -10,9 +10,9 @@ import pytest
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run import driver
 from evalcube.flows.run.driver import Driver
-from evalcube.flows.run.follow.event_log import EventLog
 from evalcube.flows.run.follow.events import BlockDone, Noted, Traffic
-from evalcube.flows.run.jobs.watch import stop_run
+from evalcube.flows.run.follow.records import EventLog
+from evalcube.flows.run.jobs.submissions import stop_run
 from evalcube.flows.run.stopping import StopWish
 from evalcube.flows.run.sweep import run
 from evalcube.flows.run.upsample import upsample

@@ -7,8 +7,8 @@ import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection, ExistingScheduler
 from evalcube.deploy.clusters.code import EVERYBODY, Choice, View
-from evalcube.flows.run import chosen_cluster, workers
-from evalcube.flows.run.chosen_cluster import wait_for_workers
+from evalcube.flows.run import cluster, workers
+from evalcube.flows.run.cluster import wait_for_workers
 from evalcube.flows.run.follow.events import Noted
 from tests.flows.support import sweep_config
 
@@ -47,8 +47,8 @@ class Queue(Connection):
 def clock(monkeypatch):
     """Seconds pass by sleeping only."""
     now = [0.0]
-    monkeypatch.setattr(chosen_cluster.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(chosen_cluster.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    monkeypatch.setattr(cluster.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(cluster.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
 
 
 def arriving(*counts):

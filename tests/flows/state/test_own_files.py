@@ -5,7 +5,7 @@ import stat
 
 import pytest
 
-from evalcube.flows.run.jobs.records import Submission, alone, remember
+from evalcube.flows.run.jobs.submissions import Submission, alone, remember
 from evalcube.flows.state.trust import STATE_VARIABLE, own_record, state_folder, write_own
 
 

@@ -109,7 +109,7 @@ def test_submit__of_two_in_the_same_instant_one_is_refused_with_the_others_job(t
 
 
 def test_submit__says_that_another_one_takes_too_long(tmp_path, queued, monkeypatch):
-    monkeypatch.setattr("evalcube.flows.run.jobs.records._LOCK_SECONDS", 0.05)
+    monkeypatch.setattr("evalcube.flows.run.jobs.submissions._LOCK_SECONDS", 0.05)
 
     with module.alone(), pytest.raises(SweepError, match="another `evalcube submit` of yours is at work"):
         submit(made_ready(sweep(tmp_path)))

@@ -8,7 +8,7 @@ import pytest
 from distributed import Client
 
 from evalcube.flows.read.status import cube_status
-from evalcube.flows.run.jobs.to_dask import _with_paths
+from evalcube.flows.run.jobs.dask_driver import _with_paths
 from evalcube.flows.run.sweep import run
 from tests.flows.bare_cluster import bare_cluster, bare_python
 from tests.flows.shared_cluster import SHARED

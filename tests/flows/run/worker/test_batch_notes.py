@@ -15,8 +15,8 @@ from evalcube.flows.read.estimate import estimate
 from evalcube.flows.run.endpoint_use import limit_use
 from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.in_flight import make_limits
+from evalcube.flows.run.summary import requests_in_batches
 from evalcube.flows.run.sweep import run
-from evalcube.flows.run.worker.batch_notes import requests_in_batches
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.directory import Directory

@@ -10,9 +10,10 @@ from distributed import Reschedule
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.servers import serve_models
+from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.dedup import ask
 from evalcube.flows.run.worker.plugin import SweepPlugin, plugin_name
-from evalcube.flows.run.worker.workspace import RunContext, Workspace
+from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Job
 from evalcube.storage.cache.cache import open_claims
 from tests.waiting import PATIENCE, wait_until

@@ -1,19 +1,21 @@
-"""What a worker proves before it takes part in a run: that it reaches cube and cache, and has the keys."""
+"""What a worker is told of a run, and what it proves first: that it reaches cube and cache, and has the keys."""
 
 from __future__ import annotations
 
 import socket
 import ssl
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlsplit
 
 from evalcube import EvalcubeError
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.keys import check_source
+from evalcube.stages.named_code import may_run
 from evalcube.storage.reach import Token
 
 CONNECT_SECONDS = 8.0
@@ -113,6 +115,54 @@ class Proof:
     def cut_off(self) -> dict[str, str]:
         """Runs on a worker: addresses of endpoints that it cannot connect to, and why."""
         return cut_off(self.reached)
+
+
+@dataclass(frozen=True)
+class Route:
+    """How one model's requests travel in this run; no part of the sweep's identity."""
+
+    endpoint: Endpoint
+    simulated: bool = False
+    """Whether the truth goes along, which only the project's own simulator may see."""
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """All that a worker knows of a run. Holds names of secrets' variables, never secrets."""
+
+    run: str
+    """Unique name of the run."""
+    spec: Mapping[str, Any]
+    trials: int
+    repeats: int
+    prices: tuple[tuple[float, float], ...]
+    cube: str
+    """URL."""
+    cache: str
+    """URL."""
+    routes: Mapping[str, Route]
+    """By label of the model."""
+    lease: str
+    """Token of the driver's lease."""
+    code: tuple[str, ...] = ()
+    """Graders and templates that the driver may run, as its user's config names them."""
+    proof: Proof = field(default_factory=Proof)
+    """What a worker proves before it takes part, where that is not certain."""
+
+    @classmethod
+    def of(
+        cls,
+        run: str,
+        plan: Plan,
+        places: tuple[str, str],
+        routes: Mapping[str, Route],
+        lease: str,
+        proof: Proof,
+    ) -> RunContext:
+        """What workers are told of a run; `places` are the addresses of cube and cache."""
+        code = tuple(filter(may_run, plan.code))
+        spec, prices = plan.spec(), plan.prices
+        return cls(run, spec, plan.trials, plan.repeats, prices, *places, routes, lease, code, proof)
 
 
 def unmade(plan: Plan) -> str:

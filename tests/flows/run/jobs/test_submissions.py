@@ -5,9 +5,17 @@ import json
 import pytest
 
 from evalcube.deploy import slurm
-from evalcube.flows.run.jobs import watch
 from evalcube.flows.run.jobs.chain import Chain
-from evalcube.flows.run.jobs.records import Submission, SubmittedPart, remember, submissions, submissions_of
+from evalcube.flows.run.jobs.submissions import (
+    Submission,
+    SubmittedPart,
+    cancel,
+    lines_about,
+    outlooks,
+    remember,
+    submissions,
+    submissions_of,
+)
 from tests.flows.support import evalcube, refused
 
 
@@ -70,7 +78,7 @@ def test_cancel__stops_the_chain_before_its_jobs_end(tmp_path, monkeypatch):
         lambda jobs, name: calls.append((jobs, name, Chain.read(place / "chain.json").stopped)),
     )
 
-    assert watch.cancel(one) == 1
+    assert cancel(one) == 1
 
     assert calls == [({7}, "evalcube-x-1a2b3c-a", "cancelled")]
 
@@ -105,7 +113,7 @@ def submitted(tmp_path, queued, *states):
 def test_cancel__of_a_cube_ends_each_chain_that_works_on_it(tmp_path, queued):
     made = submitted(tmp_path, queued, "RUNNING", "RUNNING")
 
-    assert [watch.cancel(one) for one in submissions_of(made[0].cube)] == [1, 1]
+    assert [cancel(one) for one in submissions_of(made[0].cube)] == [1, 1]
 
     assert queued == {}
     folders = [tmp_path / one.name / "a" / "chain.json" for one in made]
@@ -117,7 +125,7 @@ def test_cancel__leaves_the_reason_for_which_a_chain_has_ended(tmp_path, queued)
     path = tmp_path / one.name / "a" / "chain.json"
     Chain(60, stopped="its jobs are used up").write(path)
 
-    watch.cancel(one)
+    cancel(one)
 
     assert Chain.read(path).stopped == "its jobs are used up"
 
@@ -125,7 +133,7 @@ def test_cancel__leaves_the_reason_for_which_a_chain_has_ended(tmp_path, queued)
 def test_lines_about__show_all_that_go_on_and_the_newest(tmp_path, queued):
     made = submitted(tmp_path, queued, "", "RUNNING", "")
 
-    lines = watch.lines_about(made[0].cube)
+    lines = lines_about(made[0].cube)
 
     assert [line for line in lines if line.startswith("submitted")] == [
         f"submitted as {one.name}, {one.submitted}; logs in {one.folder}" for one in made[1:]
@@ -137,20 +145,20 @@ def test_outlook__of_a_job_whose_prologue_failed_shows_the_end_of_its_log(tmp_pa
     [one] = submitted(tmp_path, queued, "")
     folder = tmp_path / one.name / "a"
     Chain(60).write(folder / "chain.json")
-    assert str(watch.outlooks(one)[0]) == "a: no job is in the queue, and none has begun"
+    assert str(outlooks(one)[0]) == "a: no job is in the queue, and none has begun"
     (folder / "7.log").write_text("old\n" * 5000 + "module: \x1b[31mnot found\n\n" + "x" * 1000 + "\n")
 
-    first, *log = str(watch.outlooks(one)[0]).splitlines()
+    first, *log = str(outlooks(one)[0]).splitlines()
 
     assert first == "a: job 7 ended before its run could start, and no job goes on"
     assert log[-2:] == ["  | module: ?[31mnot found", f"  | {'x' * 300}..."]
     assert len(log) == 5
     Chain(60).begun(7).write(folder / "chain.json")
-    assert str(watch.outlooks(one)[0]).endswith("the last one, 7, ended: killed")
+    assert str(outlooks(one)[0]).endswith("the last one, 7, ended: killed")
     (folder / "8.log").write_text("module: not found\n")
-    assert str(watch.outlooks(one)[0]).startswith("a: job 8 ended before its run could start")
+    assert str(outlooks(one)[0]).startswith("a: job 8 ended before its run could start")
     Chain(60, stopped="cancelled").write(folder / "chain.json")
-    assert str(watch.outlooks(one)[0]).startswith("a: ended: cancelled")
+    assert str(outlooks(one)[0]).startswith("a: ended: cancelled")
 
 
 def test_outlook__does_not_say_that_no_job_goes_on_where_slurm_is_silent(tmp_path, queued, monkeypatch):
@@ -161,7 +169,7 @@ def test_outlook__does_not_say_that_no_job_goes_on_where_slurm_is_silent(tmp_pat
 
     monkeypatch.setattr(slurm, "states", silent)
 
-    assert str(watch.outlooks(one)[0]) == (
+    assert str(outlooks(one)[0]) == (
         "a: Slurm does not answer here, so that it is not known whether a job goes on"
     )
 

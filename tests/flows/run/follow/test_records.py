@@ -9,7 +9,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.follow.event_log import MOST_BYTES, EventLog
 from evalcube.flows.run.follow.events import (
     BlockDone,
     Finished,
@@ -19,6 +18,7 @@ from evalcube.flows.run.follow.events import (
     Started,
     Traffic,
 )
+from evalcube.flows.run.follow.records import MOST_BYTES, EventLog
 
 STARTED = Started("run-1", "cube.zarr", 10, 2, ("alpha", "beta"))
 

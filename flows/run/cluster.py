@@ -1,10 +1,12 @@
-"""Makes the cluster that a run works on from what a config, a command or a script says about it."""
+"""Which cluster a run works on, that its workers are there, and whether each of them could take part."""
 
 from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Mapping, Sequence
+import uuid
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +23,22 @@ from evalcube.deploy.clusters import (
     refuse_fork,
 )
 from evalcube.deploy.clusters.code import Choice, View
-from evalcube.deploy.slurm import JobSettings
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.sites import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.errors import SweepError
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.servers import SIMULATED, endpoint_of, is_managed
+from evalcube.flows.run.worker.context import Proof, RunContext
+from evalcube.flows.run.worker.plugin import install, plugin_name
+from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.lease import Lease
-from evalcube.storage.urls import STORE_VARIABLES, directory_of, is_directory
+from evalcube.storage.cube.space import Space
+from evalcube.storage.errors import StorageError, guarded
+from evalcube.storage.reach import leave_tokens
+from evalcube.storage.urls import absolute
 
 _FEW = 10_000
 """Trials that one process asks and grades before further ones have started: about 2 500 a second."""
@@ -127,32 +138,6 @@ def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
     return MadeCluster(str(section.made_of), section.options, section.scale, section.tls, **waits)
 
 
-def job_settings(section: SlurmSection, settings: Sweep) -> JobSettings:
-    """What the jobs of a sweep ask Slurm for; variables with its models' keys go along by name."""
-    return JobSettings(
-        **section.model_dump(exclude={"python", "container", "environment", "logs"}),
-        environment=_variables(settings, section.environment),
-        logs=str(_logs(section, settings)),
-    )
-
-
-def _variables(settings: Sweep, further: Sequence[str]) -> tuple[str, ...]:
-    """Names of the variables that jobs need: with keys of models, for stores and servers, and further ones."""
-    keys = [model.key_env for model in settings.models if model.key_env is not None]
-    stores: list[str] = []
-    if not (is_directory(settings.cube) and is_directory(settings.cache)):
-        stores = sorted(name for name in os.environ if name.startswith(STORE_VARIABLES))
-    served = [name for model in settings.models if model.serve for name in model.serve.env_from.values()]
-    return tuple(dict.fromkeys((*keys, *stores, *further, *served)))
-
-
-def _logs(section: SlurmSection, settings: Sweep) -> Path:
-    if section.logs is not None:
-        return Path(section.logs).expanduser().absolute()
-    beside = directory_of(settings.cube).parent if is_directory(settings.cube) else Path.cwd()
-    return beside / "slurm-logs"
-
-
 _POLL_SECONDS = 0.5
 _NOTE_SECONDS = 5.0
 _AGAIN_SECONDS = 600.0
@@ -233,3 +218,83 @@ def _chosen(connection: Connection, view: View) -> str:
         return ""
     others = f" (it has {', '.join(view.others)}, which `cluster.workers` leaves out)" if view.others else ""
     return f" {choice}{others}"
+
+
+def present(connection: Connection) -> Mapping[str, str]:
+    """The cluster's workers that serve and that are used, sorted: address -> the name that they were started with.
+
+    Raises
+    ------
+    OSError
+        If the scheduler cannot be asked, or does not answer in time.
+    """
+    return connection.code.look().answer().workers
+
+
+def check_workers(
+    settings: Sweep,
+    *,
+    cluster: Any = None,  # noqa: ANN401 - a cluster of anybody's, too
+    scheduler: str | None = None,
+    note: Callable[[str], None] = lambda _: None,
+) -> dict[str, str]:
+    """Ask each worker whether it could take part in a sweep.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config.
+    cluster, scheduler
+        As for `evalcube.flows.run.sweep.run`; default: the config's, else this process.
+    note
+        Called with what the user should read.
+
+    Returns
+    -------
+    dict
+        By each worker's address why it could not; empty for one that could.
+
+    Raises
+    ------
+    SweepError
+        If none of them could.
+    StorageError
+        If this process cannot write where cube and cache are.
+    ClusterError
+        If the cluster cannot be started or reached, or has no worker.
+    """
+    plan, run = build_plan(settings), uuid.uuid4().hex[:12]
+    chosen = chosen_cluster(settings, cluster=cluster, scheduler=scheduler) or ThisProcess()
+    # Beside the cube, which may not be there yet, or be in use.
+    cube, cache = f"{absolute(settings.cube)}.check-{run}", absolute(settings.cache)
+    asked = [model for model in settings.models if not is_managed(model)]
+    endpoints = tuple(
+        endpoint_of(model, address.removeprefix(SIMULATED)) for model in asked for address in model.addresses
+    )
+    open_cache(cache).close()
+    with ExitStack() as stack:
+        connection = stack.enter_context(chosen.connect())
+        addresses = wait_for_workers(chosen, connection, None, note)
+        stack.callback(_remove, cube)
+        with guarded(cube, "write beside the sweep's cube"):
+            space_of(cube).assemble(_begin)
+        tokens = leave_tokens(run, cube, cache)
+        proof = Proof(tokens, endpoints, endpoints)
+        context = RunContext.of(run, plan, (cube, cache), {}, "", proof)
+        admission = Admission(connection.code, plugin_name(run), tokens, note)
+        stack.callback(admission.close)
+        stack.callback(connection.code.remove, plugin_name(run))
+        install(connection, context, settings.name)
+        admission.first(addresses, lambda: present(connection))
+        return admission.verdicts(present(connection))
+
+
+def _begin(draft: Space) -> None:
+    draft.put("check", b"")
+
+
+def _remove(cube: str) -> None:
+    with suppress(OSError, StorageError):
+        space = space_of(cube)
+        if not space.remove():
+            space.clear("")
