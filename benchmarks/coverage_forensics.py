@@ -14,8 +14,8 @@ from evalcube.stages.analyze.formulas.forensics import (
     life_table,
     sum_traces,
 )
-from evalcube.stages.analyze.formulas.outcomes import bayes_ci, pass_at_k_ci
 from evalcube.stages.reply.status import Status
+from evalcube.stats import bayes_ci, pass_at_k_ci
 
 
 def repeats_rows(bench: Bench) -> Iterator[Row]:

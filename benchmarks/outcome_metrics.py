@@ -20,7 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from evalcube.stages.analyze.formulas import outcomes
+from evalcube import stats as outcomes
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS, metric_table
 
 SLOW = ("max_at_k_ci",)

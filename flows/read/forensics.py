@@ -240,7 +240,7 @@ def cost(
     front = pareto_rows(board)
     with refused():
         table = cost_table(opened.dataset, by_task=by_task)
-    rows = cost_rows(table, labels, dict(zip(label_rows(board), front, strict=True)))
+    rows = cost_rows(table, labels, dict(zip(label_rows(board.rows), front, strict=True)))
     notes = _notes(opened)
     if all(math.isnan(row["total"]) for row in rows):
         notes = (
@@ -249,7 +249,9 @@ def cost(
         )
     if plot is not None:
         against = "tokens" if any(math.isnan(row.cost) for row in front) else "cost"
-        named = [replace(row, model_name=label) for row, label in zip(front, label_rows(board), strict=True)]
+        named = [
+            replace(row, model_name=label) for row, label in zip(front, label_rows(board.rows), strict=True)
+        ]
         write_picture(plot, figures.pareto_figure(named, against=against))
     return opened, table_specs.cost_spec(rows, _groups(by_task=by_task), notes), rows
 
@@ -269,7 +271,7 @@ def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
             "tokens": row.tokens_per_trial,
             "cost_per_1000": row.cost_per_1000,
         }
-        for row, label in zip(board.rows, label_rows(board), strict=True)
+        for row, label in zip(board.rows, label_rows(board.rows), strict=True)
     ]
 
 

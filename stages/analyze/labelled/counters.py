@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +83,12 @@ def with_unasked(dataset: xr.Dataset) -> xr.Dataset:
     values = values.copy()
     values[..., place] = np.maximum(values[..., place], unasked)
     return dataset.assign(counters=variable(cells.dims, values, cells.attrs))
+
+
+def planned_trials(cells: Floats, labels: Sequence[str]) -> Floats:
+    """Trials that were asked for, or are to be, as far as counters (..., counter) have them: shape (...)."""
+    asked = ("trials", "transport", "missing")
+    return np.asarray(sum(column(cells, name, labels) for name in asked if name in labels))
 
 
 def base_design(ds: xr.Dataset) -> Floats:
@@ -273,18 +280,18 @@ _UNKNOWN = 255
 """A question that has not been compared with the others of its cell."""
 
 
-def unique_shares(ds: xr.Dataset) -> Floats:
-    """Share of finished trials whose question is new in its cell, shape (model, task).
+def unique_shares(ds: xr.Dataset, dim: Literal["model", "task"]) -> Floats:
+    """Share of finished trials whose question is new in its cell, of each model, or of each task over all models.
 
-    NaN without trials, and for a task of which it is not known whether a planned question occurred before.
+    NaN without trials, and where it is not known of a task whether a planned question occurred before.
     """
-    summed, labels = raw_task_counters(ds).values, names(ds, "counter")
+    summed, labels = raw_task_counters(ds).values.sum(axis=0 if dim == "task" else 1), names(ds, "counter")
     if "duplicates" not in labels or "duplicate" not in ds:
-        return np.full(summed.shape[:2], np.nan)
-    trials = column(summed, "trials", labels)
+        return np.full(len(summed), np.nan)
+    trials, unknown = column(summed, "trials", labels), unmarked_tasks(ds)
     with np.errstate(all="ignore"):
         share = 1.0 - column(summed, "duplicates", labels) / np.where(trials > 0, trials, np.nan)
-    return np.where(unmarked_tasks(ds), np.nan, share)
+    return np.where(unknown if dim == "task" else unknown.any(), np.nan, share)
 
 
 def unmarked_tasks(ds: xr.Dataset) -> NDArray[np.bool_]:

@@ -12,6 +12,7 @@ from evalcube.stages.analyze.formulas import design, estimators, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import applied
+from evalcube.stages.analyze.labelled.counters import planned_trials
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups
 
 if TYPE_CHECKING:
@@ -40,10 +41,9 @@ def _columns(
         1 if means of counters rest on it, 2 if estimates do, too.
     """
     estimators.counts(values, labels=labels)
-    planned = [label for label in ("trials", "transport", "missing") if label in labels]
     trials = column(values, "trials", labels)
     there = trials > 0
-    meant = sum(column(values, label, labels) for label in planned) > 0
+    meant = planned_trials(values, labels) > 0
     worth = np.asarray(effect, dtype=float)
     among = design.ratios(share, there & (kept > 0)) if weigh == "tasks" else share
     weight = (trials if weigh == "trials" else among * there) * (kept > 0)
@@ -51,7 +51,7 @@ def _columns(
     parts = [
         values,
         there[..., np.newaxis],
-        np.asarray(meant)[..., np.newaxis],
+        meant[..., np.newaxis],
         each,
         weight[..., np.newaxis],
     ]

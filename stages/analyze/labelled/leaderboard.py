@@ -25,12 +25,13 @@ from evalcube.stages.analyze.labelled.counters import (
     counter_cells,
     members,
     per_trial,
+    planned_trials,
     point_weights,
     priced,
     task_moments,
     tier_counters,
     tokens_error,
-    unmarked_tasks,
+    unique_shares,
     weighing,
 )
 from evalcube.stages.analyze.labelled.points import (
@@ -242,7 +243,7 @@ def _counted(ds: xr.Dataset, each: Floats) -> dict[str, Any]:
         },
         "cost": _cost(ds, totals).tolist(),
         "cost_per_1000": (1000 * _cost(ds, shares)).tolist(),
-        "unique": _unique(ds, totals).tolist(),
+        "unique": unique_shares(ds, "model").tolist(),
         "max_tokens": _limits(ds),
     }
 
@@ -266,13 +267,10 @@ def _by_token(ds: xr.Dataset, how: How, accuracy: Bounds, ranked: NDArray[np.boo
 
 def _behind(cells: Floats, labels: Sequence[str]) -> NDArray[np.bool_]:
     """Which evaluations have far less of their planned trials than the furthest one, shape (model,)."""
-    parts = [
-        column(cells, name, labels).sum(axis=(1, 2))
-        for name in ("trials", "transport", "missing")
-        if name in labels
-    ]
-    planned = np.sum(parts, axis=0)
-    done = np.where(planned > 0, parts[0], 0.0) / np.where(planned > 0, planned, 1.0)
+    finished, planned = (
+        part.sum(axis=(1, 2)) for part in (column(cells, "trials", labels), planned_trials(cells, labels))
+    )
+    done = np.where(planned > 0, finished, 0.0) / np.where(planned > 0, planned, 1.0)
     return np.asarray(done < BEHIND * done.max(initial=0.0))
 
 
@@ -284,21 +282,10 @@ def _ranks(draws: Floats, how: How) -> Floats:
     return np.stack([ranks.expected, ranks.lower, ranks.upper], axis=-1)
 
 
-def _unique(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
-    """Share of unique trials of each model over the tasks together; NaN if that of a task is not known."""
-    if "duplicates" not in totals or "duplicate" not in ds or unmarked_tasks(ds).any():
-        return np.full(ds.sizes["model"], np.nan)
-    with np.errstate(all="ignore"):
-        return 1.0 - totals["duplicates"] / np.where(totals["trials"] > 0, totals["trials"], np.nan)
-
-
 def _uneven(ds: xr.Dataset) -> bool:
     """Whether points of an evaluation were planned, or could be finished, with different numbers of trials."""
-    cells, labels = ds["counters"].values, names(ds, "counter")
-    planned = sum(
-        column(cells, name, labels) for name in ("trials", "transport", "missing") if name in labels
-    )
-    rows = np.asarray(planned).reshape(len(cells), int(np.prod(cells.shape[1:3])))
+    cells = ds["counters"].values
+    rows = planned_trials(cells, names(ds, "counter")).reshape(len(cells), int(np.prod(cells.shape[1:3])))
     least = np.where(rows > 0, rows, np.inf).min(axis=1, initial=np.inf)
     return bool((least < rows.max(axis=1, initial=0.0)).any())
 

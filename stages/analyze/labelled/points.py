@@ -19,7 +19,7 @@ from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import names, plain
 from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells, members
-from evalcube.stages.analyze.labelled.results import Row, distinct_labels
+from evalcube.stages.analyze.labelled.results import Row, first_few, label_rows
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -196,7 +196,6 @@ LOST = 0.05
 """Share of a point's trials without a reply above which the accuracy is bounded by the worst that they may hide."""
 LEAST = 0.5
 """An evaluation that has less than this share of the trials due at a point of it is not ranked."""
-_NAMED = 3
 
 
 @dataclass(frozen=True)
@@ -279,7 +278,7 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
     apart
         As of `contradicting`.
     """
-    named = list(zip(rows, distinct_labels(rows), strict=True))
+    named = list(zip(rows, label_rows(rows), strict=True))
     found = []
     if left_out:
         found.append(
@@ -288,14 +287,14 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
     if thin := [f"{label} ({row.thin})" for row, label in named if row.thin]:
         found.append(
             "Not ranked (*), as points, whose number is in brackets, have less than half of their planned trials "
-            f"here: {_first(thin)}."
+            f"here: {first_few(thin)}."
         )
     if bounds := [
         f"{label} {100 * row.bounds[0]:.1f}–{100 * row.bounds[1]:.1f} %" for row, label in named if row.bounds
     ]:
         found.append(
             f"More than {100 * LOST:g} % of some points' trials were lost. Accuracy, with all lost ones wrong and with "
-            f"all right: {_first(bounds)}."
+            f"all right: {first_few(bounds)}."
         )
     if apart:
         found.append(
@@ -326,8 +325,3 @@ def weighing_notes(*, differ: bool, unclustered: int) -> tuple[str, ...]:
             "dataset has no outcomes of trials."
         )
     return tuple(found)
-
-
-def _first(said: Sequence[str]) -> str:
-    more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
-    return f"{'; '.join(said[:_NAMED])}{more}"

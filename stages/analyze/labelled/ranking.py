@@ -73,10 +73,7 @@ class Ranking:
         return {
             "schema": SCHEMA,
             "schema_version": SCHEMA_VERSION,
-            "version": board.version,
-            "lead": board.lead,
-            "mode": board.mode,
-            "confidence": board.confidence,
+            **{name: getattr(board, name) for name in ("version", "lead", "mode", "confidence")},
             "prior": self.prior,
             "selection": board.selection,
             "notes": list(board.notes),
@@ -122,7 +119,7 @@ def rank_rows(ds: xr.Dataset, board: Leaderboard, *, prior: float = PRIOR) -> Ra
             float(wins[place]),
             float(ratings[place]),
         )
-        for place, (row, label) in enumerate(zip(board.rows, label_rows(board), strict=True))
+        for place, (row, label) in enumerate(zip(board.rows, label_rows(board.rows), strict=True))
     )
     return Ranking(rows, clusters, rates, prior)
 

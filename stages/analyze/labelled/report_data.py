@@ -95,8 +95,7 @@ def task_views(
     summed = found["counters"].values
     accuracy = np.stack([found[name].values for name in ("point", "lower", "upper")])
     trials = column(summed, "trials", labels)
-    lacking = [column(summed, name, labels) for name in ("transport", "missing") if name in labels]
-    planned = trials + sum(lacking)
+    planned = counters.planned_trials(summed, labels)
     each = found["per_trial"].values
     truncated, tokens = column(each, "truncated", labels), column(each, "tokens_sum", labels).copy()
     tokens[tokens == 0] = np.nan  # no reply is without one: nobody has counted them
@@ -115,17 +114,6 @@ def task_views(
         ]
         for model in range(summed.shape[0])
     ]
-
-
-def unique_by_task(ds: xr.Dataset) -> list[float]:
-    """Share of finished trials of all models whose question is new in its cell, by task; NaN if not known."""
-    shares = counters.unique_shares(ds)
-    trials = column(counters.raw_task_counters(ds).values, "trials", axes.names(ds, "counter"))
-    with np.errstate(all="ignore"):
-        total = np.where(trials > 0, shares * trials, 0.0).sum(axis=0)
-        return [
-            float(share) for share in total / np.where(trials.sum(axis=0) > 0, trials.sum(axis=0), np.nan)
-        ]
 
 
 def outcome_shares(ds: xr.Dataset, order: Sequence[int]) -> list[dict[str, float]]:

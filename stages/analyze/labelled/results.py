@@ -314,18 +314,13 @@ def _plain_fields(value: Estimate | TierEstimate | Composite | Row) -> dict[str,
     return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
 
 
-def label_rows(board: Leaderboard) -> list[str]:
-    """A label per row: the model's name, with template, sampler and revision where the board has several of them."""
-    return distinct_labels(board.rows)
-
-
-def distinct_labels(rows: Sequence[Row]) -> list[str]:
-    """See `label_rows`."""
+def label_rows(rows: Sequence[Row]) -> list[str]:
+    """A label per row: the model's name, with template, sampler and revision where there are several of them."""
     return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in rows])
 
 
 def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
-    return list(zip(board.rows, label_rows(board), strict=True))
+    return list(zip(board.rows, label_rows(board.rows), strict=True))
 
 
 def _remarks(board: Leaderboard) -> list[str]:
@@ -399,7 +394,7 @@ def _notes(board: Leaderboard) -> list[str]:
     return [*notes, *board.cautions]
 
 
-def _first(said: Sequence[str]) -> str:
+def first_few(said: Sequence[str]) -> str:
     """The first few of what is said of rows, and how many more there are."""
     more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
     return f"{'; '.join(said[:_NAMED])}{more}"
@@ -411,19 +406,19 @@ def _apart(board: Leaderboard) -> list[str]:
     rows = _labelled(board)
     if others := [f"{label} {row.others}" for row, label in rows if row.others]:
         found.append(
-            f"Asked other questions than most (*), not comparable with them, and not ranked: {_first(others)}. "
+            f"Asked other questions than most (*), not comparable with them, and not ranked: {first_few(others)}. "
             "Rank a part that all were asked, such as one task, with `where`."
         )
     rows = [(row, label) for row, label in rows if not row.incomplete]
     if begun := [_has(row, label) for row, label in rows if row.behind]:
         found.append(
-            f"Begun (*), far behind the others by trials that were planned, and not ranked: {_first(begun)}."
+            f"Begun (*), far behind the others by trials that were planned, and not ranked: {first_few(begun)}."
         )
     partial = [(row, label) for row, label in rows if row.partial and not row.behind]
     partial.sort(key=lambda named: named[0].trials / named[0].planned)
     if parts := [_has(row, label) for row, label in partial]:
         found.append(
-            f"Partly measured (*), by trials that were planned: {_first(parts)}. Their places may change."
+            f"Partly measured (*), by trials that were planned: {first_few(parts)}. Their places may change."
         )
     return found
 

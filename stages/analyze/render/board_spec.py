@@ -23,7 +23,7 @@ from evalcube.stages.analyze.verdict.composite import LAYERS
 
 def leaderboard_spec(board: Leaderboard) -> TableSpec:
     """Rank, label and what there is to show of every evaluation; partly measured ones carry ``*`` and are faint."""
-    labels = dict(zip(map(id, board.rows), label_rows(board), strict=True))
+    labels = dict(zip(map(id, board.rows), label_rows(board.rows), strict=True))
     repeated = any(row.unique < 1 for row in board.rows)
     cut = any(row.truncated > CUT for row in board.rows)
     partial = any(row.partial for row in board.rows)

@@ -240,7 +240,7 @@ def plot_board(board: Leaderboard, ax: Axes | None = None) -> Axes:
     scale = 1.0 if board.lead == "score" else 100.0
     rows = [
         (label, board.leading(row).scaled(scale), row.rank is not None)
-        for row, label in zip(board.rows, label_rows(board), strict=True)
+        for row, label in zip(board.rows, label_rows(board.rows), strict=True)
     ]
     words = "ReasonScore" if board.lead == "score" else f"{board.mode}, per cent"
     return _forest(rows, f"{words} ({100 * board.confidence:g} % intervals)", ax)

@@ -18,6 +18,7 @@ from markupsafe import Markup, escape
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.labelled import ranking, report_data
 from evalcube.stages.analyze.labelled.axes import plain
+from evalcube.stages.analyze.labelled.counters import unique_shares
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
@@ -125,7 +126,7 @@ def render_report(
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
     if "status" in ds and ds.sizes["repeat"] > 1:
         loaded = loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
-    labels = [shorten(label, MOST_NAME) for label in label_rows(board)]
+    labels = [shorten(label, MOST_NAME) for label in label_rows(board.rows)]
     tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
     curves = report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence)
@@ -169,7 +170,7 @@ def render_report(
         mode_words=MODES_IN_WORDS[board.mode],
         standings=found,
         groups=[[labels[place] for place in members] for members in found.clusters] if found else [],
-        unique=report_data.unique_by_task(loaded),
+        unique=unique_shares(loaded, "task").tolist(),
         unique_column=any(row.unique < 1 for row in board.rows),
         cut_mark=CUT_MARK,
         shades=[[_shade(view.accuracy.value, view.truncated) for view in row] for row in tasks],

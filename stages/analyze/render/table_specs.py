@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -29,11 +30,13 @@ _WIDE = 4
 
 _REPEATED = "Questions were asked several times: intervals and p go by question, not by trial."
 
+_ONLY = "first, second only: trials that only one of them got right."
+
 _ALONE = "95 %: the interval of each row by itself, not adjusted."
 
-_E = "e: the same for any number of looks: 20 or more is 5 % (of N rows, 20 × N)."
+_EXPLAINS = {_ONLY: "first only", _ALONE: "95 %"}
 
-_ONLY = "first, second only: trials that only one of them got right."
+_E = "e: the same for any number of looks: 20 or more is 5 % (of N rows, 20 × N)."
 
 _BAYESIAN = (
     "_ci: Bayesian, drawn to even rates; with few samples far from the metric where rates are near 0 or 1."
@@ -72,28 +75,14 @@ def pair_spec(pair: Pair, notes: tuple[str, ...] = ()) -> TableSpec:
     repeated = pair.overall.trials > pair.overall.questions
     columns = [
         Column("task", lambda row: plain(row.task) or "all tasks", right=False, name=True),
-        Column("difference", lambda row: _points(row.difference.value)),
-        Column("95 %", _point_span, 1),
-        Column("p (Holm)", _p, 0),
-        Column("e", lambda row: e_text(row.e), 0),
-        Column("first only", lambda row: number(row.first_only), 3),
-        Column("second only", lambda row: number(row.second_only), 3),
-        Column("trials", lambda row: number(row.trials), 2),
+        *_difference_columns(lambda row: row),
         *([Column("questions", lambda row: number(row.questions), 4)] if repeated else []),
         Column("points", lambda row: number(row.points), 4),
     ]
-    notes = (
-        f"difference: {pair.first} − {pair.second}, in points of 100; {pair.weighing}.",
-        _ONLY,
-        "p: that the difference is 0, for one look, by Holm over all tests shown.",
-        _E,
-        _ALONE,
-        *([_REPEATED] if repeated else []),
-        *notes,
-        pair_conclusion(pair),
-    )
-    rows, explains = [*pair.tasks, pair.overall], {_ONLY: "first only", _ALONE: "95 %"}
-    return TableSpec(tuple(columns), rows, notes, lambda row: not row.trials, explains)
+    said = _difference_notes(f"{pair.first} − {pair.second}", pair.weighing, "tests shown", repeated=repeated)
+    notes = (*said, *notes, pair_conclusion(pair))
+    rows = [*pair.tasks, pair.overall]
+    return TableSpec(tuple(columns), rows, notes, lambda row: not row.trials, _EXPLAINS)
 
 
 def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
@@ -101,25 +90,36 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     columns = [
         Column("first", lambda pair: pair.first, right=False, name=True),
         Column("second", lambda pair: pair.second, right=False, name=True),
-        Column("difference", lambda pair: _points(pair.overall.difference.value)),
-        Column("95 %", lambda pair: _point_span(pair.overall), 1),
-        Column("p (Holm)", lambda pair: _p(pair.overall)),
-        Column("e", lambda pair: e_text(pair.overall.e)),
-        Column("first only", lambda pair: number(pair.overall.first_only), 3),
-        Column("second only", lambda pair: number(pair.overall.second_only), 3),
-        Column("trials", lambda pair: number(pair.overall.trials), 2),
+        *_difference_columns(lambda pair: pair.overall),
     ]
     repeated = any(pair.overall.trials > pair.overall.questions for pair in pairs)
-    notes = (
-        f"difference: first − second, in points of 100; {'; '.join(dict.fromkeys(one.weighing for one in pairs))}.",
+    weighing = "; ".join(dict.fromkeys(one.weighing for one in pairs))
+    said = _difference_notes("first − second", weighing, "pairs", repeated=repeated)
+    return TableSpec(tuple(columns), pairs, (*said, *notes), explains=_EXPLAINS)
+
+
+def _difference_columns(of: Callable[[Any], Difference]) -> list[Column]:
+    """What is shown of the difference in a row."""
+    return [
+        Column("difference", lambda row: _points(of(row).difference.value)),
+        Column("95 %", lambda row: _point_span(of(row)), 1),
+        Column("p (Holm)", lambda row: _p(of(row))),
+        Column("e", lambda row: e_text(of(row).e)),
+        Column("first only", lambda row: number(of(row).first_only), 3),
+        Column("second only", lambda row: number(of(row).second_only), 3),
+        Column("trials", lambda row: number(of(row).trials), 2),
+    ]
+
+
+def _difference_notes(which: str, weighing: str, tests: str, *, repeated: bool) -> tuple[str, ...]:
+    return (
+        f"difference: {which}, in points of 100; {weighing}.",
         _ONLY,
-        "p: that the difference is 0, for one look, by Holm over all pairs.",
+        f"p: that the difference is 0, for one look, by Holm over all {tests}.",
         _E,
         _ALONE,
         *([_REPEATED] if repeated else []),
-        *notes,
     )
-    return TableSpec(tuple(columns), pairs, notes, explains={_ONLY: "first only", _ALONE: "95 %"})
 
 
 def pair_conclusion(pair: Pair) -> str:

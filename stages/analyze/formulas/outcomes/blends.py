@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from evalcube.stages.analyze.formulas.arguments import real
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
+from evalcube.stages.analyze.formulas.outcomes import hypergeometric
 from evalcube.stages.analyze.formulas.outcomes.binary import (
     UNIT,
     bank_and_draws,
@@ -263,7 +264,7 @@ def blend_interval(
 
 
 def _powers(pass_power: object, unanimous_power: object) -> tuple[float, float]:
-    a, b = inputs.power(pass_power, "pass_power"), inputs.power(unanimous_power, "unanimous_power")
+    a, b = real(pass_power, "pass_power"), real(unanimous_power, "unanimous_power")
     if a == 0.0 and b == 0.0:
         raise ArgumentError(
             "`pass_power` and `unanimous_power` must not both be 0: the blend would be constant"

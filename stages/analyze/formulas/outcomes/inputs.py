@@ -155,11 +155,6 @@ def fraction(value: object, name: str) -> float:
     return number
 
 
-def power(value: object, name: str) -> float:
-    """An exponent: any real number."""
-    return real(value, name)
-
-
 def clipping(bounds: object) -> tuple[float, float] | None:
     """The pair (lo, hi), lo <= hi, to clip an interval to; NaN and infinity do not clip."""
     if bounds is None:

@@ -9,8 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from evalcube.stages.analyze.formulas import outcomes
-from evalcube.stages.analyze.formulas.outcomes import inputs
+from evalcube.stages.analyze.formulas.outcomes import (
+    binary,
+    blends,
+    categorical,
+    inputs,
+    spectrum,
+    thresholds,
+)
 from evalcube.stages.analyze.formulas.outcomes.counts import (
     Categories,
     Successes,
@@ -52,6 +58,7 @@ class Metric:
         return () if self.takes_k else _MEAN_AND_SIGMA
 
 
+_FUNCTIONS = vars(binary) | vars(blends) | vars(categorical) | vars(spectrum) | vars(thresholds)
 _REQUIRED = {"g_pass_at_k_tau": "tau", "threshold_spectrum_at_k": "weights"}
 _BINARY = (
     "pass_at_k unanimous_at_k g_pass_at_k mg_pass_at_k auc_at_k pass_hat_k g_pass_at_k_tau maj_at_k geom_at_k "
@@ -63,7 +70,7 @@ OF_MEANS = ("geom_ds_at_k", "geo_spectrum_at_k", "geo_spectrum_star_at_k")
 
 METRICS: Mapping[str, Metric] = {
     full: Metric(
-        getattr(outcomes, full),
+        _FUNCTIONS[full],
         categorical=name in _CATEGORICAL,
         takes_k="_at_k" in name or name == "pass_hat_k",
         required=_REQUIRED.get(name, ""),

@@ -236,12 +236,11 @@ def test_unique_shares__are_unknown_until_prompts_were_compared():
     flags[0, 0, 2] = 255
     partly = ds.assign(duplicate=(("task", "params", "trial"), flags))
 
-    assert np.isnan(counters.unique_shares(ds)).all()
-    known = counters.unique_shares(marked)
+    assert np.isnan(counters.unique_shares(ds, "task")).all()
+    known = counters.unique_shares(marked, "task")
     assert np.isfinite(known).all()
     assert (known < 1).all()
-    assert np.isnan(counters.unique_shares(partly)[:, 0]).all()
-    assert np.isfinite(counters.unique_shares(partly)[:, 1]).all()
+    assert np.isnan(counters.unique_shares(partly, "task")).tolist() == [True, False]
     assert np.isnan(leaderboard(partly, draws=5).rows[0].unique)
 
 

@@ -5,7 +5,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas import outcomes
+from evalcube import stats as outcomes
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, cube_outcomes, outcome_metrics
 from evalcube.stages.reply.status import Status
 

@@ -151,7 +151,7 @@ def test_boards__names_that_differ_in_unseen_characters_are_shown_as_different()
     for text in ("\n".join(lines(board, 100, notes=False)), markdown_text(leaderboard_spec(board))):
         assert text.count("evil") == 1
         assert all(f"ev⟨U+{ord(name[2]):04X}⟩il" in text for name in names[1:])
-    assert len(set(label_rows(board))) == len(names)
+    assert len(set(label_rows(board.rows))) == len(names)
 
 
 def test_terminal__no_rows():
@@ -164,8 +164,8 @@ def test_label_rows__template_and_sampler_only_where_they_differ():
     ds = dataset([Profile("a"), Profile("b")])
     varied = ds.assign_coords(template=("model", ["plain", "json"]))
 
-    assert sorted(label_rows(leaderboard(ds, draws=5))) == ["a", "b"]
-    assert sorted(label_rows(leaderboard(varied, draws=5))) == ["a · plain", "b · json"]
+    assert sorted(label_rows(leaderboard(ds, draws=5).rows)) == ["a", "b"]
+    assert sorted(label_rows(leaderboard(varied, draws=5).rows)) == ["a · plain", "b · json"]
 
 
 def test_markdown_text__same_number_of_cells_in_every_row(hostile):

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas import outcomes
+from evalcube import stats as outcomes
 from evalcube.stages.analyze.formulas.outcomes import hypergeometric
 from evalcube.stages.analyze.formulas.outcomes.counts import Successes
 from evalcube.stages.analyze.formulas.outcomes.posterior import log_moment, moment_variance

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from evalcube.stages.analyze.formulas import outcomes
+from evalcube import stats as outcomes
 
 GOLDEN = json.loads(
     gzip.decompress((Path(__file__).parents[4] / "data" / "scorio.json.gz").read_bytes()).decode()

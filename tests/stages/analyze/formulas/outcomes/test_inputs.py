@@ -6,7 +6,7 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas import outcomes
+from evalcube import stats as outcomes
 from evalcube.stages.analyze.formulas.outcomes.counts import Successes, categories, successes
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS, metric_table
 
