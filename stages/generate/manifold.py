@@ -154,8 +154,6 @@ def expand(task: Task, entries: Sequence[Entry]) -> list[Point]:
 
     Parameters
     ----------
-    task
-        Whose params the points are.
     entries
         At least one.
 

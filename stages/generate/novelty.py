@@ -45,13 +45,6 @@ def points_with_few(cells: Sequence[Cell], trials: int) -> int:
 
     Made up from a few trials, so that a plan can say it at once: of the eight easiest points the first sixteen trials,
     and up to a hundred where these repeat one. Questions of a file are not made up, and each is asked once.
-
-    Parameters
-    ----------
-    cells
-        The points of one task.
-    trials
-        Of each point.
     """
     if trials < FEW_TRIALS or not cells or cells[0].task.size(cells[0].params) is not None:
         return 0

@@ -166,19 +166,7 @@ class Stream:
 
 
 def parts(stream: Stream, total: int, count: int, least: int, most: int) -> list[int]:
-    """So many numbers with a given sum.
-
-    Parameters
-    ----------
-    stream
-        Where they are drawn from.
-    total
-        Their sum.
-    count
-        How many.
-    least, most
-        Bounds of each.
-    """
+    """So many numbers with a given sum."""
     found = []
     for left in range(count - 1, -1, -1):
         part = stream.between(max(least, total - left * most), min(most, total - left * least))

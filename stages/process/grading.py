@@ -56,10 +56,6 @@ def grade_trial(
 
     Parameters
     ----------
-    reading
-        What the reply says.
-    guess_chance
-        Of the trial.
     parse
         The answer in a text, None where it has none.
     grade
@@ -87,8 +83,6 @@ def imported_outcome(reading: Reading, guess_chance: float) -> Outcome:
     ----------
     reading
         What the reply says. Without another tool's grade it is invalid: nobody has graded it.
-    guess_chance
-        Of the trial.
     """
     said = reading.imported
     if said is None:

@@ -178,8 +178,6 @@ def split_reasoning(content: str, field: str = "") -> tuple[str, str]:
 
     Parameters
     ----------
-    content
-        The message's text.
     field
         Its reasoning field, empty if the API has none.
 

@@ -93,8 +93,6 @@ def draw_tier_scores(
         Seed of the analysis, >= 0.
     labels
         Names along the last axis of `counters`.
-    score
-        Gives tiers their scores.
     draws
         Number of draws, >= 1.
     effect

@@ -218,8 +218,6 @@ def units_of(clusters: _Integers, tasks: _Integers) -> tuple[_Integers, ...]:
     ----------
     clusters
         Of questions, shape (point, trial); see `cluster_units`.
-    tasks
-        Number of each point's task.
     """
     _, codes = np.unique(cluster_units(clusters), return_inverse=True)
     whose = np.repeat(tasks, clusters.shape[1])

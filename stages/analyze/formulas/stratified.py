@@ -132,8 +132,6 @@ def score_moments(
         Trials worth 0.
     chance
         c; with c = ½ a trial is worth 1, 0 or −1, as in a paired comparison. No estimate exists for c = 1.
-    weights
-        Weights of the strata.
 
     Raises
     ------

@@ -119,8 +119,6 @@ def applied(
         Arrays with their core dims.
     found
         Core dims of each result, with their sizes.
-    kwargs
-        Further arguments of the function.
     """
     if all(values.chunks is None for values, _ in parts):
         first, core = parts[0]

@@ -102,8 +102,6 @@ def pair_units(ds: xr.Dataset, *models: int) -> NDArray[np.int64] | None:
 
     Parameters
     ----------
-    ds
-        Any dataset of a cube.
     models
         Places of models that were asked the same questions; what one has not answered another one tells.
     """

@@ -90,10 +90,6 @@ def per_token(ds: xr.Dataset, how: How, scores: Scores, grouped: Floats, tokens:
     ----------
     ds
         With ``counters``, in memory.
-    how
-        Of the board.
-    scores
-        The scores.
     grouped
         Effective counters of each task in each tier, (model, tier, task, counter).
     tokens

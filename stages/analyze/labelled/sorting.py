@@ -110,8 +110,6 @@ def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
 
     Parameters
     ----------
-    board
-        The board.
     column
         The column's head, or the name of its field in JSON.
 

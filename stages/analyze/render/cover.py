@@ -36,10 +36,6 @@ def cover(
 
     Parameters
     ----------
-    board
-        The leaderboard.
-    labels
-        Of its rows.
     standings
         How its rows stand among each other; None if there are fewer than two.
     warnings
@@ -54,8 +50,6 @@ def spans(text: str, board: Leaderboard) -> list[tuple[str, bool]]:
 
     Parameters
     ----------
-    text
-        The sentence.
     board
         The leaderboard that it is about, whose names it may quote.
 

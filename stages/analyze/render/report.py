@@ -225,10 +225,6 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
 
     Parameters
     ----------
-    board
-        The leaderboard.
-    labels
-        Of its rows.
     pair
         The first two of `close_rows` on the questions of both: intervals of each by itself do not tell two apart that
         answered the same questions.

@@ -51,8 +51,6 @@ def code(text: str, *, cell: bool = True) -> str:
 
     Parameters
     ----------
-    text
-        The text.
     cell
         Whether it stands in a cell of a table, where a bar has to be escaped even in code.
 

@@ -82,8 +82,6 @@ def shown_verdict(found: Verdict, ids: Mapping[str, str], *, declared: bool) -> 
 
     Parameters
     ----------
-    found
-        The verdict.
     ids
         The `eval_id` of each variant, by its name there.
     declared

@@ -198,8 +198,6 @@ def gold_agreement(
     ----------
     gold, judge
         Ratings (unit,); units without both are left out.
-    scale
-        Lowest and highest rating.
     draws, seed
         Resampling; see `evalcube.stages.analyze.verdict.resampling`.
     clusters

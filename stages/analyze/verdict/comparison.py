@@ -133,8 +133,6 @@ def for_this_look(
     ----------
     scores, control_layers, treatment_layers
         As of `compare`.
-    options
-        Choices of the caller.
     treatments
         Number of treatments K; a pair is tested at alpha / K.
     """

@@ -37,8 +37,6 @@ def split_holdout(ids: Sequence[object], ratio: float) -> Split | None:
     ----------
     ids
         Of what is held out, in a stable order.
-    ratio
-        Share to hold out.
 
     Returns
     -------

@@ -60,8 +60,6 @@ def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) 
         Layers (run, variant, unit, layer) of the finished executions.
     place
         Of the treatment among the variants.
-    options
-        Those of the pair.
     """
     sides = [_side(scores, runs, arm) for arm in (0, place)]
     layers = np.asarray(sum((~np.isnan(side.layers)).sum(axis=0) for side in sides) > 0)

@@ -41,8 +41,6 @@ def flips(units: int, start: int, stop: int, *, draws: int, seed: int) -> Floats
 
     Parameters
     ----------
-    units
-        Number of paired units.
     start, stop
         Rows wanted, 0 <= start <= stop <= `total_flips(units, draws)`.
     draws
@@ -96,8 +94,6 @@ def in_blocks(function: Callable[[int, int], Floats], total: int) -> Floats:
     ----------
     function
         Statistic of a range of draws: array (draw, ...).
-    total
-        Number of draws.
     """
     return np.concatenate([function(start, stop) for start, stop in spans(total)])
 

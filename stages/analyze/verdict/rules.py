@@ -160,14 +160,6 @@ def next_step(decision: Decision, reach: Reach, found: Interval, limits: Limits,
 
     Parameters
     ----------
-    decision
-        Of the pair.
-    reach
-        What it could have seen.
-    found
-        Its composite.
-    limits
-        Thresholds of the rules.
     again
         Whether the comparison holds at all looks together.
     """

@@ -44,8 +44,6 @@ def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str
 
     Parameters
     ----------
-    text
-        The reply.
     labels, options
         What each option is called in the prompt, and its text.
 

@@ -105,8 +105,6 @@ def judged(name: str, said: object) -> bool | None:
 
     Parameters
     ----------
-    name
-        Of the grader.
     said
         What it returned; 1 and 0 stand for true and false.
 
@@ -134,16 +132,12 @@ def read_declared(
 
     Parameters
     ----------
-    text
-        The reply.
     match
         ``auto``, ``exact``, ``contains``, ``prefix`` or ``regex``.
     pattern
         For ``regex``: its last match is the answer, or the first group of it.
     accepted
         Accepted answers in the form that is compared.
-    comparison
-        What differences matter.
     """
     if match == "auto":
         most = max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)])

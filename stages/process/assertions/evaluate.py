@@ -43,8 +43,6 @@ def evaluate(
     ----------
     assertions
         As `parse_assertions` gave them, with the same `hooks`.
-    context
-        What the trial gave.
     hooks
         The user's functions; none by default.
     """

@@ -94,8 +94,6 @@ def need_two(models: int, name: str = "") -> None:
 
     Parameters
     ----------
-    models
-        Their number.
     name
         Of the argument that has them along its first axis, if it is one.
 

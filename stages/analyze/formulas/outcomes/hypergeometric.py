@@ -96,8 +96,6 @@ def urn_mean(
     ----------
     payoff
         From drawn successes (rows, places) and row numbers (rows,) to values of the former's shape.
-    k
-        Number of draws.
     first, second
         a and b, shape (rows,).
     """
