@@ -55,8 +55,6 @@ def common_points(planned: Points, tasks: Sequence[str]) -> Common:
     planned
         The points at which each evaluation was or is to be measured, shape (model, task, params); of evaluations
         without any, nothing is said.
-    tasks
-        Their names.
 
     Examples
     --------
@@ -271,8 +269,6 @@ def cautions(rows: Sequence[Row], left_out: str, apart: Sequence[str]) -> tuple[
 
     Parameters
     ----------
-    rows
-        Of a board.
     left_out
         Points that only some of the ranked ones were asked, in words.
     apart

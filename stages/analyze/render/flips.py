@@ -71,8 +71,6 @@ def task_spec(rows: Sequence[PlainRow], names: tuple[str, str]) -> TableSpec:
     rows
         Counts of `evalcube.flows.read.trials.flips.Count`, and ``first_rate``, ``second_rate``, ``p_holm`` of the
         comparison.
-    names
-        Of the two sides.
     """
     columns = [
         Column("task", lambda row: plain(row["task"]), right=False, name=True),
@@ -167,12 +165,6 @@ def flips_markdown(
         Of `totals`.
     tables
         Of `task_spec` and `point_spec`.
-    flips
-        Changed questions.
-    names
-        Of the two sides.
-    notes
-        Sentences at the end.
     tasks
         Labels of the tasks, which sentences may quote.
     """

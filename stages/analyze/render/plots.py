@@ -106,10 +106,6 @@ def draw(
 
     Parameters
     ----------
-    series
-        What is drawn.
-    x_label, y_label
-        What the axes show.
     x_from, y_from
         Where the axes begin; None: where the data do.
     """
@@ -150,8 +146,6 @@ def hazard_figure(table: xr.Dataset, names: Sequence[str]) -> Figure:
     ----------
     table
         From `evalcube.stages.analyze.labelled.forensics.hazard_table`, without tasks.
-    names
-        A name for each evaluation.
     """
     ends = table["tokens"].values
     middles = (np.concatenate([[0.0], ends[:-1]]) + ends) / 2
@@ -232,8 +226,6 @@ def plot_board(board: Leaderboard, ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    board
-        The leaderboard.
     ax
         Where to draw; default: a new figure.
     """
@@ -265,8 +257,6 @@ def plot_differences(pairs: Sequence[Pair], ax: Axes | None = None) -> Axes:
 
     Parameters
     ----------
-    pairs
-        Comparisons.
     ax
         Where to draw; default: a new figure.
     """
