@@ -99,6 +99,36 @@ class Serving:
 
 
 @dataclass
+class Tokens(Bucket):
+    """So many tokens a second, in means of an answer: what a long one takes, those that come next have to wait for."""
+
+    _random: random.Random = field(default_factory=lambda: random.Random(2))
+
+    def asked(self, now: float, in_flight: int) -> bool:
+        """Whether a request is let in."""
+        taken = super().asked(now, in_flight)
+        self._level -= taken * (self._random.lognormvariate(-0.72, 1.2) - 1.0)
+        return taken
+
+
+@dataclass
+class Down:
+    """Nobody is there from some time on until another, as where a server is started again."""
+
+    at: float
+    until: float
+    rate: float = math.nan
+
+    def asked(self, now: float, in_flight: int) -> bool:  # noqa: ARG002 - what other limits depend on
+        """Whether a request is let in."""
+        return not self.at <= now < self.until
+
+    def pause(self, now: float) -> float:  # noqa: ARG002 - what other limits depend on
+        """Seconds that a refusal asks to wait."""
+        return 0.0
+
+
+@dataclass
 class Failing(Flaky):
     """A limit, in front of which some requests fail whatever the rate."""
 
@@ -160,6 +190,12 @@ ROWS: dict[str, Row] = {
     "429 at 600 in a clock's minute, Retry-After": Row(
         lambda: FixedWindow(600, says=True), 10.0, seconds=600.0, warm_up=60.0, workers=(1, 4)
     ),
+    "429 by tokens, 10/s on average": Row(
+        lambda: Tokens(10, 600), 10.0, seconds=900.0, warm_up=240.0, workers=(1, 4)
+    ),
+    "429 by tokens, Retry-After": Row(
+        lambda: Tokens(10, 600, 1.0), 10.0, seconds=900.0, warm_up=240.0, workers=(1, 4)
+    ),
     "429 at 100/s": Row(lambda: Bucket(100, 100), 100.0, workers=(1, 4)),
     "429 at 32 in flight": Row(lambda: Concurrency(32, 0.5), 64.0, workers=ALL),
     "429 at 32 in flight, log-normal": Row(lambda: Concurrency(32, 0.5), 64.0, _varied(0.5), workers=ALL),
@@ -179,6 +215,9 @@ ROWS: dict[str, Row] = {
         )
         for share in (0.1, 0.3)
     },
+    "503 while a server restarts, 60 to 90 s": Row(
+        lambda: Down(60.0, 90.0), MOST / 0.502, warm_up=100.0, workers=(1, 4), status=503
+    ),
     "20/s, after 100 s 10/s": Row(
         lambda: Changing(Bucket(20, 20), Bucket(10, 10), 100.0), 10.0, warm_up=110.0
     ),

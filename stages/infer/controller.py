@@ -47,7 +47,7 @@ _FIRST, _SLOWEST = 10.0, 0.5
 """Requests per second of the first pace at least, as nothing may have been answered yet; and of any."""
 _AMPLE = 3.0
 """Times what is let through takes in flight, to which a window is narrowed: the first answers are the short ones."""
-_ENOUGH, _IN_A_ROW, _RECENT = 20, 8, 80
+_ENOUGH, IN_A_ROW, _RECENT = 20, 8, 80
 """Requests from which on a share of refused ones says something, or so many in a row; and those that it is taken of."""
 _SHORT, _LONG = 2.0, 30.0
 """Seconds of a climb, at least and at most."""
@@ -161,7 +161,7 @@ class Controller:
         return before != (self.epoch, self.window, self.pace)
 
     def _decide(self, now: float, counts: Counts, sent: int, let: int) -> None:
-        slow = counts.answers >= _IN_A_ROW and counts.slow > counts.answers / 2
+        slow = counts.answers >= IN_A_ROW and counts.slow > counts.answers / 2
         if counts.overloads or (slow and self.window > self._least):
             mean = counts.waited / max(counts.answers, 1)
             self._growing, self._base = False, None
@@ -188,7 +188,7 @@ class Controller:
 
     @property
     def _all_refused(self) -> bool:
-        return self._row >= _IN_A_ROW and self._row >= 0.8 * self._row_sent
+        return self._row >= IN_A_ROW and self._row >= 0.8 * self._row_sent
 
     @property
     def _recent_share(self) -> float:
@@ -249,7 +249,7 @@ class Controller:
 
     def _narrow(self, rate: float, counts: Counts) -> None:
         """Let not much more be in flight than what is let through takes, by Little's law."""
-        if counts.passed >= _IN_A_ROW:
+        if counts.passed >= IN_A_ROW:
             taken = rate * (1.0 - self._chance) * counts.spent / counts.passed
             if _AMPLE * taken + 2.0 < self.window:
                 self._set_window(_AMPLE * taken + 2.0)
@@ -284,13 +284,13 @@ class Controller:
             return
         self._chance = 0.0
         if first and counts.refused >= 2 and share < 0.45:
-            self._chance = share if first > 2.0 * share + 0.1 else (share + first) / 2.0
+            self._chance = (share + first) / 2.0
         self._narrow(max(self._rate, self.pace), counts)
         self._next()
         if self._chance > 0.3 * before and before < 0.45:
             # It made no difference.
             self.pace = None
-            self._set_window(self._wide if self._searching else self._most)
+            self._set_window(self._wide)
             return
         rate = self.pace if first and not self._chance else self._rate
         self._pacing.seconds = _SHORT
@@ -333,7 +333,7 @@ class Controller:
 
     def _search(self, counts: Counts) -> None:
         if self._growing:
-            rounds = max(_IN_A_ROW, min(self.window, _FEW))
+            rounds = max(IN_A_ROW, min(self.window, _FEW))
             if counts.answers >= rounds and counts.is_known(_ROUGH, _FEW, 8):
                 self._grow(counts)
         elif counts.answers >= self._rest and counts.is_known(_PRECISE, _MANY, 16):

@@ -8,12 +8,13 @@ a clock that all workers share, and each takes its own. Pure: the caller brings 
 from __future__ import annotations
 
 import math
+from collections import deque
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, replace
 from types import MappingProxyType
 from typing import NamedTuple
 
-from evalcube.stages.infer.controller import Controller
+from evalcube.stages.infer.controller import IN_A_ROW, Controller
 from evalcube.stages.infer.counts import Counts, Mark, Report, together
 
 _BURST_SECONDS = 0.02
@@ -128,8 +129,8 @@ _AGAIN = 5.0
 """Seconds after which a worker that seems to have missed what was decided is told again."""
 _FULL = 0.8
 """Of the window, from which on an answer says what is delivered at it."""
-_RECENT, _IN_A_ROW = 40, 8
-"""Requests of which the share of refused ones is taken, for retries; and refusals that are no chance any more."""
+_RECENT = 40
+"""Requests of which the share of refused ones is taken, for retries."""
 
 
 class Setting(NamedTuple):
@@ -186,7 +187,7 @@ class Gate:
     @property
     def is_braked(self) -> bool:
         """Whether all were refused before the driver decided anything: thousands would be meanwhile."""
-        return self._workers > 1 and self._setting is None and self._row >= _IN_A_ROW
+        return self._workers > 1 and self._setting is None and self._row >= IN_A_ROW
 
     @property
     def found(self) -> tuple[float | None, int | None]:
@@ -199,7 +200,7 @@ class Gate:
     @property
     def lets_most_through(self) -> bool:
         """Whether those that are refused are the smaller part, and not all of the last ones."""
-        return self._share < 0.5 and self._row < _IN_A_ROW
+        return self._share < 0.5 and self._row < IN_A_ROW
 
     def report(self, in_flight: int, waiting: int) -> Report | None:
         """For the driver, with requests that are in flight here and that wait; None where this worker is alone."""
@@ -293,7 +294,7 @@ class Gate:
         if mark.epoch == counts.epoch:
             counts.refused += 1
             counts.pause = max(counts.pause, pause)
-        if counts.refused == 2 * _IN_A_ROW > counts.passed:
+        if counts.refused == 2 * IN_A_ROW > counts.passed:
             # A tenth of a second is long where refusals come at once.
             self._looked = -math.inf
         return self.look(now)
@@ -353,8 +354,8 @@ class _Merged:
         self._reports: dict[str, Report] = {}
         self._parts: dict[str, int] = {}
         """Of the window, by worker, as they were told last."""
-        self._bounds: dict[str, int] = {}
-        """The most that a worker may have been told since it said what it has."""
+        self._told: deque[tuple[int, dict[str, int]]] = deque(maxlen=20)
+        """Numbers and parts of the last settings: a worker obeys those that it has not named yet sooner or later."""
         self._number = 0
         self._sent = self._passed = self._refused = 0
         self._pace: Pace | None = None
@@ -373,12 +374,9 @@ class _Merged:
         self._counts[worker], self._reports[worker] = counts, told
         if told.workers != self._workers:
             self._workers = told.workers
-            self._parts, self._bounds = {}, {}
+            self._parts = {}
             self.controller.resize(told.most, told.timeout, told.workers)
-        if told.number == self._number:
-            self._bounds[worker] = self._parts.get(worker, 0)
-        else:
-            self._missed = True
+        self._missed |= told.number != self._number
 
     def decide(self, workers: Collection[str], now: float) -> Setting | None:
         """What is to be told, if anything is new."""
@@ -395,8 +393,7 @@ class _Merged:
             self._missed = False
             return None
         self._told_at, self._missed, self._number = now, False, self._number + 1
-        for worker, part in self._parts.items():
-            self._bounds[worker] = max(self._bounds.get(worker, 0), part)
+        self._told.append((self._number, self._parts))
         setting = _decided(controller, self._pace, now, _NOTICE, len(workers))
         self._pace = setting.pace
         return setting._replace(parts=dict(self._parts), number=self._number)
@@ -404,17 +401,29 @@ class _Merged:
     def _share_out(self, workers: Collection[str]) -> bool:
         """Give what some cannot use to those who can, as far as it is free; returns whether anything changed."""
         self._reports = {worker: told for worker, told in self._reports.items() if worker in workers}
-        reports, window = self._reports, int(self.controller.window)
+        reports, window, before = self._reports, int(self.controller.window), self._parts
         if not len(reports) == len(workers) == self._workers:
+            self._parts = {}
+            return bool(before)
+        wanted = shares(window, {worker: told.wanted for worker, told in reports.items()})
+        if (sum(before.values()), before.keys()) == (window, wanted.keys()) and all(
+            abs(wanted[worker] - part) <= part // 8 for worker, part in before.items()
+        ):
             return False
-        held = {worker: max(told.held, self._bounds.get(worker, 0)) for worker, told in reports.items()}
-        free, before, self._parts = window - sum(held.values()), self._parts, {}
-        for worker, part in shares(window, {worker: told.wanted for worker, told in reports.items()}).items():
+        held = {
+            worker: max(told.held, *self._parts_of(worker, told.number)) for worker, told in reports.items()
+        }
+        free, self._parts = max(window - sum(held.values()), 0), {}
+        for worker, part in wanted.items():
             # What another one still holds is not lent twice: the sum is never above the window.
-            more = min(max(part - held[worker], 0), max(free, 0))
+            more = min(max(part - held[worker], 0), free)
             self._parts[worker] = min(part, held[worker]) + more
             free -= more
         return self._parts != before
+
+    def _parts_of(self, worker: str, after: int) -> list[int]:
+        """What a worker was told since the setting of that number, which it has."""
+        return [0, *(parts.get(worker, 0) for number, parts in self._told if number > after)]
 
 
 def shares(window: int, wanted: Mapping[str, int]) -> dict[str, int]:
