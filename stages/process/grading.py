@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
 
-GRADER = "5"
+GRADER = "6"
 """Version of how replies are read and graded; raised whenever one may be graded otherwise. Cubes note it by region."""
 
 IMPORTED = "imported"

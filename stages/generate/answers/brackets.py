@@ -5,8 +5,7 @@ from __future__ import annotations
 import re
 from collections import deque
 
-from evalcube.stages.generate.answers.final import read_final
-from evalcube.stages.generate.answers.later import Mention
+from evalcube.stages.generate.answers.final import Mention, read_final
 from evalcube.stages.generate.answers.passages import (
     TAIL,
     Passage,

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from functools import cached_property
 
-from evalcube.stages.generate.answers.later import Mention
+from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_line, read_value
 
 

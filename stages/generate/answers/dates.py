@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from datetime import date
 
-from evalcube.stages.generate.answers.later import Mention
+from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_value
 
 MONTHS = "January February March April May June July August September October November December".split()

@@ -6,8 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from evalcube.stages.generate.answers.final import read_final
-from evalcube.stages.generate.answers.later import REFUSED, Mention
+from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
 from evalcube.stages.generate.answers.numbers import WORDS
 from evalcube.stages.generate.answers.passages import (
     TAIL,

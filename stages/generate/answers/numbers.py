@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from evalcube.stages.generate.answers.later import Mention
+from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_value
 
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()

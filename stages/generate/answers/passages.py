@@ -86,6 +86,8 @@ _LATEX_TEXT = re.compile(
     r"underline)"
     r"\s{0,3}\{((?>[^{}\\]*))\}"
 )
+_JOINED = re.compile(r"(?<=[0-9A-Za-z])(?=[\u3040-\u30ff\uac00-\ud7a3])")
+"""Where a word of a script that has no spaces begins."""
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
 _LATEX_SPACE = re.compile(
@@ -124,6 +126,7 @@ def _break(match: re.Match[str]) -> str:
 def normalised(text: str) -> str:
     """The text `cleaned`, and without LaTeX around words and in numbers."""
     text = cleaned(text)
+    text = text if text.isascii() else _JOINED.sub(" ", text)
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
         text = _LATEX_SPACE.sub(" ", text)
@@ -170,8 +173,8 @@ _FOREIGN = re.compile(
     re.IGNORECASE,
 )
 _FOREIGN_PARTS = (
-    "ntwort spuesta ponse sposta rgebnis esultad sultat twoord svar Svar vastaus dpowied dpov evap".split()
-)
+    "ntwort ösung spuesta ponse sposta rgebnis esultad sultat twoord svar Svar vastaus dpowied dpov evap"
+).split()
 _OTHER_SCRIPT = re.compile(r"[^\x00-\u024f\u2000-\u2bff]")
 """Marks of answers in other languages, which are looked for where there is none in English."""
 _HEAD = 60
@@ -401,7 +404,7 @@ def in_box(tail: str) -> str:
 
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
-_CHATTER = re.compile(
+CHATTER = re.compile(
     r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)|happy to|"
     r"glad|note\b|is there anything|"
     r"would you|do you|if you|you can|this took|have a|confiden\w{1,4}|certainty|"
@@ -425,7 +428,7 @@ def last_lines(text: str) -> Iterator[str]:
         end = begin - 1
         if any(map(str.isalnum, line[:SEGMENT])) or line.strip(" \t`*_-"):
             shown += 1
-            if not _CHATTER.match(line):
+            if not CHATTER.match(line):
                 yield BULLET.sub("", line, count=1)
 
 
@@ -442,4 +445,4 @@ def fenced_block(text: str) -> str | None:
     if not last:
         return None
     rest = tail[last[0].end() :].strip()
-    return last[0][1] if not rest or _CHATTER.match(rest) else None
+    return last[0][1] if not rest or CHATTER.match(rest) else None

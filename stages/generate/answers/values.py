@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
-from evalcube.stages.generate.answers.final import read_final
-from evalcube.stages.generate.answers.later import REFUSED, Mention
+from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
 from evalcube.stages.generate.answers.passages import (
     BULLET,
     SEGMENT,

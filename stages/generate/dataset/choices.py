@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.answers.final import read_final
-from evalcube.stages.generate.answers.later import REFUSED, Mention
+from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
 from evalcube.stages.generate.answers.passages import Passage, fenced_block, normalised
 from evalcube.stages.generate.answers.wording import LEAD, affirmed, declines
 from evalcube.stages.generate.dataset.kinds import INTRODUCED, line_of, lines_after_marks

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import lru_cache, partial
 
-from evalcube.stages.generate.answers.final import SAYS_NOTHING, read_final
-from evalcube.stages.generate.answers.later import REFUSED, Mention
+from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
 from evalcube.stages.generate.answers.numbers import WORDS
 from evalcube.stages.generate.answers.passages import (
     Passage,
@@ -22,7 +21,7 @@ from evalcube.stages.generate.answers.passages import (
     passages,
 )
 from evalcube.stages.generate.answers.values import Form, read_value
-from evalcube.stages.generate.answers.wording import affirmed
+from evalcube.stages.generate.answers.wording import FRAME, REDOES, SAYS_NOTHING, TURNS, affirmed
 from evalcube.stages.generate.dataset.params import DatasetParams
 
 _MARKUP = " \t*_`"
@@ -204,8 +203,14 @@ _ASIDE = re.compile(
     r"(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s+instead$|\s+[\u2705\u2714]$|\s[\u2014-]\s(?:that is"
     r"|this is) my [^\n]{1,40}$"
     r"|(?<=\w\w)\.\s(?=(?:This|That|It|I|Because)\s)[^\n]{1,250}$"
+    r"|(?<=\w{4})\.\s(?=[A-Z]\S*\s\S+\s)[^\n]{1,250}$"
+    r"|\s\((?:[Ii]|[Ww]e|rather|instead|although|but|since|because)\s[^()]{1,200}\)$|,\s(?:since"
+    r"|because)\s[^\n]{1,250}$"
 )
 _ADVERB = re.compile(r"(?:therefore|thus|hence|actually|really|indeed|clearly|now)\s+", re.IGNORECASE)
+_CAPITAL = re.compile(r"\s(?=[A-Z])")
+_HEAD = 40
+"""Characters of a sentence that may begin with a cue of a correction."""
 _TAG = re.compile(r"</?[a-z][a-z0-9]{0,12}\s?/?>")
 _ASKED = re.compile(r"(?:what|who|where|when|which|why|how)\b", re.IGNORECASE)
 """What follows an answer on its line and is no part of it."""
@@ -216,7 +221,10 @@ INTRODUCED = re.compile(
     re.IGNORECASE,
 )
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
-_NAME = re.compile(r"(?<![\w'’-])[A-Z][\w'’-]*(?:\s(?:of\s|the\s|de\s)?[A-Z0-9][\w'’-]*){0,5}")
+_NAME = re.compile(
+    r"(?<![\w'’-])(?!(?:It|That|This|The|So|But|And|No|I)\b)[A-Z][\w'’-]*(?:\s(?:of\s|the\s"
+    r"|de\s)?[A-Z0-9][\w'’-]*){0,5}"
+)
 _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
 
@@ -264,7 +272,7 @@ def _names(text: str, exact: frozenset[str]) -> list[Mention]:
 
 def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     """The text that a place gives."""
-    line = _ASIDE.sub("", line_of(passage))
+    line = _ASIDE.sub("", _uncorrected(line_of(passage)))
     if passage.rank is Rank.SAID:
         line = _ADVERB.sub("", line)
         if SAYS_NOTHING.match(line):
@@ -275,6 +283,17 @@ def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
         return None
     bracketed = line[0] == "<" and line[-1] == ">" and not _TAG.fullmatch(line)
     return comparable(line[1:-1] if bracketed else line, exact) or None
+
+
+def _uncorrected(line: str) -> str:
+    """A line without the correction that follows on it, with no stop between."""
+    for capital in _CAPITAL.finditer(line[:LONGEST_TEXT]):
+        rest = line[capital.end() : capital.end() + LONGEST_TEXT]
+        if (TURNS.search(rest[:_HEAD]) or REDOES.search(rest[:_HEAD])) and (
+            FRAME.search(rest) or re.search("[:,\u2014]", rest[:_HEAD])
+        ):
+            return line[: capital.start()]
+    return line
 
 
 def comparable(line: str, exact: frozenset[str]) -> str:

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from evalcube.stages.generate.answers.later import Mention
+from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
