@@ -1,4 +1,4 @@
-"""Word lists that several tasks share: ordinary English words, first names and things to hold.
+"""What several tasks share: ordinary English words, first names, things to hold, and the ends of prompts.
 
 The lists are part of every prompt: a changed list means a raised ``version`` of each task that uses it.
 """
@@ -142,3 +142,10 @@ def with_article(noun: str) -> str:
 def joined(items: Sequence[str]) -> str:
     """Texts with commas between them, and "and" before the last one."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
+
+
+def closings(form: str, third: str = "Give it on a last line of its own:") -> tuple[str, str, str]:
+    """Ends of a prompt that ask for an answer line of a form, the last one in words of the task."""
+    asked = ("End with a last line of the form", "Finish with one line that reads", third)
+    first, second, last = (f"{words}\nAnswer: {form}" for words in asked)
+    return first, second, last

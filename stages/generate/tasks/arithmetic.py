@@ -10,6 +10,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given
 from evalcube.stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
+from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
 LARGEST_PRODUCT = 1_000_000
@@ -27,11 +28,7 @@ _RULES = (
     "Multiply before you add or subtract, brackets first.",
     "Use the standard precedence of the operators.",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <integer>",
-    "Finish with one line that reads\nAnswer: <integer>",
-    "Give the result as a whole number, on a last line of its own:\nAnswer: <integer>",
-)
+_CLOSINGS = closings("<integer>", "Give the result as a whole number, on a last line of its own:")
 
 
 class ArithmeticParams(TaskParams):

@@ -13,7 +13,7 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.material.words import NAMES, with_article
+from evalcube.stages.generate.material.words import NAMES, closings, with_article
 from evalcube.stages.generate.stream import Stream
 
 COLORS = tuple(
@@ -116,11 +116,7 @@ _ASK_CAR = (
     "Which color is the car that stands in position {k} after all this?",
     "Name the color of the car now in position {k}.",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <{form}>",
-    "Finish with one line that reads\nAnswer: <{form}>",
-    "Give it on a last line of its own:\nAnswer: <{form}>",
-)
+_CLOSINGS = closings("<{form}>")
 _FORMS = {"position": "number of the position", "car": "color"}
 
 

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.material.words import ITEMS
+from evalcube.stages.generate.material.words import ITEMS, closings
 from evalcube.stages.generate.stream import Stream
 
 KEYS = tuple(
@@ -51,11 +51,7 @@ _QUESTIONS = (
     "Evaluate the path {path} on this document.",
     "What does the path {path} give?",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <JSON value>",
-    "Finish with one line that reads\nAnswer: <JSON value>",
-    "Give it on a last line of its own:\nAnswer: <JSON value>",
-)
+_CLOSINGS = closings("<JSON value>")
 
 
 class JsonpathParams(TaskParams):

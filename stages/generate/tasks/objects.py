@@ -12,7 +12,7 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.material.words import joined, with_article
+from evalcube.stages.generate.material.words import closings, joined, with_article
 from evalcube.stages.generate.stream import Stream, parts
 
 _IN_OES = frozenset({"mango", "mosquito", "potato"})
@@ -118,11 +118,7 @@ _QUESTIONS = (
     "Count the {groups}. How many are there all together?",
     "What is the total number of {groups}?",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <integer>",
-    "Finish with one line that reads\nAnswer: <integer>",
-    "Give the total in digits, on a last line of its own:\nAnswer: <integer>",
-)
+_CLOSINGS = closings("<integer>", "Give the total in digits, on a last line of its own:")
 
 
 class ObjectsParams(TaskParams):

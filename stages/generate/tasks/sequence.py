@@ -16,6 +16,7 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.lists import integer_list
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
 PERIODS = (2, 3, 4, 5)
@@ -42,11 +43,7 @@ _CARRY = (
     "What is added this way is not carried over: the main rule runs on as if nothing had been added.",
     "The main rule takes no notice of these additions: it runs on by itself, with them left out.",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: {form}",
-    "Finish with one line that reads\nAnswer: {form}",
-    "Write the continuation, and nothing else, on a last line of its own:\nAnswer: {form}",
-)
+_CLOSINGS = closings("{form}", "Write the continuation, and nothing else, on a last line of its own:")
 
 
 class SequenceParams(TaskParams):

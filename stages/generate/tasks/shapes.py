@@ -9,6 +9,7 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
 POLYGONS = {"triangle": 3, "pentagon": 5, "hexagon": 6, "heptagon": 7, "octagon": 8}
@@ -30,11 +31,7 @@ _NOISE = (
     "The drawing is inexact: points and radii are off by up to {noise:g}% of the size of the shape. Name the "
     "shape that is meant."
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <name>",
-    "Finish with one line that reads\nAnswer: <name>",
-    "Give it on a last line of its own:\nAnswer: <name>",
-)
+_CLOSINGS = closings("<name>")
 _READER = ChoiceReader(KINDS)
 
 _Point = tuple[float, float]

@@ -17,6 +17,7 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
 NUMBERS = tuple("age height length orders points price score speed stock visits weight width".split())
@@ -153,11 +154,7 @@ _QUESTIONS = {
         "Look up the value of {c} in the row with id {id}.",
     ),
 }
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <{form}>",
-    "Finish with one line that reads\nAnswer: <{form}>",
-    "Give it on a last line of its own:\nAnswer: <{form}>",
-)
+_CLOSINGS = closings("<{form}>")
 
 _WORDS = {word.lower(): word for words in TEXTS.values() for word in words}
 _VALUE = re.compile(
