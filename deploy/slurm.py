@@ -89,7 +89,7 @@ def states(name: str) -> dict[int, JobState]:
         "--noheader",
         "--states=all",
         f"--name={name}",
-        f"--user={_user()}",
+        f"--user={getpass.getuser()}",
         "--format=%i|%T|%r",
     ]
     found = {}
@@ -135,11 +135,11 @@ def cancel(jobs: Iterable[int], name: str | None = None) -> None:
     if numbers:
         _call(["scancel", "--quiet", *numbers], "scancel failed", may_fail=True)
     if name is not None:
-        _call(["scancel", "--quiet", f"--name={name}", f"--user={_user()}"], "scancel failed", may_fail=True)
-
-
-def _user() -> str:
-    return getpass.getuser()
+        _call(
+            ["scancel", "--quiet", f"--name={name}", f"--user={getpass.getuser()}"],
+            "scancel failed",
+            may_fail=True,
+        )
 
 
 def _call(words: list[str], failed: str, text: str | None = None, *, may_fail: bool = False) -> str:
@@ -193,30 +193,10 @@ def last_lines(log: Path, most: int) -> list[str]:
 
 
 ALWAYS_EXPORTED = (
-    *(
-        "HOME",
-        "USER",
-        "LOGNAME",
-        "SHELL",
-        "PATH",
-        "PYTHONPATH",
-        "LD_LIBRARY_PATH",
-        "VIRTUAL_ENV",
-        "CONDA_PREFIX",
-    ),
-    *(
-        "LANG",
-        "LC_ALL",
-        "TZ",
-        "MODULEPATH",
-        "MODULESHOME",
-        "DASK_CONFIG",
-        "SSL_CERT_FILE",
-        "REQUESTS_CA_BUNDLE",
-    ),
-    *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy", "XDG_STATE_HOME"),
-    *("XDG_CACHE_HOME", "HF_HOME"),
-)
+    "HOME USER LOGNAME SHELL PATH PYTHONPATH LD_LIBRARY_PATH VIRTUAL_ENV CONDA_PREFIX "
+    "LANG LC_ALL TZ MODULEPATH MODULESHOME DASK_CONFIG SSL_CERT_FILE REQUESTS_CA_BUNDLE "
+    "HTTP_PROXY HTTPS_PROXY NO_PROXY http_proxy https_proxy no_proxy XDG_STATE_HOME XDG_CACHE_HOME HF_HOME"
+).split()
 """Variables that jobs get from where they are submitted, where they are set."""
 
 CAREFUL = (

@@ -57,9 +57,8 @@ class ExistingScheduler(Cluster):
 
     def _client(self) -> Client:
         try:
-            get_address_host_port(
-                self.address, strict=True
-            )  # before a client starts a thread for what is no address
+            # Before a client starts a thread for what is no address.
+            get_address_host_port(self.address, strict=True)
             return Client(self.address, timeout=self.timeout, set_as_default=False)
         except (TypeError, RuntimeError) as error:
             # What Dask says of an address with TLS, and of one without where encryption is required.

@@ -45,9 +45,8 @@ def _wait(pipe: int, parent: int, action: Callable[[], object]) -> None:
     while os.getppid() == parent:
         # Not `sys.stdin`: its buffer has a lock, which the interpreter needs at exit while this thread waits in it.
         readable, _, _ = select.select([pipe], [], [], CHECK_SECONDS)
-        if readable and not os.read(
-            pipe, 4096
-        ):  # what is written into the pipe means nothing; only its end does
+        # What is written into the pipe means nothing; only its end does.
+        if readable and not os.read(pipe, 4096):
             break
     action()
 

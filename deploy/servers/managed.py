@@ -179,9 +179,8 @@ class ManagedServer:
                 self._check(deadline)
                 self._rest(min(pause, max(deadline - time.monotonic(), 0.0)))
                 pause = min(1.5 * pause, _LONGEST_PAUSE)
-        except (
-            BaseException
-        ):  # Ctrl-C while a model loads, too: no `with` block has been entered that would stop it
+        except BaseException:
+            # Ctrl-C while a model loads, too: no `with` block has been entered that would stop it.
             self.stop()
             raise
 

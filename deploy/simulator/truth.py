@@ -153,9 +153,8 @@ def encode(truth: Truth) -> str:
     }
     if truth.quality is not None:
         record["quality"] = truth.quality
-    value = json.dumps(record, separators=(",", ":")).replace(
-        "\x7f", "\\u007f"
-    )  # the one that headers refuse
+    # The one character of them that headers refuse.
+    value = json.dumps(record, separators=(",", ":")).replace("\x7f", "\\u007f")
     if len(value) > MAX_LENGTH:
         raise SimulatorError(
             "answer", truth.answer, f"answer and options must fit in a header of {MAX_LENGTH} characters"

@@ -123,9 +123,8 @@ class Claims:
                 share(path, descriptor)
                 # Before the content: nobody may read keys in a file whose lock is free.
                 lock(descriptor)
-                write_all_at(
-                    descriptor, data, 0
-                )  # not synced: after a power cut there is nothing to wait for
+                # Not synced: after a power cut there is nothing to wait for.
+                write_all_at(descriptor, data, 0)
             except OSError:
                 claim.release()
                 return None

@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING
 
 from evalcube.storage.cube.directory import Directory
-from evalcube.storage.cube.space import Space
+from evalcube.storage.cube.space import METADATA, Space
 from evalcube.storage.errors import StorageError, UnsupportedUrlError, need_package
 from evalcube.storage.urls import (
     Address,
@@ -62,7 +62,6 @@ def space_of(url: Address) -> Space:
 
 _THREADS = 16
 _AT_ONCE = 64
-_METADATA = "zarr.json"
 
 
 def copy_cube(source: Space, target: Space, keeps: Callable[[str], bool] = lambda _: True) -> None:
@@ -98,7 +97,7 @@ def copy_cube(source: Space, target: Space, keeps: Callable[[str], bool] = lambd
 
 def _objects(source: Space, keeps: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:
     """Objects in no order, but for the cube's metadata, which come last; not many in memory at once."""
-    keys = iter(sorted(filter(keeps, source.list()), key=lambda key: (key == _METADATA, key)))
+    keys = iter(sorted(filter(keeps, source.list()), key=lambda key: (key == METADATA, key)))
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-copy") as pool:
         while some := list(itertools.islice(keys, _AT_ONCE)):
             for key, found in zip(some, pool.map(source.get, some), strict=True):

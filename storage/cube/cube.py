@@ -19,6 +19,7 @@ from evalcube.storage.cube.layout import SIDE, Coordinate, create_cube, expected
 from evalcube.storage.cube.read_only import ReadOnly
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
 from evalcube.storage.cube.schema import REGION_DIMS, SHARED, Variable
+from evalcube.storage.cube.shared_arrays import in_memory
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import NotWritableError, guarded
 from evalcube.storage.urls import Address, plain_address
@@ -346,8 +347,6 @@ class Cube(GrowingCube):
         CubeDamagedError
             A chunk of these cannot be decoded.
         """
-        from evalcube.storage.cube.shared_arrays import in_memory
-
         self.refresh()
         return self._with_labels(in_memory(self._group))
 

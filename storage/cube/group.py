@@ -29,7 +29,6 @@ from evalcube.storage.cube.layout import (
 )
 from evalcube.storage.cube.metadata import (
     LONGEST,
-    METADATA,
     REPAIR,
     check_version,
     commit_sizes,
@@ -39,7 +38,7 @@ from evalcube.storage.cube.metadata import (
 )
 from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
-from evalcube.storage.cube.space import Space
+from evalcube.storage.cube.space import METADATA, Space
 from evalcube.storage.errors import (
     CubeDamagedError,
     guarded,
@@ -368,9 +367,8 @@ class CubeGroup:
     def _refuse_foreign_codecs(self) -> None:
         """Raise for an array that some other filter decodes: one of them unpickles, which runs what it reads."""
         for name, array in self._arrays().items():
-            codecs = getattr(
-                array.metadata, "codecs", None
-            )  # none in another format than 3, whose filters are any
+            # None in another format than 3, whose filters are any.
+            codecs = getattr(array.metadata, "codecs", None)
             found = [] if codecs is None else [str(codec.to_dict().get("name")) for codec in codecs]
             wanted = _CODECS[: max(2, len(found))]
             if len(found) != len(wanted) or any(map(lambda a, b: a not in b, found, wanted)):

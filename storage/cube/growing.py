@@ -32,11 +32,11 @@ from evalcube.storage.cube.layout import (
     create_variable,
 )
 from evalcube.storage.cube.ledger import Receipt
-from evalcube.storage.cube.metadata import METADATA, commit, put_own, read_metadata, set_sizes
+from evalcube.storage.cube.metadata import commit, put_own, read_metadata, set_sizes
 from evalcube.storage.cube.regions import RegionShape
 from evalcube.storage.cube.schema import COUNTERS, LAYERS, PLANNED, SHARED, VARIABLES, Variable
 from evalcube.storage.cube.shared_arrays import SharedArrays
-from evalcube.storage.cube.space import Space
+from evalcube.storage.cube.space import METADATA, Space
 from evalcube.storage.errors import CubeDamagedError, CubeMismatchError, guarded
 
 _KEPT = ("trial", "repeat", "counter")

@@ -35,7 +35,7 @@ from evalcube.storage.cube.schema import (
     VARIABLES,
     Variable,
 )
-from evalcube.storage.cube.space import Space
+from evalcube.storage.cube.space import METADATA, Space
 from evalcube.storage.errors import CubeMismatchError, guarded
 
 SIDE = "_evalcube"
@@ -179,7 +179,7 @@ def check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mappi
     CubeMismatchError
         One does not.
     """
-    taken = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), SIDE, "zarr.json"}
+    taken = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), SIDE, METADATA}
     for coordinate in coordinates:
         name = coordinate.name
         if name in taken or not name or name.startswith(".") or any(c.isspace() or c == "/" for c in name):

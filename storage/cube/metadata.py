@@ -6,9 +6,10 @@ import json
 from collections.abc import Mapping
 from typing import Any, TypeGuard
 
+from evalcube.storage.cube.bounds import MOST_METADATA
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.schema import FORMAT
-from evalcube.storage.cube.space import Space, Version, When
+from evalcube.storage.cube.space import METADATA, Space, Version, When
 from evalcube.storage.errors import (
     CubeDamagedError,
     CubeNotFoundError,
@@ -17,18 +18,16 @@ from evalcube.storage.errors import (
     guarded,
 )
 
-METADATA = "zarr.json"
 LONGEST = 10**7
 """Cells along any dim: as many as a config may ask for."""
 REPAIR = "Restore it from a copy, or move it away and run the sweep again; its cache has the replies."
-_METADATA_BYTES = 100_000_000
 
 
 def read_metadata(space: Space) -> tuple[dict[str, Any], Version]:
     """Content of the group's metadata, with their version."""
     where = space.address
     with guarded(where, "open the cube"):
-        found = space.get(METADATA, _METADATA_BYTES)
+        found = space.get(METADATA, MOST_METADATA)
         # A cube appears whole, with this object: without it there is none, whatever else there is.
         if found is None and not space.is_there():
             remedy = "Check the path's spelling, or run the sweep that creates it."
@@ -165,7 +164,7 @@ def _same(left: Mapping[str, Any], right: Mapping[str, Any]) -> bool:
 
 def _own(space: Space, name: str) -> dict[str, Any] | None:
     """What an array's own metadata say, nothing if that cannot be read; None if they are gone."""
-    found = space.get(f"{name}/{METADATA}", _METADATA_BYTES)
+    found = space.get(f"{name}/{METADATA}", MOST_METADATA)
     return None if found is None else _parsed(found.data)
 
 

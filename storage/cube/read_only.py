@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NoReturn, cast
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, cast
 
 from evalcube.storage.cube.bucket.records import BucketLog
-from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space, Version, When
+from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
 from evalcube.storage.errors import NotWritableError
 
 if TYPE_CHECKING:
@@ -29,31 +29,21 @@ class ReadOnly:
         """Never."""
         return False
 
-    def put(
-        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
-    ) -> NoReturn:
-        """Refuse."""
+    def refuse(self, *_: Any, **__: Any) -> Any:  # noqa: ANN401 - in the place of methods of all kinds
+        """Refuse, whatever is given."""
         raise self.refusal()
 
-    def delete(self, key: str, *, durable: bool = True) -> NoReturn:
-        """Refuse."""
-        raise self.refusal()
+    put = delete = clear = sync = fence = assemble = refuse
 
-    def clear(self, prefix: str) -> NoReturn:
-        """Refuse."""
-        raise self.refusal()
+    def zarr(self, *, read_only: bool = False) -> Store:
+        """Zarr's store of the objects."""
+        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
 
-    def sync(self, keys: Iterable[str]) -> NoReturn:
-        """Refuse."""
-        raise self.refusal()
+        return SpaceStore(cast("Space", self), read_only=True)
 
-    def fence(self, store: Store, keys: Sequence[str]) -> NoReturn:
-        """Refuse."""
-        raise self.refusal()
-
-    def assemble(self, fill: Callable[[Space], None]) -> None:
-        """Refuse."""
-        raise self.refusal()
+    def log(self, key: str) -> FinishedLog:
+        """A log that somebody else wrote or writes, into one file or into numbered ones."""
+        return FinishedLog(self, key)
 
     def remove(self) -> bool:
         """Not possible."""

@@ -15,21 +15,17 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
-from typing import IO, TYPE_CHECKING
+from typing import IO
 from urllib import error as failures
 from urllib import request
 from urllib.parse import quote, urlsplit
 
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket.records import BucketLease
-from evalcube.storage.cube.read_only import FinishedLog, ReadOnly
-from evalcube.storage.cube.space import Found, HeldRecord, Renewed, Version
+from evalcube.storage.cube.read_only import ReadOnly
+from evalcube.storage.cube.space import METADATA, Found, HeldRecord, Renewed, Version
 from evalcube.storage.errors import NotWritableError, StorageError
 from evalcube.storage.urls import redacted
-
-if TYPE_CHECKING:
-    from zarr.abc.store import Store
-
 
 _RANGE_BYTES = 65536
 
@@ -54,7 +50,7 @@ class ServedFiles(ReadOnly):
 
     def is_there(self) -> bool:
         """Whether there is a cube: servers do not say what else there is."""
-        return self.version("zarr.json") is not None
+        return self.version(METADATA) is not None
 
     def get(self, key: str, most: int | None = None) -> Found | None:
         """A file's content, or its first `most` bytes; None if there is none."""
@@ -77,21 +73,11 @@ class ServedFiles(ReadOnly):
         return None if answer is None else answer.modified
 
     def _url(self, key: str) -> str:
-        return file_url(self.cube, self.prefix + key)
+        return f"{self.cube}/{quote(self.prefix + key, safe='/')}"
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Nothing: a server of files does not list them."""
         return iter(())
-
-    def zarr(self, *, read_only: bool = False) -> Store:
-        """Zarr's store of the files."""
-        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
-
-        return SpaceStore(self, read_only=True)
-
-    def log(self, key: str) -> FinishedLog:
-        """A log that somebody else writes, into one file or into numbered ones."""
-        return FinishedLog(self, key)
 
     def lease(self, key: str) -> ServedLease:
         """The record of whoever works on the cube."""
@@ -204,11 +190,6 @@ def _opener() -> request.OpenerDirector:
     return opener
 
 
-def file_url(address: str, key: str) -> str:
-    """The URL of a file below an address."""
-    return f"{address}/{quote(key, safe='/')}"
-
-
 def look(url: str) -> Answer | None:
     """What the server says of a file, without its content; None if there is none. Raises as `read`."""
     return _asked(url, "HEAD", None, 0)
@@ -220,7 +201,7 @@ def read(url: str, most: int, part: tuple[int, int] | None = None) -> Answer | N
     Parameters
     ----------
     url
-        As `file_url` gives it.
+        Of the file.
     most
         Bytes that are read of it, whatever the server sends.
     part

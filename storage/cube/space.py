@@ -34,6 +34,10 @@ if TYPE_CHECKING:
     from zarr.abc.store import Store
 
 
+METADATA = "zarr.json"
+"""Key of a cube's metadata, without which it is none; and of an array's, below its name."""
+
+
 class When(Enum):
     """On what condition an object is put, beside a `Version`."""
 

@@ -12,18 +12,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.directory.creation import sweep_creations, temporary_beside
-from evalcube.storage.cube.read_only import FinishedLog, NobodysLease, ReadOnly
+from evalcube.storage.cube.read_only import NobodysLease, ReadOnly
 from evalcube.storage.cube.space import Found, Space, Version
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, NotWritableError
 from evalcube.storage.files import make_directory, sync_path
-
-if TYPE_CHECKING:
-    from zarr.abc.store import Store
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 """The same for all members: equal cubes are equal files."""
@@ -79,16 +75,6 @@ class ZippedFiles(ReadOnly):
         """Keys that begin with a prefix."""
         begin = self.prefix + prefix
         return (name.removeprefix(self.prefix) for name in self._members() if name.startswith(begin))
-
-    def zarr(self, *, read_only: bool = False) -> Store:  # noqa: ARG002 - it is
-        """Zarr's store of the members."""
-        from evalcube.storage.cube.space_store import SpaceStore  # with zarr, which takes a while
-
-        return SpaceStore(self, read_only=True)
-
-    def log(self, key: str) -> FinishedLog:
-        """A log that was copied along."""
-        return FinishedLog(self, key)
 
     def lease(self, key: str) -> NobodysLease:  # noqa: ARG002
         """Nobody works in a file that was packed."""

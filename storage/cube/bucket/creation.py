@@ -17,16 +17,13 @@ from typing import TYPE_CHECKING
 
 from evalcube.storage.clocks import elapsed
 from evalcube.storage.cube.bucket.conditions import put_always, put_if
-from evalcube.storage.cube.space import Version, When
+from evalcube.storage.cube.space import METADATA, Version, When
 from evalcube.storage.errors import CubeExistsError, StorageError
 from evalcube.storage.processes import Life, ProcessIdentity, life_of, this_process
 
 if TYPE_CHECKING:
     from evalcube.storage.cube.bucket.draft import CreationStore
     from evalcube.storage.cube.bucket.objects import Bucket
-
-METADATA = "zarr.json"
-"""Key of a cube's metadata."""
 
 _CLAIM = b'{"evalcube_creating":'
 _RENEW_SECONDS = 10.0
@@ -157,9 +154,8 @@ def create_objects(space: Bucket, build: Callable[[CreationStore], None]) -> Non
     CubeExistsError
         Something is there already, or comes there meanwhile.
     """
-    from evalcube.storage.cube.bucket.draft import (
-        CreationStore,  # takes a while, and only creators need it
-    )
+    # Here, as it takes a while, and only creators need it.
+    from evalcube.storage.cube.bucket.draft import CreationStore
 
     claim = Claim(space)
     try:

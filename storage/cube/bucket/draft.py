@@ -12,9 +12,8 @@ from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import MemoryStore
 
 from evalcube.storage.cube.bucket.conditions import put_always, put_if
-from evalcube.storage.cube.bucket.creation import METADATA
 from evalcube.storage.cube.bucket.objects import Bucket
-from evalcube.storage.cube.space import Found, Version, When
+from evalcube.storage.cube.space import METADATA, Found, Version, When
 from evalcube.storage.errors import CubeExistsError
 
 if TYPE_CHECKING:
@@ -22,7 +21,6 @@ if TYPE_CHECKING:
     from zarr.core.buffer import Buffer, BufferPrototype
 
     from evalcube.storage.cube.bucket.creation import Claim
-    from evalcube.storage.cube.bucket.objects import Bucket
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket import creation
 from evalcube.storage.cube.bucket.conditions import PROBES, put_always, put_if, version_of
 from evalcube.storage.cube.bucket.records import BucketLease, BucketLog
-from evalcube.storage.cube.space import Found, Space, Version, When
+from evalcube.storage.cube.space import METADATA, Found, Space, Version, When
 from evalcube.storage.object_stores import answered, connected, first_bytes, has_no_place, translated
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ class Bucket:
 
     def is_there(self) -> bool:
         """Whether there is a cube, or anything else that is no creation under way."""
-        found = self.found(self.prefix + creation.METADATA)
+        found = self.found(self.prefix + METADATA)
         if found is not None:
             return bool(self.prefix) or not creation.is_claim(found.data)
         return any(True for _ in self.list())
@@ -73,12 +73,7 @@ class Bucket:
         """An object, or its first `most` bytes; None if there is none."""
         found = self.found(self.prefix + key, most)
         # What holds the place of a cube that is being made is no object to anybody else.
-        hidden = (
-            found is not None
-            and not self.prefix
-            and key == creation.METADATA
-            and creation.is_claim(found.data)
-        )
+        hidden = found is not None and not self.prefix and key == METADATA and creation.is_claim(found.data)
         return None if hidden else found
 
     def found(self, path: str, most: int | None = None) -> Found | None:

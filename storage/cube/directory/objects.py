@@ -73,9 +73,8 @@ class Directory:
             with open(path, "rb", opener=_open_at_once) as file:
                 # Of the open file, so that content and version belong together although it may be replaced meanwhile.
                 status = os.fstat(file.fileno())
-                if not stat.S_ISREG(
-                    status.st_mode
-                ):  # it has come into the place of a file since it was looked at
+                # It may have come into the place of a file since it was looked at.
+                if not stat.S_ISREG(status.st_mode):
                     raise CubeDamagedError("a record of the cube is no file", path, "Remove it.")
                 if most is None:
                     refuse_larger(status.st_size, MOST_OBJECT, path)
@@ -190,9 +189,8 @@ class Directory:
 
     def zarr(self, *, read_only: bool = False) -> Store:
         """Zarr's store of a directory, which writes a file under another name and renames it."""
-        from evalcube.storage.cube.directory.zarr_store import (
-            InsideStore,  # takes a while, and ledgers and leases need none
-        )
+        # Here, as it takes a while, and ledgers and leases need none.
+        from evalcube.storage.cube.directory.zarr_store import InsideStore
 
         return InsideStore(self.path, read_only=read_only)
 
