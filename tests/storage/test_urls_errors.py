@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, guarded, storage_error
-from evalcube.storage.urls import directory_of
+from evalcube.storage.urls import SCHEMES, Kind, beside, directory_of, has_folders, kind_of
 
 
 @pytest.mark.parametrize(
@@ -36,6 +36,40 @@ def test_directory_of__other_stores_say_what_works(url):
 def test_directory_of__malformed(url):
     with pytest.raises(StorageError, match="Use a directory"):
         directory_of(url)
+
+
+@pytest.mark.parametrize(
+    ("url", "kind"),
+    [
+        ("C:/a", Kind.DIRECTORY),
+        (Path("a.zarr.zip"), Kind.DIRECTORY),
+        ("FILE:///a", Kind.DIRECTORY),
+        ("az://b/c", Kind.BUCKET),
+        ("HTTPS://h/x", Kind.WEB),
+        ("rediss://h", Kind.REDIS),
+        ("ftp://h/x", Kind.UNKNOWN),
+    ],
+)
+def test_kind_of__is_read_off_the_scheme(url, kind):
+    assert kind_of(url) is kind
+
+
+def test_schemes__of_buckets_name_what_gives_access_to_them():
+    buckets = [scheme for scheme in SCHEMES.values() if scheme.kind is Kind.BUCKET]
+
+    assert all(scheme.variables and scheme.credentials.startswith(scheme.variables) for scheme in buckets)
+
+
+@pytest.mark.parametrize(
+    ("url", "place"),
+    [("/a/b.zarr", "/a/cache"), ("gs://b/c.zarr/", "gs://b/cache"), ("gs://b/", ""), ("https://h/x/y", "")],
+)
+def test_beside__is_nothing_on_a_web_server_and_at_a_whole_bucket(url, place):
+    assert beside(url, "cache") == place
+
+
+def test_has_folders__redis_has_none():
+    assert [has_folders(url) for url in ("a", "s3://b/c", "redis://h")] == [True, True, False]
 
 
 @pytest.mark.parametrize(

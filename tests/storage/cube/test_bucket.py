@@ -369,3 +369,8 @@ def test_grow__of_whoever_lost_the_cube_is_refused(workers, monkeypatch):
         cube.grow(trial=50)
 
     assert Cube.open(URL).sizes["trial"] == 100
+
+
+@pytest.mark.parametrize(("address", "mark"), [("gs://b/c", "7"), ("s3://b/c", "e"), ("az://b/c", "e")])
+def test_version_of__is_a_generation_at_gcs_alone(address, mark):
+    assert conditions.version_of(address, {"version": "7", "e_tag": "e"}).mark == mark
