@@ -20,7 +20,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from evalcube.stages.analyze.verdict.agreement import Agreement, judge_agreement
-from evalcube.stages.analyze.verdict.rules import Limits, dissents
+from evalcube.stages.analyze.verdict.rules import Thresholds, dissents
 
 UNITS = 40
 QUALITY = {"wide": (3.0, 1.2), "high": (4.0, 0.8), "near top": (4.5, 0.6), "top": (5.2, 0.4)}
@@ -29,7 +29,7 @@ JUDGES = ("alike .3", "alike .6", "offset .3", "alike 1.0", "unrelated .3", "unr
 
 def main() -> None:
     options = _options()
-    limits = Limits()
+    limits = Thresholds()
     print(f"said to disagree, {options.simulations} simulations of {UNITS} outputs")
     print(f"{'quality':9} {'judges':14} {'distance':>8} {'AC2':>5} {'Pearson':>8} {'AC2':>7} {'both':>7}")
     for quality, (mean, spread) in QUALITY.items():

@@ -27,7 +27,7 @@ from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST, THRESHOLD
 from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.paired import Clusters, Method
-from evalcube.stages.analyze.verdict.rules import Limits
+from evalcube.stages.analyze.verdict.rules import Thresholds
 from evalcube.stages.reply.status import FINISHED
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def cube_verdict(
     tasks: Sequence[str] = (),
     method: Method | None = None,
     threshold: float = THRESHOLD,
-    trivial: float = Limits.trivial,
+    trivial: float = Thresholds.trivial,
     weights: Mapping[str, float] | None = None,
     gold: str | Path | None = None,
     gold_variant: str | None = None,
@@ -188,7 +188,7 @@ def cube_verdict(
         grown=data.grown,
         threshold=threshold,
         trivial=trivial,
-        missing=Limits.missing if missing is None else missing,
+        missing=Thresholds.missing if missing is None else missing,
         holdout_ratio=0.0 if holdout is None else holdout,
         weights=None if weights is None else _weights(weights),
         gold=None if gold is None else _gold(gold, data),

@@ -38,7 +38,7 @@ Bounds = tuple[Floats, Floats, Floats]
 
 
 @dataclass(frozen=True)
-class Counts:
+class TrialCounts:
     """The counters that the estimators use; arrays of one shape (...)."""
 
     trials: Floats
@@ -54,7 +54,7 @@ class Counts:
         return self.completed - self.correct
 
 
-def counts(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Counts:
+def counts(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> TrialCounts:
     """The counters that the estimators use, after a check that they do not contradict each other.
 
     Parameters
@@ -71,7 +71,7 @@ def counts(counters: ArrayLike, *, labels: Sequence[str] = COUNTERS) -> Counts:
         completed, or one of them is negative. NaN is undefined, not contradictory.
     """
     names = ("trials", "completed", "correct", "truncated", "guess_sum")
-    found = Counts(*(column(counters, name, labels) for name in names))
+    found = TrialCounts(*(column(counters, name, labels) for name in names))
     slack = 1e-9 * (1.0 + np.abs(found.completed))
     broken = {
         # Sums that were scaled to an effective number are no whole numbers any more.
@@ -195,7 +195,7 @@ def factor_confidence(confidence: float | None, joint: str) -> float | None:
     return (1.0 + (0.95 if confidence is None else confidence)) / 2.0
 
 
-def _times_completed(found: Counts, successes: Floats, confidence: float | None) -> Bounds:
+def _times_completed(found: TrialCounts, successes: Floats, confidence: float | None) -> Bounds:
     """Interval product of a guess-corrected share of the completed trials and the share of completed ones."""
     share = wilson_bounds(successes, found.completed - found.guesses, confidence=confidence)
     completed = wilson_bounds(found.completed, found.trials, confidence=confidence)

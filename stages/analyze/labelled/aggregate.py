@@ -26,7 +26,7 @@ from evalcube.stages.analyze.labelled.clustering import family_effects, question
 from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells, members
 from evalcube.stages.analyze.labelled.group_sums import group_sums
 from evalcube.stages.analyze.labelled.points import common_in_groups
-from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups, Key, Selection, Where
+from evalcube.stages.analyze.labelled.selection import CELL, MODEL, CellSelection, Groups, Key, Where
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
 
@@ -241,7 +241,7 @@ def _attributes(mode: str, weigh: str, confidence: float, joint: str, *, exact: 
     }
 
 
-def _masked(ds: xr.Dataset, chosen: Selection) -> xr.Variable:
+def _masked(ds: xr.Dataset, chosen: CellSelection) -> xr.Variable:
     """Counters, zero where not selected."""
     values = counter_cells(ds)
     inside = chosen.models[:, np.newaxis, np.newaxis] & chosen.cells
@@ -255,7 +255,7 @@ def _masked(ds: xr.Dataset, chosen: Selection) -> xr.Variable:
 
 
 def _compared(
-    ds: xr.Dataset, values: xr.Variable, chosen: Selection, cells: Groups
+    ds: xr.Dataset, values: xr.Variable, chosen: CellSelection, cells: Groups
 ) -> tuple[xr.Variable, dict[str, Any]]:
     """Which points means rest on, 1, and estimates, 2, shape (model, task, params), and what to say of the others.
 

@@ -48,8 +48,8 @@ from evalcube.stages.analyze.labelled.points import (
 from evalcube.stages.analyze.labelled.results import BEHIND, Estimate, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.labelled.scores import (
     VERSIONS,
+    BoardScores,
     How,
-    Scores,
     Version,
     draw_means,
     per_token,
@@ -304,7 +304,7 @@ def _limits(ds: xr.Dataset) -> list[int | None]:
 
 def _tiers(
     ds: xr.Dataset,
-    scores: Scores,
+    scores: BoardScores,
     rates: Bounds,
     first: reasonscore.TierScores,
     present: NDArray[np.int64],

@@ -17,7 +17,7 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import table
 from evalcube.stages.analyze.formulas.outcomes.counts import Integers
 from evalcube.stages.analyze.formulas.outcomes.inputs import out_of_range
-from evalcube.stages.analyze.labelled.questions import Bank, Group, Request, evaluate
+from evalcube.stages.analyze.labelled.questions import Bank, Group, MetricRequest, evaluate
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import FINISHED, Status
 
@@ -95,7 +95,7 @@ def outcome_metrics(
         for place in np.ndindex(*shape)
     )
     dims = (*others, *extra)
-    found = evaluate(bank, groups, shape, dims, Request(names, table.draws_list(k), w, options))
+    found = evaluate(bank, groups, shape, dims, MetricRequest(names, table.draws_list(k), w, options))
     return found.assign_coords(_coordinates((counts, member), dims))
 
 
@@ -172,7 +172,7 @@ def cube_outcome_metrics(
     for name in by:
         selection.known(known, name, "by")
     names = table.selected(metrics, None, options)
-    wanted = Request(
+    wanted = MetricRequest(
         tuple(name for name in names if metrics is not None or name not in NEEDS_ANSWERS),
         table.draws_list(k),
         None,

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Request:
+class MetricRequest:
     """What to evaluate."""
 
     names: tuple[str, ...]
@@ -79,7 +79,7 @@ class Bank:
             return Categories(int(sizes.min()), rows, weights, squares)
         return Successes(int(sizes.min()), rows[:, 1], weights, sizes, squares)
 
-    def worth(self, name: str, k: int | None, wanted: Request, classes: Integers) -> Floats:
+    def worth(self, name: str, k: int | None, wanted: MetricRequest, classes: Integers) -> Floats:
         """Values of a metric of single questions, for some of the classes."""
         found = self.known.setdefault((name, k), np.full(len(self.rows), np.nan))
         one = np.ones(1)
@@ -164,7 +164,7 @@ def evaluate(
     groups: Iterable[tuple[tuple[int, ...], Group]],
     shape: tuple[int, ...],
     dims: Sequence[Any],
-    wanted: Request,
+    wanted: MetricRequest,
 ) -> xr.Dataset:
     """The metrics of each group of questions, given with its place."""
     import xarray as xr
@@ -227,7 +227,7 @@ def _fill(
     k: int | None,
     bank: Bank,
     part: _Part,
-    wanted: Request,
+    wanted: MetricRequest,
 ) -> None:
     """Values of metrics of one k, or of those without."""
     for name in names:
@@ -243,7 +243,7 @@ def _fill(
             found[f"{name}_lower"][place], found[f"{name}_upper"][place] = lower, upper
 
 
-def _value(name: str, reduced: Successes | Categories, k: int | None, wanted: Request) -> list[float]:
+def _value(name: str, reduced: Successes | Categories, k: int | None, wanted: MetricRequest) -> list[float]:
     metric = table.METRICS[name]
     if not metric.categorical and isinstance(reduced, Categories):
         raise ArgumentError(

@@ -51,7 +51,7 @@ class How:
 
 
 @dataclass(frozen=True)
-class Scores:
+class BoardScores:
     """Scores with bounds; arrays end in (value, lower, upper)."""
 
     tiers: Floats
@@ -64,7 +64,7 @@ class Scores:
     """Score that a model which is always right has with as many trials."""
 
 
-def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> Scores:
+def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
     """Scores of what the rates may be."""
     labels = names(ds, "counter")
     effect = how.effect((grouped.shape[0], grouped.shape[2]))
@@ -80,10 +80,12 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
         draws=how.draws,
         confidence=how.confidence,
     )
-    return Scores(found.tiers, found.mean, reasonscore.mean_score(found.draws), _ceiling(trials, chance, how))
+    return BoardScores(
+        found.tiers, found.mean, reasonscore.mean_score(found.draws), _ceiling(trials, chance, how)
+    )
 
 
-def per_token(ds: xr.Dataset, how: How, scores: Scores, grouped: Floats, tokens: Floats) -> Floats:
+def per_token(ds: xr.Dataset, how: How, scores: BoardScores, grouped: Floats, tokens: Floats) -> Floats:
     """Score by mean tokens of the tiers that have one, and by 1 / tokens its bounds: shape (model, 3).
 
     Parameters
@@ -134,7 +136,7 @@ def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:
     return np.asarray(np.where(np.eye(len(member), dtype=bool), 1.0, found))
 
 
-def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> Scores:
+def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool_]) -> BoardScores:
     """Scores of version 1 or 2, with bootstrap intervals."""
     cells, labels = ds.variables["counters"].values, names(ds, "counter")
     expected = np.asarray(member.any(axis=-1))
@@ -170,7 +172,7 @@ def resampled(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     def with_bounds(value: Floats, bounds: Floats) -> Floats:
         return np.concatenate([value[..., np.newaxis], bounds], axis=-1)
 
-    return Scores(with_bounds(scores, tiers), with_bounds(reasonscore.mean_score(scores), mean), means)
+    return BoardScores(with_bounds(scores, tiers), with_bounds(reasonscore.mean_score(scores), mean), means)
 
 
 def _cell_weights(ds: xr.Dataset, grouped: Floats, member: NDArray[np.bool_]) -> Floats:

@@ -42,7 +42,7 @@ class Key:
 
 
 @dataclass(frozen=True)
-class Selection:
+class CellSelection:
     """The models and cells meant."""
 
     models: NDArray[np.bool_]
@@ -151,7 +151,7 @@ def known(table: Mapping[str, Key], name: str, argument: str) -> None:
         )
 
 
-def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Selection:
+def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> CellSelection:
     """The models and cells that fulfil all conditions.
 
     Raises
@@ -183,7 +183,7 @@ def select(ds: xr.Dataset, where: Where | None, table: Mapping[str, Key]) -> Sel
             f"`where` = {dict(where or {})!r} leaves no {'cell' if models.any() else 'model'}: each condition "
             "matches something, but none fulfils all of them; drop or widen one"
         )
-    return Selection(models, cells, tuple(tiers))
+    return CellSelection(models, cells, tuple(tiers))
 
 
 def _real_cells(ds: xr.Dataset, table: Mapping[str, Key]) -> NDArray[np.bool_]:
@@ -240,7 +240,11 @@ def _levels(values: Iterable[Any]) -> list[Any]:
 
 
 def group(
-    ds: xr.Dataset, by: Sequence[str], dims: tuple[str, ...], selection: Selection, table: Mapping[str, Key]
+    ds: xr.Dataset,
+    by: Sequence[str],
+    dims: tuple[str, ...],
+    selection: CellSelection,
+    table: Mapping[str, Key],
 ) -> Groups:
     """Groups of the models, or of the cells, that are selected, by the names of `by` that belong to them.
 

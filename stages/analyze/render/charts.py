@@ -51,7 +51,7 @@ def pins(marks: Sequence[tuple[float, str]], gap: float = 2.6) -> tuple[Pin, ...
 
 
 @dataclass(frozen=True)
-class Axis:
+class ChartAxis:
     """A linear axis; `at` gives per cent of its length."""
 
     low: float
@@ -71,21 +71,21 @@ class Axis:
         return [Tick(self.at(value), f"{value:g}") for value in values]
 
 
-def axis_around(values: Sequence[float]) -> Axis:
+def axis_around(values: Sequence[float]) -> ChartAxis:
     """The shortest axis of whole round steps that holds all finite values; 0 to 1 without any.
 
     Examples
     --------
     >>> axis_around([212.0, 871.5])
-    Axis(low=200.0, high=900.0, step=100.0)
+    ChartAxis(low=200.0, high=900.0, step=100.0)
     """
     finite = [value for value in values if math.isfinite(value)]
     if not finite:
-        return Axis(0.0, 1.0, 0.2)
+        return ChartAxis(0.0, 1.0, 0.2)
     low, high = min(finite), max(finite)
     step = _step(high - low if high > low else max(abs(high), 1.0))
     start = math.floor(low / step) * step
-    return Axis(start, max(math.ceil(high / step) * step, start + step), step)
+    return ChartAxis(start, max(math.ceil(high / step) * step, start + step), step)
 
 
 def _step(span: float) -> float:
@@ -140,7 +140,7 @@ def short(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Mark:
+class CurveMark:
     """One measured point with its bar, in SVG units."""
 
     path: str
@@ -154,14 +154,14 @@ class Mark:
 
 
 @dataclass(frozen=True)
-class Line:
+class CurveLine:
     """One model's curve."""
 
     kind: int
     """Index of colour and mark."""
     name: str
     path: str
-    marks: tuple[Mark, ...]
+    marks: tuple[CurveMark, ...]
 
 
 @dataclass(frozen=True)
@@ -169,7 +169,7 @@ class Chart:
     """Accuracy against difficulty of one task, in SVG units of a WIDTH × HEIGHT box."""
 
     title: str
-    lines: tuple[Line, ...]
+    lines: tuple[CurveLine, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
     pooled: bool
@@ -211,7 +211,7 @@ def curve_chart(
             None if item is None else (item.x, y_of(estimate.value))
             for item, estimate in zip(marks, estimates, strict=True)
         ]
-        lines.append(Line(kind, name, _path(points), tuple(item for item in marks if item is not None)))
+        lines.append(CurveLine(kind, name, _path(points), tuple(item for item in marks if item is not None)))
     return Chart(
         title=title,
         lines=tuple(lines),
@@ -228,7 +228,9 @@ def y_of(share: float) -> float:
     return TOP + (1.0 - share) * (HEIGHT - TOP - BOTTOM)
 
 
-def _mark(kind: int, name: str, x: float, difficulty: float, estimate: Estimate, *, cut: bool) -> Mark | None:
+def _mark(
+    kind: int, name: str, x: float, difficulty: float, estimate: Estimate, *, cut: bool
+) -> CurveMark | None:
     if math.isnan(estimate.value):
         return None
     title = (
@@ -238,7 +240,7 @@ def _mark(kind: int, name: str, x: float, difficulty: float, estimate: Estimate,
     )
     path = mark(kind, x, y_of(estimate.value))
     value, top, bottom = (round(y_of(end), 1) for end in (estimate.value, estimate.upper, estimate.lower))
-    return Mark(path, round(x, 1), value, top, bottom, title, cut)
+    return CurveMark(path, round(x, 1), value, top, bottom, title, cut)
 
 
 def _path(points: Sequence[tuple[float, float] | None]) -> str:
@@ -267,7 +269,7 @@ class Track:
     """Of the tiers."""
 
 
-def tracks(board: Leaderboard) -> tuple[Axis, list[Track]]:
+def tracks(board: Leaderboard) -> tuple[ChartAxis, list[Track]]:
     """The axis, and a track for each row of the board."""
     by_score = board.lead == "score"
     scale = 1.0 if by_score else 100.0  # rates in per cent
@@ -281,7 +283,7 @@ def tracks(board: Leaderboard) -> tuple[Axis, list[Track]]:
     return axis, [_track(lead, tiers, axis, initials(board.tiers)) for lead, *tiers in rows]
 
 
-def _track(lead: Estimate, tiers: Sequence[Estimate], axis: Axis, names: Sequence[str]) -> Track:
+def _track(lead: Estimate, tiers: Sequence[Estimate], axis: ChartAxis, names: Sequence[str]) -> Track:
     if math.isnan(lead.value):
         return Track(None, 0.0, 0.0, ())
     left, right = axis.at(lead.lower), axis.at(lead.upper)

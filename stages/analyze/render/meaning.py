@@ -55,7 +55,7 @@ WHY_1000 = (
 
 
 @dataclass(frozen=True)
-class Profile:
+class ScoreProfile:
     """How scores change from easy to hard questions."""
 
     name: str
@@ -65,11 +65,13 @@ class Profile:
 
 
 PROFILES = (
-    Profile(
+    ScoreProfile(
         "balanced", (850, 720, 580), "degrades gracefully: each tier costs about as much as the one before"
     ),
-    Profile("catastrophic", (820, 650, 120), "holds out and then collapses: tasks fail in the hardest tier"),
-    Profile(
+    ScoreProfile(
+        "catastrophic", (820, 650, 120), "holds out and then collapses: tasks fail in the hardest tier"
+    ),
+    ScoreProfile(
         "early breaker", (480, 460, 440), "struggles in the easiest tier already: it never had the ability"
     ),
 )

@@ -219,7 +219,7 @@ SLACK = GRAIN
 
 
 @dataclass(frozen=True)
-class Gate:
+class LayerGate:
     """One arm's layers against the threshold."""
 
     means: Mapping[str, float]
@@ -250,7 +250,9 @@ def layer_means(layers: ArrayLike, shares: ArrayLike = 1.0) -> dict[str, float]:
     return {name: mean for name, mean in means.items() if not math.isnan(mean)}
 
 
-def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> Gate:
+def layer_gate(means: Mapping[str, float], threshold: float = THRESHOLD) -> LayerGate:
     """Which layers reach the threshold; absent (NaN) layers are dropped, and no layer at all fails."""
     present = {name: float(mean) for name, mean in means.items() if not math.isnan(mean)}
-    return Gate(present, threshold, tuple(name for name, mean in present.items() if mean < threshold - SLACK))
+    return LayerGate(
+        present, threshold, tuple(name for name, mean in present.items() if mean < threshold - SLACK)
+    )

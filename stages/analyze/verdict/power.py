@@ -11,7 +11,7 @@ import math
 from dataclasses import dataclass
 
 from evalcube.stages.analyze.verdict.reach import SPREAD
-from evalcube.stages.analyze.verdict.rules import Limits
+from evalcube.stages.analyze.verdict.rules import Thresholds
 
 _FOUND = 1.96 + 0.84
 
@@ -30,7 +30,7 @@ class Power:
     @property
     def text(self) -> str:
         """The same in a sentence."""
-        least = Limits().min_pairs
+        least = Thresholds().min_pairs
         if self.units < least:
             return (
                 f"composite: {self.units} questions for each variant, power band UNDERPOWERED: below {least} no gain "
@@ -55,7 +55,7 @@ def power(units: int) -> Power:
     >>> power(12).band, power(24).band, power(80).band, power(400).band
     ('UNDERPOWERED', 'large differences', 'medium differences', 'small differences')
     """
-    limits = Limits()
+    limits = Thresholds()
     found = _FOUND * SPREAD / math.sqrt(units)
     if units < limits.min_pairs:
         band = "UNDERPOWERED"

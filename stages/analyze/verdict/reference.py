@@ -41,7 +41,7 @@ from evalcube.stages.analyze.verdict.result import (
     PairResult,
     Verdict,
 )
-from evalcube.stages.analyze.verdict.rules import Limits, Options, dissents, next_step, worst
+from evalcube.stages.analyze.verdict.rules import Options, Thresholds, dissents, next_step, worst
 from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
@@ -116,7 +116,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
     )
 
 
-def _next_step(decided: PairResult, limits: Limits) -> str:
+def _next_step(decided: PairResult, limits: Thresholds) -> str:
     if decided.reach is None:
         raise ArgumentTypeError("a pair that was compared has a reach")
     again = decided.composite.method == "anytime"
@@ -178,7 +178,7 @@ def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | N
 
 
 def _badges(
-    arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None, limits: Limits
+    arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None, limits: Thresholds
 ) -> Badges:
     judged = [_judged(arm.agreement, limits) for arm in arms if arm.agreement is not None]
     shown = next((arm for arm in arms if decided is not None and arm.name == decided.treatment), None)
@@ -192,7 +192,7 @@ def _badges(
     )
 
 
-def _judged(agreement: Agreement, limits: Limits) -> Badge:
+def _judged(agreement: Agreement, limits: Thresholds) -> Badge:
     """Whether judges agree: by their order or by their distance, whichever speaks for them."""
     if agreement.pearson >= STRONG_PEARSON or agreement.ac2 >= STRONG_AC2:
         return "yes"

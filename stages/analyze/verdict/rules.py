@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from evalcube.stages.analyze.verdict.agreement import Agreement
-from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, Gate, fixed
+from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, LayerGate, fixed
 from evalcube.stages.analyze.verdict.holdout import Holdout
 from evalcube.stages.analyze.verdict.paired import DRAWS, Interval, Method
 from evalcube.stages.analyze.verdict.reach import Reach
@@ -27,7 +27,7 @@ from evalcube.stages.analyze.verdict.saturation import Saturation
 
 
 @dataclass(frozen=True)
-class Limits:
+class Thresholds:
     """Where the rules draw their lines."""
 
     trivial: float = 0.1
@@ -52,8 +52,8 @@ class Evidence:
     composite: Interval
     layers: Mapping[str, Interval]
     """Simultaneous intervals of the compared layers."""
-    control_gate: Gate
-    treatment_gate: Gate
+    control_gate: LayerGate
+    treatment_gate: LayerGate
     saturation: Saturation | None = None
     """Of the treatment; None if it was not measured."""
     agreement: Mapping[str, Agreement] | None = None
@@ -68,7 +68,7 @@ class Evidence:
     """What the pair could have seen."""
 
 
-def decide_pair(evidence: Evidence, limits: Limits | None = None) -> Decision:
+def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decision:
     """Verdict of one pair: the first rule that applies.
 
     Parameters
@@ -78,7 +78,7 @@ def decide_pair(evidence: Evidence, limits: Limits | None = None) -> Decision:
     limits
         Thresholds; the reference's by default.
     """
-    limits = Limits() if limits is None else limits
+    limits = Thresholds() if limits is None else limits
     gain = difference_text(evidence.composite)
     if evidence.composite.negative:
         return Decision("REGRESS", "significant_negative", (f"the composite fell: {gain}",))
@@ -125,7 +125,7 @@ def _gate_broken(evidence: Evidence, gain: str) -> Decision:
     return Decision("CAUTIOUS", "gate_broken_in_both", (*reasons, "the control did not hold it either"))
 
 
-def _nothing_moved(evidence: Evidence, limits: Limits, gain: str) -> Decision:
+def _nothing_moved(evidence: Evidence, limits: Thresholds, gain: str) -> Decision:
     curve, seen = evidence.saturation, _seen(evidence, limits)
     if evidence.composite.drawn < limits.min_pairs:
         few = _too_few(evidence.composite, limits)
@@ -141,7 +141,7 @@ def _nothing_moved(evidence: Evidence, limits: Limits, gain: str) -> Decision:
     return Decision("NOISE", "not_significant_noise", (gain, "no layer moved either", *seen))
 
 
-def _seen(evidence: Evidence, limits: Limits) -> list[str]:
+def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
     """What no call leaves open: the difference that could have been seen, and the loss that is not excluded."""
     low, seen = evidence.composite.low, evidence.composite
     texts = []
@@ -155,7 +155,7 @@ def _seen(evidence: Evidence, limits: Limits) -> list[str]:
     return texts
 
 
-def next_step(decision: Decision, reach: Reach, found: Interval, limits: Limits, *, again: bool) -> str:
+def next_step(decision: Decision, reach: Reach, found: Interval, limits: Thresholds, *, again: bool) -> str:
     """What to do after a verdict; after no call, how many pairs would make one.
 
     Parameters
@@ -181,7 +181,9 @@ def next_step(decision: Decision, reach: Reach, found: Interval, limits: Limits,
     )
 
 
-def _reservations(evidence: Evidence, limits: Limits, moved: Mapping[str, Interval]) -> list[tuple[str, str]]:
+def _reservations(
+    evidence: Evidence, limits: Thresholds, moved: Mapping[str, Interval]
+) -> list[tuple[str, str]]:
     """What speaks against a gain, as (branch, words), in the order of the rules."""
     curve = evidence.saturation
     lacking = _lacking(evidence.missing, limits) or _bounds(evidence.missing)
@@ -233,7 +235,7 @@ def dissents(agreement: Agreement, pearson: float, ac2: float) -> bool:
     return not agreement.pearson >= pearson and agreement.ac2 < ac2
 
 
-def _dissent(agreement: Mapping[str, Agreement], limits: Limits) -> list[str]:
+def _dissent(agreement: Mapping[str, Agreement], limits: Thresholds) -> list[str]:
     """The arms whose judges disagree, the worst first."""
     found = [
         (
@@ -250,7 +252,7 @@ def _shown(agreement: Agreement) -> str:
     return "undefined" if math.isnan(agreement.pearson) else fixed(agreement.pearson)
 
 
-def _lacking(missing: Missing | None, limits: Limits) -> list[str]:
+def _lacking(missing: Missing | None, limits: Thresholds) -> list[str]:
     """What is missing more in one arm than in the other, or too often, with the bounds; empty if nothing is."""
     if missing is None:
         return []
@@ -266,7 +268,7 @@ def _lacking(missing: Missing | None, limits: Limits) -> list[str]:
     return [text + (f" (also: {', '.join(others)})" if others else ""), *_bound_texts(missing)]
 
 
-def _beyond(gap: Gap, limits: Limits) -> bool:
+def _beyond(gap: Gap, limits: Thresholds) -> bool:
     control, treatment = gap.shares
     return (
         max(control, treatment) > limits.missing + SLACK or abs(control - treatment) > limits.uneven + SLACK
@@ -292,7 +294,7 @@ def _bound_texts(missing: Missing) -> list[str]:
     return [f"had all that is missing failed, the difference would be {failed}; at worst {worst}"]
 
 
-def _too_few(found: Interval, limits: Limits) -> str:
+def _too_few(found: Interval, limits: Thresholds) -> str:
     few = f"only {found.clusters} clusters of {found.pairs}" if found.clusters else f"only {found.pairs}"
     return f"{few} complete pairs; below {limits.min_pairs} a shift does not count as powered"
 
@@ -323,7 +325,7 @@ class Options:
     planned: float = 0.0
     """Of a pair: its error if it is looked at once, as planned; where `alpha` is less, the rest is for later looks."""
     threshold: float = THRESHOLD
-    limits: Limits = field(default_factory=Limits)
+    limits: Thresholds = field(default_factory=Thresholds)
     method: Method | None = "sign-flip"
     """None: as many looks need it, see `evalcube.stages.analyze.verdict.comparison.for_this_look`."""
     grown: bool = False

@@ -12,7 +12,7 @@ from evalcube.stages.analyze.verdict.composite import LAYERS, THRESHOLD, checked
 from evalcube.stages.analyze.verdict.inputs import checked_scores
 from evalcube.stages.analyze.verdict.paired import DRAWS, Method
 from evalcube.stages.analyze.verdict.result import Verdict
-from evalcube.stages.analyze.verdict.rules import Limits, Options
+from evalcube.stages.analyze.verdict.rules import Options, Thresholds
 from evalcube.stages.errors import ArgumentError
 
 
@@ -129,7 +129,7 @@ def verdict(
     options = Options(
         alpha=alpha,
         threshold=threshold,
-        limits=Limits(trivial=trivial, missing=missing),
+        limits=Thresholds(trivial=trivial, missing=missing),
         method=method,
         grown=grown,
         draws=draws,

@@ -28,7 +28,7 @@ _ROUNDS = 5
 _MASK = (1 << 64) - 1
 
 
-class Shuffle:
+class Permutation:
     """A pseudo-random permutation of ``range(size)``, computed place by place.
 
     A Feistel network over a grid of two digits that is hardly larger than `size`; places outside are walked
@@ -44,7 +44,7 @@ class Shuffle:
 
     Examples
     --------
-    >>> shuffle = Shuffle(b"key", 5)
+    >>> shuffle = Permutation(b"key", 5)
     >>> sorted(shuffle[i] for i in range(5))
     [0, 1, 2, 3, 4]
     """
@@ -305,7 +305,7 @@ def _place(params: DatasetParams, view: View, index: int, key: bytes) -> int:
 
 
 # One for all trials of a cell, which come one after another; it holds ten numbers.
-_shuffle = lru_cache(maxsize=64)(Shuffle)
+_shuffle = lru_cache(maxsize=64)(Permutation)
 
 
 def _accepted(trial: Trial) -> Sequence[str]:

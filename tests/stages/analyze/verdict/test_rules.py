@@ -13,7 +13,7 @@ from evalcube.stages.analyze.verdict.holdout import Holdout
 from evalcube.stages.analyze.verdict.paired import Interval
 from evalcube.stages.analyze.verdict.reach import reach
 from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
-from evalcube.stages.analyze.verdict.rules import Evidence, Limits, decide_pair, next_step, worst
+from evalcube.stages.analyze.verdict.rules import Evidence, Thresholds, decide_pair, next_step, worst
 from evalcube.stages.analyze.verdict.saturation import Saturation
 
 
@@ -130,9 +130,9 @@ def test_decide_pair__where_clusters_are_drawn_so_many_of_them_are_needed():
 
 
 def test_decide_pair__limits_can_be_declared():
-    assert decide_pair(CLEAN, Limits(trivial=0.5)).branch == "positive_trivially_small"
+    assert decide_pair(CLEAN, Thresholds(trivial=0.5)).branch == "positive_trivially_small"
     assert (
-        decide_pair(replace(CLEAN, composite=interval(0.2, 0.6, 5)), Limits(min_pairs=5)).verdict
+        decide_pair(replace(CLEAN, composite=interval(0.2, 0.6, 5)), Thresholds(min_pairs=5)).verdict
         == "PROGRESS"
     )
 
@@ -165,8 +165,8 @@ def test_next_step__says_how_many_pairs_find_what_matters_and_when_to_stop(pairs
 
     seen = interval(-0.1, 0.1, pairs)
     said = reach(0.5, pairs, 0.1, alpha=0.05, again=again)
-    found = next_step(noise, said, seen, Limits(), again=again)
-    drawn = next_step(noise, said, replace(seen, pairs=9 * pairs, clusters=pairs), Limits(), again=again)
+    found = next_step(noise, said, seen, Thresholds(), again=again)
+    drawn = next_step(noise, said, replace(seen, pairs=9 * pairs, clusters=pairs), Thresholds(), again=again)
 
     assert all(word in found for word in words), found
     assert all(word.replace("pairs", "clusters") in drawn for word in words), drawn

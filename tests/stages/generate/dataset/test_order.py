@@ -8,12 +8,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.generate.dataset import Shuffle
+from evalcube.stages.generate.dataset import Permutation
 
 
 @given(key=st.binary(max_size=40), size=st.integers(1, 400))
 def test_shuffle__is_a_permutation(key: bytes, size: int) -> None:
-    shuffle = Shuffle(key, size)
+    shuffle = Permutation(key, size)
 
     assert sorted(shuffle[place] for place in range(size)) == list(range(size))
 
@@ -21,7 +21,7 @@ def test_shuffle__is_a_permutation(key: bytes, size: int) -> None:
 @pytest.mark.parametrize("size", [2, 3, 5, 7, 10])
 def test_shuffle__every_row_comes_first_equally_often(size: int) -> None:
     keys = 4000
-    first = Counter(Shuffle(str(key).encode(), size)[0] for key in range(keys))
+    first = Counter(Permutation(str(key).encode(), size)[0] for key in range(keys))
 
     expected = keys / size
     chi_square = sum((first[row] - expected) ** 2 / expected for row in range(size))
@@ -32,7 +32,7 @@ def test_shuffle__all_orders_of_four_rows_are_equally_likely() -> None:
     keys = 12_000
     orders = Counter(
         tuple(shuffle[i] for i in range(4))
-        for shuffle in (Shuffle(str(key).encode(), 4) for key in range(keys))
+        for shuffle in (Permutation(str(key).encode(), 4) for key in range(keys))
     )
 
     assert len(orders) == 24
@@ -40,13 +40,13 @@ def test_shuffle__all_orders_of_four_rows_are_equally_likely() -> None:
 
 
 def test_shuffle__far_places_cost_no_more() -> None:
-    shuffle = Shuffle(b"key", 10**12)
+    shuffle = Permutation(b"key", 10**12)
 
     assert len({shuffle[place] for place in (0, 1, 10**6, 10**12 - 1)}) == 4
-    assert shuffle[7] == Shuffle(b"key", 10**12)[7] != Shuffle(b"kez", 10**12)[7]
+    assert shuffle[7] == Permutation(b"key", 10**12)[7] != Permutation(b"kez", 10**12)[7]
 
 
 @pytest.mark.parametrize("place", [-1, 5])
 def test_shuffle__refuses_places_outside(place: int) -> None:
     with pytest.raises(IndexError):
-        Shuffle(b"", 5)[place]
+        Permutation(b"", 5)[place]
