@@ -112,7 +112,7 @@ class Controller:
         """The pace at which nothing was refused yet."""
         self._pacing, self._widening = _Climb(), _Climb()
         self._cut_at, self._cut_let, self._cut_refused = now, 0, 0
-        self._opened_at, self._opened_passed = now, 0
+        self._opened_at, self._opened_passed, self._cycles = now, 0, 0
         """When all were refused for the last time, or at first, and what had been let through by then."""
         self._shut: float | None = None
         """Since when nothing was let through."""
@@ -215,13 +215,13 @@ class Controller:
         elif self._all_refused:
             self._set_pace(self.pace / 4.0, 0.0, 1.0)
         else:
-            self._cut_bounds(counts, let)
+            self._cut_bounds(now, counts, let)
         if let >= 3 or not self._cut_let:
             self._cut_at, self._cut_let = now, counts.let_through
         self._cut_refused = counts.all_refused
         self._next()
 
-    def _cut_bounds(self, counts: Counts, let: int) -> None:
+    def _cut_bounds(self, now: float, counts: Counts, let: int) -> None:
         assert self.pace is not None  # noqa: S101 - else there is nothing to cut
         excess = min(counts.all_refused - self._cut_refused, 3 * counts.refused) - self._chance * counts.sent
         seconds = max(excess, 3.0) / _COST / self.pace + 20.0 * counts.pause
@@ -241,6 +241,9 @@ class Controller:
             rate = self.pace / 2.0
         elif early or self._chance:
             rate = self.pace * math.sqrt(min(max(1.0 - above, 0.1), 1.0))
+        if counts.pause >= 0.5 and let >= 3:
+            # All waited in between: what was let through meanwhile is the limit.
+            rate = min(rate, let / max(now - self._cut_at, 1.0))
         if self._short > 1 and counts.refused_share < 0.5 and not counts.pause:
             self._rate, self._short = rate, 0
             self._begin_trial(counts, max(_TRIAL * rate, _SLOWEST))
@@ -283,7 +286,7 @@ class Controller:
             self._next()
             return
         self._chance = 0.0
-        if first and counts.refused >= 2 and share < 0.45:
+        if first and counts.refused >= 2 and share < 0.45 and not counts.pause:
             self._chance = (share + first) / 2.0
         self._narrow(max(self._rate, self.pace), counts)
         self._next()
@@ -303,7 +306,10 @@ class Controller:
         cycle = now - self._opened_at
         rate = (counts.all_passed - self._opened_passed) / cycle / (1.0 - self._chance)
         self._trial = None
-        self._pacing.begin(max(0.99 * rate, _SLOWEST), 2.0 * cycle, 0.4)
+        # The first one may have been a server's restart, after which all is as it was.
+        seconds, past = (2.0 * cycle, 0.4) if self._cycles else (_SHORT, 1.0)
+        self._cycles += 1
+        self._pacing.begin(max(0.99 * rate, _SLOWEST), seconds, past)
         self.pace = self._pacing.value
         self._opened_at, self._opened_passed = now, counts.all_passed
         self._cut_at, self._cut_let, self._cut_refused = now, counts.let_through, counts.all_refused
