@@ -242,8 +242,8 @@ class Controller:
         elif early or self._chance:
             rate = self.pace * math.sqrt(min(max(1.0 - above, 0.1), 1.0))
         if counts.pause >= 0.5 and let >= 3:
-            # All waited in between: what was let through meanwhile is the limit.
-            rate = min(rate, let / max(now - self._cut_at, 1.0))
+            # All waited for a part of the time only: the limit is not above twice what was let through.
+            rate = min(rate, 2.0 * let / max(now - self._cut_at, 1.0))
         if self._short > 1 and counts.refused_share < 0.5 and not counts.pause:
             self._rate, self._short = rate, 0
             self._begin_trial(counts, max(_TRIAL * rate, _SLOWEST))
