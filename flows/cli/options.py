@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -34,24 +36,38 @@ WhereOption = Annotated[
         "parameter as in param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.",
     ),
 ]
-ViewOption = Annotated[
-    str | None, typer.Option("--view", metavar="NAME", help="Only a view of the sweep's config.")
-]
-TrialsOption = Annotated[
-    int | None, typer.Option("--trials", min=1, help="Only the first so many trials of each cell.")
-]
-UniqueOption = Annotated[
-    bool, typer.Option("--unique-only", help="Only trials whose question is new in its cell.")
-]
-ClipOption = Annotated[
-    int | None,
-    typer.Option(
-        "--clip-context",
-        min=1,
-        metavar="TOKENS",
-        help="As if the limit of completion tokens had been this: longer answers count as truncated.",
+PART: dict[str, tuple[Any, Any]] = {
+    "where": (WhereOption, None),
+    "view": (
+        Annotated[
+            str | None, typer.Option("--view", metavar="NAME", help="Only a view of the sweep's config.")
+        ],
+        None,
     ),
-]
+    "trials": (
+        Annotated[
+            int | None, typer.Option("--trials", min=1, help="Only the first so many trials of each cell.")
+        ],
+        None,
+    ),
+    "unique_only": (
+        Annotated[bool, typer.Option("--unique-only", help="Only trials whose question is new in its cell.")],
+        False,
+    ),
+    "clip_tokens": (
+        Annotated[
+            int | None,
+            typer.Option(
+                "--clip-context",
+                min=1,
+                metavar="TOKENS",
+                help="As if the limit of completion tokens had been this: longer answers count as truncated.",
+            ),
+        ],
+        None,
+    ),
+}
+"""The options that choose and count a part of a cube, and their defaults, by the field of `Part` that each sets."""
 
 # How it is counted
 
@@ -209,20 +225,49 @@ WorkersOption = Annotated[
 ]
 
 
-def part_of(
-    where: Sequence[str] | None = None,
-    view: str | None = None,
-    trials: int | None = None,
-    *,
-    unique_only: bool = False,
-    clip_tokens: int | None = None,
-) -> Part:
+def of_part(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Have a command take the options of `PART` with these names, by default all of them, as its one argument `part`.
+
+    An option that the command declares itself stands among them, and is the command's alone.
+    """
+
+    def decorate(command: Callable[..., None]) -> Callable[..., None]:
+        del command.__annotations__["part"]  # a name for type checkers only
+        signature = inspect.signature(command, eval_str=True)
+        own = dict(signature.parameters)
+        del own["part"]
+        shared = [name for name in names or PART if name not in own]
+
+        def options() -> Iterator[inspect.Parameter]:
+            for name in signature.parameters:
+                if name == "part":
+                    yield from (own.get(one) or _keyword(one, *PART[one]) for one in names or PART)
+                elif name not in (names or PART):
+                    yield own[name]
+
+        @wraps(command)
+        def with_part(**given: Any) -> None:  # noqa: ANN401 - what the command line gave
+            part = part_of(**{name: given.pop(name) for name in shared})
+            command(**given, part=part)
+
+        keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options()]
+        with_part.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
+        return with_part
+
+    return decorate
+
+
+def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:  # noqa: ANN401 - as `PART` has them
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def part_of(where: Sequence[str] | None = None, **fields: Any) -> Part:  # noqa: ANN401 - fields of `Part`
     """The part of a cube that the options mean; what is asked of it will be computed in this process."""
     from evalcube.flows.read.selection import Part
     from evalcube.storage.cube.cube import Cube
 
     Cube.before_lazy = staticmethod(_compute_here)  # not now: many commands read counters only, without Dask
-    return Part(tuple(where or ()), view, trials, unique_only, clip_tokens)
+    return Part(tuple(where or ()), **fields)
 
 
 def _compute_here() -> None:

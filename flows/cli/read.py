@@ -12,7 +12,6 @@ import typer
 from evalcube.flows.cli.options import (
     CacheOption,
     CachesOption,
-    ClipOption,
     CsvOption,
     CubeArgument,
     CubesArgument,
@@ -22,12 +21,8 @@ from evalcube.flows.cli.options import (
     NewFolderOption,
     PlotOption,
     ScoreOption,
-    TrialsOption,
-    UniqueOption,
-    ViewOption,
     WeighOption,
-    WhereOption,
-    part_of,
+    of_part,
     several,
 )
 from evalcube.flows.cli.output import (
@@ -45,10 +40,13 @@ from evalcube.flows.cli.output import (
 
 if TYPE_CHECKING:
     from evalcube.flows.read.reader import Reader, TrialView
+    from evalcube.flows.read.selection import Part
     from evalcube.stages.analyze.labelled.results import Leaderboard
 
 
+@of_part()
 def leaderboard(
+    *,
     cube: CubesArgument,
     version: ScoreOption = "auto",
     mode: ModeOption = "C_P",
@@ -69,11 +67,7 @@ def leaderboard(
         ),
     ] = "",
     plot: PlotOption = None,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
+    part: Part,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
     as_csv: CsvOption = False,
@@ -86,7 +80,6 @@ def leaderboard(
     from evalcube.stages.analyze.render.text import sentence
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     if plot is not None and by is not None:
         raise SweepError(
             "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
@@ -122,7 +115,9 @@ def _draw(board: Leaderboard, plot: Path) -> None:
     write_picture(plot, board_figure(board))
 
 
+@of_part()
 def report(
+    *,
     cube: CubesArgument,
     output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path(
         "report.html"
@@ -134,8 +129,7 @@ def report(
     version: ScoreOption = "auto",
     mode: ModeOption = "C_P",
     weigh: WeighOption = "tasks",
-    where: WhereOption = None,
-    view: ViewOption = None,
+    part: Part,
     trials: Annotated[
         list[str] | None,
         typer.Option(
@@ -145,10 +139,10 @@ def report(
             "mixed (the default), wrong, or an outcome such as truncated. Give it twice for both.",
         ),
     ] = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
 ) -> None:
     """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else."""
+    from dataclasses import replace
+
     from evalcube.flows.read.report import report as write_report
 
     first, outcomes = _first_and_outcomes(trials or ())
@@ -158,7 +152,7 @@ def report(
         samples=samples,
         outcomes=outcomes,
         cache=cache,
-        part=part_of(where, view, first, unique_only=unique_only, clip_tokens=clip_tokens),
+        part=replace(part, trials=first),
         version=version,  # type: ignore[arg-type]  # refused there if it is none
         mode=mode,  # type: ignore[arg-type]
         weigh=weigh,  # type: ignore[arg-type]

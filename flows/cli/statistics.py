@@ -13,7 +13,6 @@ from evalcube.flows.cli.options import (
     ByTaskOption,
     CacheOption,
     CachesOption,
-    ClipOption,
     Command,
     CsvOption,
     CubeArgument,
@@ -23,21 +22,17 @@ from evalcube.flows.cli.options import (
     ModeOption,
     PlotOption,
     ScoreOption,
-    TrialsOption,
-    UniqueOption,
-    ViewOption,
     WeighOption,
-    WhereOption,
     cubes_and_models,
     names_of,
-    part_of,
+    of_part,
     several,
 )
 from evalcube.flows.cli.output import emit, noted, one_form, show, show_below, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.read.results import MetricsResult, RankingResult, TableResult
-    from evalcube.flows.read.selection import OpenPart
+    from evalcube.flows.read.selection import OpenPart, Part
     from evalcube.stages.analyze.render.table import TableSpec
 
 GroupsOption = Annotated[
@@ -49,7 +44,9 @@ GroupsOption = Annotated[
 ]
 
 
+@of_part()
 def table(
+    *,
     cube: CubesArgument,
     by: GroupsOption = "model",
     mode: ModeOption = "C_P",
@@ -60,11 +57,7 @@ def table(
             help="none, or bonferroni: intervals of the products C_P and C_O that are sure to cover."
         ),
     ] = "none",
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
+    part: Part,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
     as_csv: CsvOption = False,
@@ -73,23 +66,20 @@ def table(
     from evalcube.flows.read.statistics import table as estimate_groups
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     found = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh, joint=joint)  # type: ignore[arg-type]
     _emit(found, cube, as_json=as_json, markdown=markdown, as_csv=as_csv)
 
 
+@of_part()
 def rank(
+    *,
     cube: CubesArgument,
     version: ScoreOption = "auto",
     prior: Annotated[
         float,
         typer.Option(min=0.0, help="Drawn games that each model is taken to have played, for the ratings."),
     ] = 1.0,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
+    part: Part,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
     as_csv: CsvOption = False,
@@ -98,12 +88,13 @@ def rank(
     from evalcube.flows.read.statistics import rank as make_ranking
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     found = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
     _emit(found, cube, as_json=as_json, markdown=markdown, as_csv=as_csv)
 
 
+@of_part()
 def compare(
+    *,
     cube: CubeArgument,
     models: Annotated[
         list[str] | None,
@@ -136,11 +127,7 @@ def compare(
     ] = None,
     weigh: WeighOption = "tasks",
     cache: CacheOption = None,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
+    part: Part,
     as_json: JsonOption = False,
     markdown: MarkdownOption = False,
     as_csv: CsvOption = False,
@@ -149,7 +136,6 @@ def compare(
     from evalcube.flows.errors import SweepError
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     cubes, chosen = cubes_and_models(cube, models or ())
     if flips:
         if weigh != "tasks":
@@ -193,7 +179,9 @@ def compare(
     warn(opened.warnings)
 
 
+@of_part()
 def metrics(
+    *,
     cube: CubesArgument,
     k: Annotated[
         str, typer.Option(help="Numbers of draws, such as 1,4,8; default: powers of two up to the repeats.")
@@ -215,17 +203,12 @@ def metrics(
             "weights=0.2,0.8; may be given again.",
         ),
     ] = None,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
-    unique_only: UniqueOption = False,
-    clip_tokens: ClipOption = None,
+    part: Part,
     as_json: JsonOption = False,
 ) -> None:
     """Pass@k and its family: what several answers to each question are worth."""
     from evalcube.flows.read.statistics import metrics as evaluate
 
-    part = part_of(where, view, trials, unique_only=unique_only, clip_tokens=clip_tokens)
     given = _settings(settings or ())
     found = evaluate(cube, part, names=names_of(names), k=_numbers(k), by=names_of(by), settings=given)
     _emit(found, cube, as_json=as_json)
@@ -282,7 +265,9 @@ analyze = typer.Typer(
 
 
 @analyze.command(cls=Command)
+@of_part("where", "view", "trials")
 def compression(
+    *,
     cube: CubeArgument,
     replies: Annotated[
         bool,
@@ -294,15 +279,12 @@ def compression(
     cache: CachesOption = None,
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
+    part: Part,
     as_json: JsonOption = False,
 ) -> None:
     """How well reasoning traces compress, by outcome: traces that loop compress well."""
     from evalcube.flows.read.forensics import compression as measure
 
-    part = part_of(where, view, trials)
     lengths = None
     if replies:
         from evalcube.flows.read.forensics import with_replies
@@ -317,20 +299,19 @@ def compression(
 
 
 @analyze.command(cls=Command)
+@of_part("where", "view", "trials")
 def hazard(
+    *,
     cube: CubeArgument,
     width: Annotated[int, typer.Option(min=1, help="Tokens in a line of the table.")] = 256,
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
+    part: Part,
     as_json: JsonOption = False,
 ) -> None:
     """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
     from evalcube.flows.read.forensics import hazard as measure
 
-    part = part_of(where, view, trials)
     _answer(
         "hazard",
         plot,
@@ -344,7 +325,9 @@ _VERSIONS = {"clip": 2}
 
 
 @analyze.command(cls=Command)
+@of_part("where", "view", "trials")
 def clip(
+    *,
     cube: CubeArgument,
     limits: Annotated[
         str,
@@ -355,15 +338,12 @@ def clip(
     ] = "",
     version: ScoreOption = "auto",
     plot: PlotOption = None,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
+    part: Part,
     as_json: JsonOption = False,
 ) -> None:
     """What the models would have scored with smaller token limits; nothing is asked again."""
     from evalcube.flows.read.forensics import clip as measure
 
-    part = part_of(where, view, trials)
     _answer(
         "clip",
         plot,
@@ -373,19 +353,18 @@ def clip(
 
 
 @analyze.command(cls=Command)
+@of_part("where", "view", "trials")
 def cost(
+    *,
     cube: CubeArgument,
     by_task: ByTaskOption = False,
     plot: PlotOption = None,
-    where: WhereOption = None,
-    view: ViewOption = None,
-    trials: TrialsOption = None,
+    part: Part,
     as_json: JsonOption = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from evalcube.flows.read.forensics import cost as measure
 
-    part = part_of(where, view, trials)
     _answer(
         "cost",
         plot,
