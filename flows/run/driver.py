@@ -28,7 +28,7 @@ from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgre
 from evalcube.flows.run.preflight import Admission
 from evalcube.flows.run.worker import region_tasks, tasks
 from evalcube.flows.run.worker.context import RunContext
-from evalcube.flows.run.worker.plugin import plugin_name, plugin_on
+from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.poison import (
     PoisonIsolation,
     fetched,
@@ -422,6 +422,5 @@ class Driver:
 
 def _drain(name: str, dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own worker
     """Runs on every worker: start no further request."""
-    plugin = plugin_on(dask_worker, name)
-    if plugin is not None and plugin.workspace is not None:
-        plugin.workspace.drain()
+    if (work := workspace_on(dask_worker, name)) is not None:
+        work.drain()

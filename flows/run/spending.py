@@ -19,6 +19,7 @@ from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 from evalcube.flows.run.follow.events import Event, Traffic
+from evalcube.flows.run.follow.progress import price_of
 from evalcube.flows.state.records import SPENT, Spent, read_spent
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.storage.cube.space import Space
@@ -177,7 +178,6 @@ def _nothing_to_go_by(unit: Unit, any_trials: bool) -> tuple[str, str]:
 
 
 _SAVE_SECONDS = 5.0
-_MILLION = 1e6
 
 
 class Spending:
@@ -237,9 +237,8 @@ class Spending:
         tokens, usd = 0.0, 0.0
         for report in self._workers.values():
             for model, (prompts, completions) in report.usage.items():
-                price = self._prices.get(model, (0.0, 0.0))
                 tokens += prompts + completions
-                usd += (prompts * price[0] + completions * price[1]) / _MILLION
+                usd += price_of(self._prices.get(model, (0.0, 0.0)), (prompts, completions))
         return Spent(tokens, usd)
 
     @property

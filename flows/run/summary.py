@@ -20,7 +20,7 @@ from evalcube.flows.run.endpoint_use import (
     limit_use,
     not_found_lines,
 )
-from evalcube.flows.run.follow.progress import Tracker
+from evalcube.flows.run.follow.progress import Tracker, price_of
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.state.open_trials import left_of
 from evalcube.flows.state.store import SweepStore
@@ -284,7 +284,7 @@ def _saved(store: SweepStore, settings: Sweep, tracker: Tracker) -> Saved | None
     for place, (prompt, completion) in tracker.saved().items():
         prompts, completions = prompts + prompt, completions + completion
         if (price := prices.get(store.plan.evaluations[place].model)) is not None:
-            dollars += (prompt * price.prompt + completion * price.completion) / 1e6
+            dollars += price_of((price.prompt, price.completion), (prompt, completion))
     return Saved(round(prompts), round(completions), dollars if prices else None)
 
 

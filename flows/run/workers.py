@@ -20,7 +20,7 @@ from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
 from evalcube.flows.run.preflight import Admission
 from evalcube.flows.run.worker.doubts import Doubts
-from evalcube.flows.run.worker.plugin import plugin_name, plugin_on
+from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.infer.sharing import Shared
 
@@ -330,17 +330,16 @@ class Workers:
 
 def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
     """Runs on every worker: so many share the endpoints, and this is its place among them."""
-    plugin = plugin_on(dask_worker, name)
-    share = shares.get(dask_worker.address)
-    if plugin is None or plugin.workspace is None or share is None:
+    work, share = workspace_on(dask_worker, name), shares.get(dask_worker.address)
+    if work is None or share is None:
         return False
-    plugin.workspace.share_out(share.workers, share.rank, share.runs)
+    work.share_out(share.workers, share.rank, share.runs)
     return True
 
 
 def _slow_down(name: str, told: list[tuple[str, Slowdown]], dask_worker: Any = None) -> None:  # noqa: ANN401 - Dask's own
     """Runs on every worker: take over what was decided for all, and what the others learned of overloaded endpoints."""
-    plugin = plugin_on(dask_worker, name)
+    work = workspace_on(dask_worker, name)
     for worker, slowdown in told:
-        if plugin is not None and plugin.workspace is not None and worker != dask_worker.address:
-            plugin.workspace.slow_down(replace(slowdown, worker=dask_worker.address))
+        if work is not None and worker != dask_worker.address:
+            work.slow_down(replace(slowdown, worker=dask_worker.address))

@@ -27,7 +27,6 @@ from evalcube.flows.run.follow.events import (
 
 RATE_SECONDS = 10.0
 """Over which rates are shown."""
-_MILLION = 1e6
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -291,7 +290,7 @@ class Tracker:
                 replies=(traffic.replies - then.traffic.replies) / span,
                 tokens=(traffic.completion_tokens - then.traffic.completion_tokens) / span,
                 connections=_connections(started.asked, now.over, traffic),
-                usd=sum(_price(prices[model], usage[model]) for model in prices if model in usage)
+                usd=sum(price_of(prices[model], usage[model]) for model in prices if model in usage)
                 if prices
                 else None,
                 eta=_eta(started.asked, now),
@@ -355,9 +354,9 @@ def _connections(asked: Sequence[Asked], over: Mapping[str, int], traffic: Traff
     return int(sum(limits.values()))
 
 
-def _price(price: Sequence[float], tokens: Sequence[float]) -> float:
-    """In USD."""
-    return (price[0] * tokens[0] + price[1] * tokens[1]) / _MILLION
+def price_of(price: Sequence[float], tokens: Sequence[float]) -> float:
+    """What tokens of prompts and of completions cost in USD, at prices per million of each."""
+    return (price[0] * tokens[0] + price[1] * tokens[1]) / 1e6
 
 
 def _found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:

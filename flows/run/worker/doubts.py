@@ -21,7 +21,7 @@ from evalcube.deploy.clusters.asking import Question, ask_each
 from evalcube.flows.run.follow.events import InDoubt, as_message, topic
 from evalcube.flows.run.preflight import Admission
 from evalcube.flows.run.worker.context import CONNECT_SECONDS, place, unreached
-from evalcube.flows.run.worker.plugin import plugin_name, plugin_on
+from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.infer.retry import UNREACHABLE
@@ -192,12 +192,11 @@ class Doubts:
 
 async def _standing(name: str, model: str, dask_worker: Any = None) -> Standing | None:  # noqa: ANN401
     """Runs on workers: how this one stands with a model's endpoint."""
-    plugin = plugin_on(dask_worker, name)
-    if plugin is None or plugin.workspace is None:
+    work = workspace_on(dask_worker, name)
+    if work is None:
         return None
-    work = plugin.workspace
     problem = await asyncio.to_thread(unreached, work.context.routes[model].endpoint)
-    traffic = work.traffic(plugin.label)
+    traffic = work.traffic("")
     answered = 0 if traffic is None else traffic.answered.get(model, 0)
     in_flight = 0 if traffic is None else traffic.in_flight
     return Standing(work.given_up(model), answered, in_flight, problem, work.revived[model])
@@ -205,13 +204,11 @@ async def _standing(name: str, model: str, dask_worker: Any = None) -> Standing 
 
 def _hear(name: str, model: str, verdict: str, dask_worker: Any = None) -> None:  # noqa: ANN401
     """Runs on a worker: what becomes of the failures that it holds back."""
-    plugin = plugin_on(dask_worker, name)
-    if plugin is None or plugin.workspace is None:
-        return
-    if verdict == Verdict.AGAIN.value:
-        plugin.workspace.revive(model)
-    else:
-        plugin.workspace.judged.add(model)
+    work = workspace_on(dask_worker, name)
+    if work is not None and verdict == Verdict.AGAIN.value:
+        work.revive(model)
+    elif work is not None:
+        work.judged.add(model)
 
 
 def hold_if_in_doubt(work: Workspace, model: str, results: Sequence[Result | None], worker: Worker) -> None:

@@ -303,6 +303,12 @@ def plugin_on(worker: Worker, name: str) -> SweepPlugin | None:
     return plugin if isinstance(plugin, SweepPlugin) else None
 
 
+def workspace_on(worker: Worker, name: str) -> Workspace | None:
+    """A run's workspace on a worker, by the name of its plugin; None if it is not there, or not yet."""
+    plugin = plugin_on(worker, name)
+    return None if plugin is None else plugin.workspace
+
+
 def forget(connection: Connection, run: str) -> None:
     """Leave nothing of a run on a cluster that goes on; a cluster that is gone needs no cleaning."""
     with suppress(Exception):
