@@ -298,6 +298,8 @@ def _claim(sentence: _Sentence, value: str) -> tuple[Role | None, str]:
         role = _role(text, mentions, place, value)
         if role is Role.DENIED:
             denied = True
+        elif role is Role.STATED and denied:
+            return Role.REPLACES, mention.value or ""
         elif role is not None and not (role is Role.OPEN and denied):
             return role, mention.value or ""
     return (Role.DENIED if denied else None), REFUSED
@@ -324,12 +326,12 @@ def _role(text: str, mentions: Sequence[Mention], place: int, value: str) -> Rol
     if standing and affirmed and words.REPLACES.fullmatch(text, standing[-1].end, at.start):
         return Role.REPLACES
     operand = words.OPERATED.match(after) or words.OPERATOR.search(before)
-    if operand or not affirmed or supposed or words.EXPLAINS.search(before):
-        return None
-    if standing and words.EQUALS.search(before):
+    if operand or not affirmed or (standing and words.EQUALS.search(before)):
         return None
     if any(words.denied_before(text, m.start) or words.denied_after(text, m.end) for m in standing):
         return Role.REPLACES
+    if supposed or words.EXPLAINS.search(before):
+        return None
     if rightly:
         return Role.STATED
     role = _offered(before, alone=len({m.value for m in mentions}) == 1)

@@ -86,8 +86,7 @@ _LATEX_TEXT = re.compile(
     r"underline)"
     r"\s{0,3}\{((?>[^{}\\]*))\}"
 )
-_JOINED = re.compile(r"(?<=[0-9A-Za-z])(?=[\u3040-\u30ff\uac00-\ud7a3])")
-"""Where a word of a script that has no spaces begins."""
+_JOINED = re.compile(r"(?<=[0-9A-Za-z])(?=[\u3040-\u30ff\uac00-\ud7a3])")  # scripts without spaces
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
 _LATEX_SPACE = re.compile(
@@ -210,6 +209,7 @@ OTHER_TOPIC = re.compile(
 _SUPPOSED = re.compile(
     r"\b(?:if|suppose|supposing|assum(?:e|ing)|say|whether|imagine|could|might)\b", re.IGNORECASE
 )
+_ONLY_IF = re.compile(r"[^\n.]{1,80}\b(?:if|unless|had|without)\b", re.IGNORECASE)
 _IS_THE = re.compile(
     r"\s(?:is|are|was|would be|must be|will be|should be) (?:then |thus |therefore |indeed |clearly )?(?:the|"
     r"my|our) "
@@ -345,7 +345,9 @@ def _said(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
     lead = text[max(0, at - 48) : at]
     after = _AFTER_SAID.match(text, end)
     clause = _clause(lead)
-    if after is None or any(map(OTHER_TOPIC.search, (after[0], clause))) or _SUPPOSED.search(clause):
+    if after is None or (after[0].endswith("would be") and _ONLY_IF.match(text, after.end())):
+        return None
+    if any(map(OTHER_TOPIC.search, (after[0], clause))) or _SUPPOSED.search(clause):
         return None
     return Rank.SAID, after.end(), ""
 

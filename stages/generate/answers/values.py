@@ -203,6 +203,8 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
             return found
     refused = False
     for low, high in _sentences(line, last=last):
+        if last and line[low:high].rstrip(" *_").endswith("?"):
+            continue
         inside = [m for m in mentions if low <= m.start < high]
         kept = [m for m in inside if affirmed(line, m.start, m.end)]
         refused = refused or (any(not m.weak for m in inside) and not kept)

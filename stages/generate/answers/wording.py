@@ -103,7 +103,7 @@ _ALTERNATIVE = re.compile(
 )
 _STATES = any_of(
     "is are equals? gives? yields? makes? totals? leaves? becomes? evaluates_to comes_to to_get we_get "
-    "i_get holds? has have stands ends_up arrive_at i['’]d_say i_say find found conclude "
+    "i_get holds? has have stands ends_up ends?_up_with arrive_at i['’]d_say i_say find found conclude "
     "(?:is|be|was|falls?|lands?)_on but(?:_rather)?"
 )
 _BETWEEN = any_of(
@@ -308,7 +308,8 @@ SUPPOSES = _cue(
         "(?:i|we|also|briefly)_(?:\\w+_)?considered considering reject\\w* discard\\w* rul\\w+_out "
         "exclud\\w* "
         "eliminat\\w* avoid\\w* beware confus\\w* compar\\w* before today yesterday guess start\\w* "
-        "begin\\w* trap unlike per puede podría kann könnte peut pourrait"
+        "begin\\w* easy easily (?:an?|the)_(?:incorrect|wrong|mistaken|careless)_\\w+ "
+        "trap unlike per puede podría kann könnte peut pourrait"
     )
     + r"\b|['’]d\b(?! (?:say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
 )
@@ -317,7 +318,7 @@ EXPLAINS = _cue(
     r"\b"
     + any_of(
         "because since than each one_of operands? input given reference contrast average mean half twice "
-        "unsorted so_far expect\\w* include\\w* both opposed even"
+        "unsorted so_far expect\\w* includes? both opposed even"
     )
     + r"\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:nicht|pas)[^\w,]*\Z|\w \(\W*\Z"
     r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
@@ -331,7 +332,7 @@ RELATES = _cue(
 ASSERTS = _cue(
     r"(?:\b(?:(?:so|thus|hence|therefore|but|meant?|nope|no|put|use|read|say|insert|get|got|find|have"
     r"|take|obtain|answer|write"
-    r"|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|me|rather|becomes?|reads?|says?|reach"
+    r"|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|been|me|rather|becomes?|reads?|says?|reach"
     r"|arrive at|believe|think|becoming|being)"
     r"|(?:comes?|came|amounts?|changes?|leads?|leans?) (?:to|out (?:as|at|to))|ends? up with|settle for)\s"
     r"(?:(?:exactly|actually|instead|simply|the|an?|option|it|it['’]s|have|be|now)\s){0,2}|(?<!不)[是为為は])\W*\Z"
@@ -391,7 +392,8 @@ BARE = _cue(
         "rather or edit update "
         "corrections? typo thus hence therefore then of_course in_fact on_second_thoughts? "
         "my_(?:mistake|bad|apologies) "
-        "pardon_me no_wait i_mean scratch_that strike_that hold_on the grr quatsch anzi aliás nein moment"
+        "make_(?:that|it) pardon_me no_wait i_mean scratch_that strike_that hold_on the grr quatsch "
+        "anzi aliás nein moment"
     )
     + r")\b[\W_]*){0,5}"
 )
@@ -425,13 +427,17 @@ EQUATION = _cue(
     r"|times)\s[^=\n]{1,60})(?:=|≈|→|\\to|\b(?:is|gives|makes|equals|yields))\W*\Z"
 )
 """The left side of a calculation before its result."""
-LAST = _cue(r"[^,(\n]*(?:\Z|\(|,\s(?:(?:and )?not|of course|sorry|then|instead|i mean|as|since|because)\b)")
+LAST = _cue(
+    r"[^,(\n]*(?:\Z|\(|,\s(?:(?:and )?not|of course|sorry|then\W*\Z|instead|i mean|as|since|because)\b)"
+)
 """What follows a value that ends its sentence."""
 
 LABEL = re.compile(
-    r"^[\W_]{0,8}(?:in (?:short|summary|conclusion|brief|total)|to (?:sum up|summari[sz]e)|tl;?dr|(?:the "
-    r"|my )?(?:final |overall |end )?(?:result|solution|output|verdict|conclusion|value|outcome)"
-    r"|final)(?: is)?[*_]{0,3}:[*_]{0,3}[ \t]{0,4}(?=\S(?:(?!\.\s)[^\n]){0,400}$)",
+    r"^[\W_]{0,8}(?:(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final|overall|requested|required|desired"
+    r"|resulting) (?:\w{4,8} )?(?:result|value|solution|outcome|number|date) (?:is|must be)\b:?"
+    r"|(?:in (?:short|summary|conclusion|brief|total)|to (?:sum up|summari[sz]e)|tl;?dr|(?:the |my )?"
+    r"(?:final |overall |end )?(?:result|solution|output|verdict|conclusion|value|outcome)|final)"
+    r"(?: is)?[*_]{0,3}:[*_]{0,3}(?=[ \t]{0,4}\S(?:(?!\.\s)[^\n]){0,400}$))[ \t]{0,4}",
     re.IGNORECASE | re.MULTILINE,
 )
 """What a line begins with that gives a result, in a reply without a mark of its answer."""
