@@ -25,8 +25,8 @@ from evalcube.storage.cache.folders import Folders, is_cache, sweep_files
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex
 from evalcube.storage.cache.packs import Columns, tokens_in
-from evalcube.storage.cache.reader import Reader, scan_packs
-from evalcube.storage.cache.writer import Writer
+from evalcube.storage.cache.reader import PackReader, scan_packs
+from evalcube.storage.cache.writer import PackWriters
 from evalcube.storage.errors import NotWritableError, StorageError, guarded, storage_error
 from evalcube.storage.files import make_directory
 
@@ -66,8 +66,8 @@ class DirectoryCache:
             raise StorageError("there is no cache here", self.path, remedy)
         with guarded(self.path, "read the cache"):
             self._index = PackIndex(self._folders)
-        self._reader = Reader(self._folders, self._index, writable=writable)
-        self._writer = Writer(self._folders, self._index)
+        self._reader = PackReader(self._folders, self._index, writable=writable)
+        self._writer = PackWriters(self._folders, self._index)
         if writable:
             with guarded(self.path, "recover the cache after a crash"):
                 self._repair()
@@ -382,6 +382,6 @@ def prepare_directory(path: Path) -> None:
         compaction.recover_all(folders)
 
 
-def _close_quietly(writer: Writer) -> None:
+def _close_quietly(writer: PackWriters) -> None:
     with suppress(OSError):  # nobody would hear of it: entries that were committed stay
         writer.close()

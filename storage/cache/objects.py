@@ -20,7 +20,7 @@ import obstore
 
 from evalcube.storage.cache.contract import EntryInfo
 from evalcube.storage.cache.entry import MOST_BYTES
-from evalcube.storage.cache.remote import Found
+from evalcube.storage.cache.remote import Stored
 from evalcube.storage.cube.bucket.conditions import PROBES, probe_once
 from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.space import Version, When
@@ -68,15 +68,15 @@ class ObjectBackend:
             list(items.items()),
         )
 
-    def read(self, keys: Sequence[str]) -> list[Found | None]:
+    def read(self, keys: Sequence[str]) -> list[Stored | None]:
         """Read entries, many at once; the version is the store's own."""
         return self._each(self._read, keys)
 
-    def replace(self, key: str, seen: Found, content: bytes) -> bool:
+    def replace(self, key: str, seen: Stored, content: bytes) -> bool:
         """Replace an object, if the store still has the version that was seen."""
         return self._space.put(_path(key), content, when=cast("Version", seen.version)) is not None
 
-    def discard(self, key: str, seen: Found) -> bool:
+    def discard(self, key: str, seen: Stored) -> bool:
         """Delete what was seen. Stores have no conditional delete: whoever heals it at this instant asks again."""
         if self._read(key) != seen:
             return False
@@ -134,11 +134,11 @@ class ObjectBackend:
             return [function(item) for item in items]
         return list(self._pool.map(function, items))
 
-    def _read(self, key: str) -> Found | None:
+    def _read(self, key: str) -> Stored | None:
         found = self._space.get(_path(key), MOST_BYTES + 1)
         if found is None:
             return None
-        return Found(found.data if found.size <= MOST_BYTES else None, found.version)
+        return Stored(found.data if found.size <= MOST_BYTES else None, found.version)
 
     def _clock(self) -> float:
         """What time it is by the store's clock, which objects have their times by."""

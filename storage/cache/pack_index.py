@@ -18,7 +18,7 @@ from evalcube.storage.cache.packs import (
     PACK_MAGIC,
     Columns,
     OpenFile,
-    Record,
+    PackRecord,
     SealedIndex,
     first_record,
     read_content,
@@ -225,7 +225,7 @@ class PackIndex:
         pack.indexed = os.fstat(handle.descriptor).st_size <= index.covered
         return [(heads, locations | key_index.base(pack))]
 
-    def _scanned_records(self, pack: Pack, descriptor: int, size: int) -> list[Record]:
+    def _scanned_records(self, pack: Pack, descriptor: int, size: int) -> list[PackRecord]:
         start = pack.seen or first_record(descriptor)
         # The end of a pack that lives may be half written: the walk stops there, and goes on from there the next time.
         # Nobody finishes the end of one whose writer is gone. Whether that is so is asked once for each size.

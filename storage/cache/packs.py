@@ -43,7 +43,7 @@ _BLOCK = 1 << 20
 _FIRST_READ = 4096
 
 
-class Record(NamedTuple):
+class PackRecord(NamedTuple):
     """Where a record is, and what its header says."""
 
     key: bytes
@@ -70,7 +70,7 @@ class Columns:
     times: npt.NDArray[np.float64]
 
     @classmethod
-    def of(cls, records: list[Record]) -> Columns:
+    def of(cls, records: list[PackRecord]) -> Columns:
         """Columns of records."""
         return cls(
             np.frombuffer(b"".join(record.key for record in records), np.uint8).reshape(-1, 32),
@@ -161,7 +161,7 @@ def read_content(descriptor: int, offset: int, key: bytes, salt: int) -> bytes |
     return b"".join(parts)
 
 
-def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> Iterator[Record]:
+def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> Iterator[PackRecord]:
     """Records of a part of a pack, one at a time; contents are not verified.
 
     Parameters
@@ -183,14 +183,14 @@ def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> 
                 return
             at, base, data = found, found, b""
             continue
-        record = Record(header[2], at, header[0], header[1])
+        record = PackRecord(header[2], at, header[0], header[1])
         if record.end > stop:
             return
         yield record
         at = record.end
 
 
-def survey(descriptor: int, start: int, stop: int, salt: int) -> list[Record]:
+def survey(descriptor: int, start: int, stop: int, salt: int) -> list[PackRecord]:
     """Records of a pack that nobody writes any more, without what is torn at its end."""
     records = list(walk(descriptor, start, stop, salt, resume=True))
     while records and not _is_intact(descriptor, records[-1], salt):
@@ -220,7 +220,7 @@ def _next_header(descriptor: int, at: int, stop: int, salt: int) -> int | None:
     return None
 
 
-def _is_intact(descriptor: int, record: Record, salt: int) -> bool:
+def _is_intact(descriptor: int, record: PackRecord, salt: int) -> bool:
     content = read_content(descriptor, record.offset, record.key, salt)
     return content is not None and is_whole(record.key.hex(), content)
 

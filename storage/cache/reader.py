@@ -32,7 +32,7 @@ _ATTEMPTS = 5
 _T = TypeVar("_T")
 
 
-class Reader:
+class PackReader:
     """Reads entries; threads may share it.
 
     Parameters

@@ -19,7 +19,7 @@ from redis.retry import Retry
 
 from evalcube.storage.cache.contract import KEY, EntryInfo
 from evalcube.storage.cache.entry import MOST_BYTES
-from evalcube.storage.cache.remote import BATCH_BYTES, Found
+from evalcube.storage.cache.remote import BATCH_BYTES, Stored
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError
 from evalcube.storage.urls import RedisAddress, redis_address
 
@@ -28,7 +28,7 @@ _ASIDE = "evalcube:damaged:"
 _SCAN = 1000
 _SECONDS = 30.0
 _RETRIES = 4
-_WRONG_KIND = Found(None, "no string")
+_WRONG_KIND = Stored(None, "no string")
 
 
 class RedisBackend:
@@ -68,9 +68,9 @@ class RedisBackend:
                 pipe.set(_ENTRY + key, content, nx=True)
             return [reply is not None for reply in pipe.execute()]
 
-    def read(self, keys: Sequence[str]) -> list[Found | None]:
+    def read(self, keys: Sequence[str]) -> list[Stored | None]:
         """Read entries; sizes first, so that no more is read at once than is meant to be."""
-        found: list[Found | None] = []
+        found: list[Stored | None] = []
         with self._translated("read the cache"):
             sizes = self._sizes(keys)
             names = [_ENTRY + key for key in keys]
@@ -83,11 +83,11 @@ class RedisBackend:
                 found += [_found(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
         return found
 
-    def replace(self, key: str, seen: Found, content: bytes) -> bool:
+    def replace(self, key: str, seen: Stored, content: bytes) -> bool:
         """Replace what was seen, in a transaction."""
         return self._if_still(key, seen, lambda pipe: pipe.set(_ENTRY + key, content))
 
-    def discard(self, key: str, seen: Found) -> bool:
+    def discard(self, key: str, seen: Stored) -> bool:
         """Delete what was seen, in a transaction."""
         return self._if_still(key, seen, lambda pipe: pipe.delete(_ENTRY + key))
 
@@ -147,7 +147,7 @@ class RedisBackend:
                 return
             yield page
 
-    def _if_still(self, key: str, seen: Found, change: Callable[[Any], object]) -> bool:
+    def _if_still(self, key: str, seen: Stored, change: Callable[[Any], object]) -> bool:
         transaction: Any = self._client.pipeline()
         with self._translated("write the cache"), transaction as pipe:
             pipe.watch(_ENTRY + key)
@@ -209,7 +209,7 @@ def _client(server: RedisAddress) -> Redis:
     )
 
 
-def _found(there: object, content: object) -> Found | None:
+def _found(there: object, content: object) -> Stored | None:
     for reply in (there, content):
         if isinstance(reply, Exception):
             if _wrong_kind(reply):
@@ -217,7 +217,7 @@ def _found(there: object, content: object) -> Found | None:
             raise reply
     if not there or not isinstance(content, bytes):
         return None
-    return Found(content if len(content) <= MOST_BYTES else None, hash(content))
+    return Stored(content if len(content) <= MOST_BYTES else None, hash(content))
 
 
 def _wrong_kind(reply: object) -> bool:

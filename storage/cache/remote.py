@@ -26,7 +26,7 @@ _ATTEMPTS = 8
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class Stored:
     """What a store has under a key."""
 
     content: bytes | None
@@ -45,13 +45,13 @@ class Backend(Protocol):
     def create(self, items: Mapping[str, bytes]) -> list[bool]:
         """Store what is absent, each entry in one step; True = stored, and acknowledged."""
 
-    def read(self, keys: Sequence[str]) -> list[Found | None]:
+    def read(self, keys: Sequence[str]) -> list[Stored | None]:
         """Read entries."""
 
-    def replace(self, key: str, seen: Found, content: bytes) -> bool:
+    def replace(self, key: str, seen: Stored, content: bytes) -> bool:
         """Replace what was seen; False if it is another by now."""
 
-    def discard(self, key: str, seen: Found) -> bool:
+    def discard(self, key: str, seen: Stored) -> bool:
         """Delete what was seen; False if it is another by now."""
 
     def set_aside(self, key: str) -> None:
@@ -250,7 +250,7 @@ class RemoteCache:
             where = self._backend.address
             raise NotWritableError("the cache was opened for reading", where, "Open it for writing.")
 
-    def _read(self, keys: Sequence[str]) -> list[Found | None]:
+    def _read(self, keys: Sequence[str]) -> list[Stored | None]:
         for key in keys:
             check_key(key, self._backend.address)
         with self._lock:
@@ -259,7 +259,7 @@ class RemoteCache:
             self.commit()
         return self._backend.read(keys)
 
-    def _decoded(self, key: str, found: Found) -> bytes | None:
+    def _decoded(self, key: str, found: Stored) -> bytes | None:
         if found.content is None:
             return None
         return decode(key, found.content, self._contexts.decompressor)
@@ -273,7 +273,7 @@ class RemoteCache:
                 stored[key] = self._heal(key, found, batch[key])
         return stored
 
-    def _heal(self, key: str, found: Found | None, content: bytes) -> bool:
+    def _heal(self, key: str, found: Stored | None, content: bytes) -> bool:
         for _ in range(_ATTEMPTS):
             if found is None:
                 if self._backend.create({key: content})[0]:

@@ -175,7 +175,7 @@ SEAL_RECORDS = 2**18
 """Size, and number of records, from which a pack is sealed and another one begun."""
 
 
-class Writer:
+class PackWriters:
     """Writes one pack at a time, which it makes at its first entry; threads may share it.
 
     Parameters

@@ -110,7 +110,7 @@ class ServedLease:
         raise self._space.refusal()
 
 
-def _version(answer: Answer) -> Version:
+def _version(answer: ServerAnswer) -> Version:
     return Version(answer.tag or f"{answer.modified} {answer.size}")
 
 
@@ -130,7 +130,7 @@ _PORTS = {"http": 80, "https": 443}
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class ServerAnswer:
     """What a server says of a file."""
 
     data: bytes
@@ -190,12 +190,12 @@ def _opener() -> request.OpenerDirector:
     return opener
 
 
-def look(url: str) -> Answer | None:
+def look(url: str) -> ServerAnswer | None:
     """What the server says of a file, without its content; None if there is none. Raises as `read`."""
     return _asked(url, "HEAD", None, 0)
 
 
-def read(url: str, most: int, part: tuple[int, int] | None = None) -> Answer | None:
+def read(url: str, most: int, part: tuple[int, int] | None = None) -> ServerAnswer | None:
     """A file, or its first bytes; None if there is none.
 
     Parameters
@@ -217,7 +217,7 @@ def read(url: str, most: int, part: tuple[int, int] | None = None) -> Answer | N
     return _asked(url, "GET", part, most)
 
 
-def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> Answer | None:
+def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> ServerAnswer | None:
     headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
     if part is not None:
         headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
@@ -230,7 +230,7 @@ def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> An
             if error.code in _GONE:
                 return None
             if error.code == _EMPTY_RANGE:
-                return Answer(b"", 0, "", 0.0)
+                return ServerAnswer(b"", 0, "", 0.0)
             _refuse(error.code, url)
             said = f"it answers {error.code}"
         except (OSError, http.client.HTTPException) as error:
@@ -255,7 +255,7 @@ def _failed(url: str, said: str) -> StorageError:
     return StorageError(text, redacted(url), "Check the network and the address, then run again.")
 
 
-def _once(url: str, method: str, headers: dict[str, str], most: int) -> Answer:
+def _once(url: str, method: str, headers: dict[str, str], most: int) -> ServerAnswer:
     asked = request.Request(url, headers=headers, method=method)  # noqa: S310 - http: or https:, see the opener
     with _opener().open(asked, timeout=_SECONDS) as said:
         length = _number(said.headers.get("Content-Length"))
@@ -273,7 +273,7 @@ def _once(url: str, method: str, headers: dict[str, str], most: int) -> Answer:
         with suppress(TypeError, ValueError, OverflowError):
             modified = parsedate_to_datetime(said.headers.get("Last-Modified", "")).timestamp()
         size = whole if whole is not None else len(data)
-        return Answer(bytes(data), size, said.headers.get("ETag") or "", modified)
+        return ServerAnswer(bytes(data), size, said.headers.get("ETag") or "", modified)
 
 
 def _number(text: str | None) -> int | None:

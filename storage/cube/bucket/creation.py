@@ -38,7 +38,7 @@ def is_claim(data: bytes) -> bool:
     return data.startswith(_CLAIM)
 
 
-class Claim:
+class CreationClaim:
     """The place of a cube's metadata, taken by this process."""
 
     def __init__(self, space: Bucket) -> None:
@@ -56,7 +56,7 @@ class Claim:
         CubeExistsError
             Something is there.
         """
-        watch = _Watch(self._space)
+        watch = _CreatorWatch(self._space)
         while self._version is None:
             found = self._space.found(METADATA)
             if found is None:
@@ -112,7 +112,7 @@ class Claim:
         return put_if(self._space.store, self._space.cube, METADATA, data, when)
 
 
-class _Watch:
+class _CreatorWatch:
     """Finds out whether the creator that a claim names still makes its cube."""
 
     def __init__(self, space: Bucket) -> None:
@@ -157,7 +157,7 @@ def create_objects(space: Bucket, build: Callable[[CreationStore], None]) -> Non
     # Here, as it takes a while, and only creators need it.
     from evalcube.storage.cube.bucket.draft import CreationStore
 
-    claim = Claim(space)
+    claim = CreationClaim(space)
     try:
         claim.take()
         try:

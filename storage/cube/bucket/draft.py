@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from zarr.abc.store import ByteRequest, Store
     from zarr.core.buffer import Buffer, BufferPrototype
 
-    from evalcube.storage.cube.bucket.creation import Claim
+    from evalcube.storage.cube.bucket.creation import CreationClaim
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ class CreationStore(MemoryStore):
     Metadata stay in memory until then, so that they can be consolidated without asking the bucket.
     """
 
-    def __init__(self, space: Bucket, claim: Claim) -> None:
+    def __init__(self, space: Bucket, claim: CreationClaim) -> None:
         super().__init__()
         self._space, self._claim = space, claim
         self._bytes = 0
