@@ -14,6 +14,10 @@ DESCRIBES_A_FILE = {"dataset": {"format", "answer_is", "rows", "match"}}
 """Fields that must agree with the file that a task reads or with each other, and cannot be varied by themselves."""
 
 
+LONGEST = {("haystack", "length"): 5000}
+"""Values up to which a field is drawn, where greater ones only take longer."""
+
+
 def bounds(task: Task, field: str) -> tuple[Any, Any]:
     """Lowest and highest value that a numeric field declares."""
     limits: dict[str, Any] = {}
@@ -57,6 +61,7 @@ def random_params(task: Task, rng: random.Random) -> TaskParams:
         values: dict[str, Any] = {field: rng.choice(choices(task, field)) for field in listed_fields(task)}
         for field in numeric_fields(task):
             low, high = bounds(task, field)
+            high = LONGEST.get((task.name, field), high)
             if task.Params.model_fields[field].annotation is int:
                 near = min(high, low + 6)
                 values[field] = rng.choice([low, high, rng.randint(low, near), rng.randint(low, high)])

@@ -11,8 +11,10 @@ LARGE: dict[str, dict[str, Any]] = {
     "boolean": {"length": 30, "max_depth": 5, "format": "on/off", "prob_dewhitespace": 0.5},
     "brackets": {"length": 40, "max_depth": 12, "kinds": 4},
     "cars": {"cars": 9, "moves": 12, "confounders": 6, "reference": "attribute", "question": "car"},
+    "constraints": {"rules": 6, "kind": "layout"},
     "dataset": {"kind": "number", "order": "file"},
     "dates": {"level": 4, "offset": 45, "format": "european"},
+    "haystack": {"length": 3000, "depth": 90, "distractors": 12},
     "jsonpath": {"depth": 6, "width": 5, "wildcards": 2, "filters": 1},
     "letters": {"letters": "rare", "target_letters": 3, "target_words": 12, "confounder_words": 9},
     "movies": {"reference_count": 7, "choice_count": 11, "hint": "none"},
@@ -31,5 +33,10 @@ LARGE: dict[str, dict[str, Any]] = {
 }
 """Params of a large cell by the name of the task."""
 
-FAMILY: dict[str, Task] = {name: task for name, task in TASKS.items() if task.size(task.example()) is None}
-"""The tasks that make their trials up, by name."""
+OWN_TEXT = {"constraints"}
+"""Tasks that are answered by a text of the model's own, of which many are right."""
+
+FAMILY: dict[str, Task] = {
+    name: task for name, task in TASKS.items() if task.size(task.example()) is None and name not in OWN_TEXT
+}
+"""The tasks that make their trials up and have one right answer, by name."""

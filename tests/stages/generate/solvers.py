@@ -118,9 +118,17 @@ def solve_shuffle(prompt: str) -> str:
     return str(holding[asked])
 
 
+def solve_haystack(prompt: str) -> str:
+    _, text, question = prompt.split("\n\n")
+    adjective, item, owner = re.findall(r"the (\w+) (\w+) of (\w+)", question)[0]
+    (box,) = re.findall(rf"The {adjective} {item} of {owner} is kept in box (\d+)\.", text)
+    return str(box)
+
+
 SOLVERS: dict[str, Callable[[str], str]] = {
     "arithmetic": solve_arithmetic,
     "boolean": solve_boolean,
+    "haystack": solve_haystack,
     "letters": solve_letters,
     "shuffle": solve_shuffle,
 }

@@ -43,12 +43,19 @@ def counted(trial: Trial) -> float:
     return sum(map(int, re.findall(r"\b\d{1,2}\b", trial.prompt)))
 
 
+def almost_asked(trial: Trial) -> float:
+    """Facts that have two words of the question."""
+    facts = re.findall(r"The (\w+) (\w+) of (\w+) is kept", trial.prompt)
+    return sum(sum(word in trial.prompt.rpartition("\n\n")[2] for word in fact) > 1 for fact in facts)
+
+
 STEPS: dict[str, Measure] = {
     "arithmetic": matches(r"[\d+*-]"),
     "boolean": matches(r"\w+"),
     "brackets": lambda t: len(body(t)) + len(t.answer),  # to read, and to write
     "cars": lambda t: LINES(t) + len(t.options),
     "dates": lambda t: words_of_story(t) + counted(t),
+    "haystack": lambda t: matches(r"\.")(t) + almost_asked(t),
     "jsonpath": lambda t: sizes_of_containers(t) * document_depth(t) + len(re.findall(r"[^\s,]+", t.answer)),
     "letters": lambda t: matches("[a-z]")(t) * matches('"', part(0))(t),  # each with each
     "objects": matches("[a-z]+", part(0)),

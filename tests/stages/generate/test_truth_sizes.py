@@ -157,6 +157,8 @@ SIZES: list[tuple[str, str, Sequence[float], Measure, dict[str, Any]]] = [
     ("dates", "offset", (1, 5, 20, 60), days_counted, {"kind": "days_ahead"}),
     ("dates", "offset", (1, 5, 20, 60), days_counted, {"kind": "months_ago"}),
     ("dates", "offset", (1, 5, 20, 60), days_counted, {"kind": "workdays_ahead"}),
+    ("haystack", "length", (300, 1000, 5000), lambda t: len(t.prompt), {}),
+    ("haystack", "distractors", (0, 5, 50), matches("is kept in box"), {}),
     ("jsonpath", "depth", (1, 3, 8), document_depth, {}),
     ("jsonpath", "width", (1, 3, 8), sizes_of_containers, {}),
     ("jsonpath", "wildcards", (1, 2, 3), lambda t: len(json.loads(t.answer)), {"depth": 5}),
@@ -234,6 +236,7 @@ def test_sizes__cover_every_numeric_param() -> None:
     growing = {(name, field) for name, field, *_ in SIZES} | {
         ("dates", "level"),
         ("arithmetic", "min_number"),
+        ("haystack", "depth"),  # who reads all of a text finds it anywhere
     }
 
     for name, task in FAMILY.items():

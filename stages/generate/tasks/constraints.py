@@ -1,0 +1,201 @@
+"""Task `constraints`: write a text that keeps several rules, each of which is checked by counting."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import ClassVar, Literal
+
+from pydantic import Field
+
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import ITEMS, WORDS
+from evalcube.stages.generate.stream import Stream
+
+Kind = Literal["words", "letters", "layout", "mixed"]
+
+MOST_TEXT = 20_000
+"""Characters of a reply's text that are looked at; more is no short text, whatever its rules."""
+
+_FEWEST, _LENGTHS = 20, 40
+"""Words of a text: the fewest, and how many lengths are equally frequent."""
+_ANSWER = re.compile(r"^[ \t>*_#]*answer[*_]*[ \t]*:[*_]*", re.IGNORECASE | re.MULTILINE)
+_AROUND = re.compile(r"^[\W_]+|[\W_]+$")
+
+_OPENINGS = (
+    "Write a short text that keeps all of these rules:",
+    "Compose a few sentences or lines, on what you like, by the following rules:",
+    "Below are rules for a short text. Write one that breaks none of them:",
+)
+_CLOSINGS = (
+    "Words are counted as a word processor counts them. Nothing stands below the text, which you give so:",
+    "What stands between spaces is a word, unless it is signs alone. End with the text, behind one mark:",
+)
+_ASKED_FORM = re.compile(r"<\w+>")
+
+_SAID: Mapping[str, str] = {
+    "count": "It has exactly {} words.",
+    "topic": 'The word "{}" occurs in it.',
+    "first": 'Its first word is "{}".',
+    "last": 'Its last word is "{}".',
+    "avoid": 'The word "{}" does not occur in it.',
+    "twice": 'The word "{}" occurs in it exactly twice.',
+    "without": 'The letter "{}" does not occur in it.',
+    "lower": "There are no capital letters in it.",
+    "marks": "There are exactly {} exclamation marks in it.",
+    "commas": "There are exactly {} commas in it.",
+    "lines": "It has exactly {} lines with words.",
+    "bullets": 'Exactly {} of its lines begin with "- ".',
+    "quoted": "It begins and ends with a double quotation mark.",
+    "title": "All letters of its first line are capitals.",
+}
+_KINDS: Mapping[Kind, tuple[str, ...]] = {
+    "words": ("first", "last", "avoid", "twice"),
+    "letters": ("without", "lower", "marks", "commas"),
+    "layout": ("lines", "bullets", "quoted", "title"),
+    "mixed": ("first", "last", "avoid", "twice", "without", "lower", "marks", "commas", "lines", "bullets"),
+}
+"""Rules of a kind; any of them can be kept together. Each text has a number of words and a word to use besides."""
+
+
+class ConstraintsParams(TaskParams):
+    """Params of `Constraints`."""
+
+    rules: int = Field(3, ge=2, le=6, description="Rules to keep at once; more to watch while writing.")
+    kind: Kind = Field(
+        "mixed",
+        description="What rules are about, beside a number of words and one to use: words, letters, layout, or any.",
+    )
+
+
+class Constraints(Task):
+    """Write a text by rules: how many words, with which, and more of some kind.
+
+    The rules of a trial come from a text that keeps them all, which is the reference; any other text that does is
+    right, too.
+    """
+
+    name: ClassVar[str] = "constraints"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "a text that keeps several rules, each checked by counting"
+    guess_rule: ClassVar[str] = (
+        "1/40 with two rules: the lengths that are equally frequent, for who has the word to use; 0 with more"
+    )
+    Params: ClassVar[type[TaskParams]] = ConstraintsParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw the rules, then their values and a text that keeps them."""
+        p = ConstraintsParams.of(params)
+        names = ["count", "topic", *stream.sample(_KINDS[p.kind], p.rules - 2)]
+        values, text = _written(stream, names)
+        rules = [(name, values[name]) for name in names]
+        stream.shuffle(rules)
+        listed = "\n".join(f"{i}. {_SAID[name].format(value)}" for i, (name, value) in enumerate(rules, 1))
+        prompt = f"{stream.choice(_OPENINGS)}\n\n{listed}\n\n{stream.choice(_CLOSINGS)}\nAnswer: <text>"
+        guess = 1 / _LENGTHS if p.rules == 2 else 0.0
+        return Trial(prompt, text, guess, extras={"rules": [list(rule) for rule in rules]})
+
+    def parse(self, text: str) -> str | None:
+        """Take all behind the last "Answer:" that begins a line, without a fence around it."""
+        *_, begins = 0, *(mark.end() for mark in _ANSWER.finditer(text))
+        found = text[begins:].strip() if begins else ""
+        if found.startswith("```") and found.endswith("```") and "\n" in found:
+            found = found.partition("\n")[2].removesuffix("```").strip()
+        return found if 0 < len(found) <= MOST_TEXT and not _ASKED_FORM.fullmatch(found) else None
+
+    def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:  # noqa: ARG002
+        """Whether the text keeps every rule."""
+        return not broken_rules(answer, trial)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """A step for each word and rule."""
+        p = ConstraintsParams.of(params)
+        return (_FEWEST + _LENGTHS / 2) * p.rules
+
+
+def broken_rules(text: str, trial: Trial) -> list[str]:
+    """Names of the rules of a trial of this task that a text breaks."""
+    rules = trial.extras["rules"]
+    return [name for name, value in rules if not _KEPT[name](text, value)]  # type: ignore[attr-defined]
+
+
+def words_of(text: str) -> list[str]:
+    """Words as they are counted: what stands between spaces, in lower case and without the signs around it."""
+    return [word for item in text.lower().split() if (word := _AROUND.sub("", item))]
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if words_of(line)]
+
+
+_KEPT: Mapping[str, Callable[[str, object], bool]] = {
+    "count": lambda text, value: len(words_of(text)) == value,
+    "topic": lambda text, value: value in words_of(text),
+    "first": lambda text, value: words_of(text)[:1] == [value],
+    "last": lambda text, value: words_of(text)[-1:] == [value],
+    "avoid": lambda text, value: value not in words_of(text),
+    "twice": lambda text, value: words_of(text).count(str(value)) == 2,
+    "without": lambda text, value: str(value) not in text.lower(),
+    "lower": lambda text, _: text == text.lower(),
+    "marks": lambda text, value: text.count("!") == value,
+    "commas": lambda text, value: text.count(",") == value,
+    "lines": lambda text, value: len(_lines(text)) == value,
+    "bullets": lambda text, value: sum(line.lstrip().startswith("- ") for line in _lines(text)) == value,
+    "quoted": lambda text, _: len(text) > 1 and text[0] in '"“„' and text[-1] in '"”“',
+    "title": lambda text, _: bool(_lines(text)) and _lines(text)[0] == _lines(text)[0].upper(),
+}
+
+
+def _written(stream: Stream, names: list[str]) -> tuple[dict[str, object], str]:
+    """A value for each rule, and a text that keeps all of them."""
+    topic, twice = stream.sample(ITEMS, 2)
+    first, last, avoid = stream.sample([word for word in WORDS if word not in (topic, twice)], 3)
+    fixed = {topic, twice} | {word for name, word in (("first", first), ("last", last)) if name in names}
+    letters = [letter for letter in "etaoinsrlcdumpgh" if not any(letter in word for word in fixed)]
+    without = stream.choice(letters or "jqxz")
+    lines = stream.between(3, 6)
+    values: dict[str, object] = {
+        "count": _FEWEST + stream.below(_LENGTHS),
+        "topic": topic,
+        "first": first,
+        "last": last,
+        "avoid": avoid,
+        "twice": twice,
+        "without": without,
+        "lower": "",
+        "marks": stream.between(1, 5),
+        "commas": stream.between(2, 6),
+        "lines": lines,
+        "bullets": stream.between(1, lines - 1),
+        "quoted": "",
+        "title": "",
+    }
+    text = _composed(stream, values, set(names))
+    return values, text
+
+
+def _composed(stream: Stream, values: Mapping[str, object], names: set[str]) -> str:
+    count, lines, bullets = (int(str(values[name])) for name in ("count", "lines", "bullets"))
+    special = {str(values[name]) for name in ("topic", "first", "last", "avoid", "twice")}
+    letter = str(values["without"]) if "without" in names else " "
+    plain = [word for word in WORDS if word not in special and letter not in word]
+    words = [stream.choice(plain) for _ in range(count)]
+    places = stream.sample(range(1, count - 1), 3)
+    for place, name in zip(places, ("topic", "twice", "twice"), strict=True):
+        if name in names:
+            words[place] = str(values[name])
+    for place, name in ((0, "first"), (-1, "last")):
+        if name in names:
+            words[place] = str(values[name])
+    marked = stream.sample(range(count), 11)
+    commas, marks = (int(str(values[name])) if name in names else 0 for name in ("commas", "marks"))
+    for i, place in enumerate(marked[: commas + marks]):
+        words[place] += "," if i < commas else "!"
+    ends = [count * (i + 1) // lines for i in range(lines)]
+    rows = [" ".join(words[start:end]) for start, end in zip([0, *ends], ends, strict=False)]
+    if "title" in names:
+        rows[0] = rows[0].upper()
+    if "bullets" in names:
+        rows = [f"- {row}" if i >= lines - bullets else row for i, row in enumerate(rows)]
+    text = "\n".join(rows)
+    return f'"{text}"' if "quoted" in names else text

@@ -1,0 +1,138 @@
+"""Task `haystack`: one fact to find in a long text, at a stated depth, among facts that are almost the asked one."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from pydantic import Field
+
+from evalcube.stages.generate.answers.numbers import last_integer
+from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.material.words import ITEMS, NAMES
+from evalcube.stages.generate.stream import Stream
+from evalcube.stages.generate.tasks.objects import ADJECTIVES
+
+BYTES_PER_TOKEN = 4
+"""By which lengths in tokens become bytes of text; no tokenizer is asked, so that a prompt is one on every machine."""
+TOGETHER = 10
+"""Facts that stand at the asked depth in random order, so that to know the depth says which one it is in 1 of 10."""
+
+_SENTENCE_BYTES = 71
+_WHO = "the baker|the captain|the carpenter|the doctor|the farmer|the gardener|the painter|the teacher".split(
+    "|"
+)
+_DID = "carried|cleaned|counted|found|mended|painted|sold|wrapped".split("|")
+_WHAT = "a barrel of apples|a bundle of letters|an old clock|a pair of oars|some dry firewood|the broken gate".split(
+    "|"
+)
+_WHERE = (
+    "beside the mill|behind the station|near the harbour|on the way to the market|under the bridge".split("|")
+)
+_WHEN = "after lunch|all morning|before noon|in heavy rain|late in the evening|one quiet day".split("|")
+
+_OPENINGS = (
+    "Read the text below and remember where things are kept. A question about it follows.",
+    "Somewhere in the following text is the answer to the question at its end.",
+    "Below is a long text. Read it to its end, where you are asked about one detail.",
+)
+_QUESTIONS = (
+    "In which box is the {thing} kept?",
+    "What is the number of the box with the {thing}?",
+    "Which box is the {thing} in?",
+)
+_CLOSINGS = (
+    "End with a last line of the form\nAnswer: <integer>",
+    "Finish with one line that reads\nAnswer: <integer>",
+)
+
+
+class HaystackParams(TaskParams):
+    """Params of `Haystack`."""
+
+    length: int = Field(
+        1000, ge=300, le=1_000_000, description="Tokens of the text, four bytes each; more to read."
+    )
+    depth: int = Field(
+        50, ge=0, le=100, description="Where in the text the fact stands, in percent; 0 is its beginning."
+    )
+    distractors: int = Field(
+        0, ge=0, le=50, description="Facts that differ from the asked one in one word; more to tell apart."
+    )
+
+
+class Haystack(Task):
+    """Find the box of one thing of one person in a text that speaks of much else.
+
+    The fact stands at its depth together with others of the same form, in random order. Distractors share two of its
+    three words (adjective, thing, owner) and stand anywhere.
+    """
+
+    name: ClassVar[str] = "haystack"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "where in a long text one fact is stated"
+    guess_rule: ClassVar[str] = "1/10: so many facts stand at the asked depth, in random order"
+    Params: ClassVar[type[TaskParams]] = HaystackParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw the asked thing, facts that share no word with it, those that share two, and the text around them."""
+        p = HaystackParams.of(params)
+        adjectives, items, owners = (stream.sample(words, TOGETHER) for words in (ADJECTIVES, ITEMS, NAMES))
+        together = list(zip(adjectives, items, owners, strict=True))
+        asked = together[0]
+        near = _near(stream, asked, p.distractors)
+        boxes = _boxes(stream, TOGETHER + len(near))
+        facts = [_fact(key, box) for key, box in zip([*together, *near], boxes, strict=True)]
+        stream.shuffle(close := facts[:TOGETHER])
+        left = p.length * BYTES_PER_TOKEN - sum(map(len, facts))
+        text = [_filler(stream) for _ in range(max(0, left // _SENTENCE_BYTES))]
+        place = len(text) * p.depth // 100
+        # From the end on, so that places before keep their numbers.
+        text[place:place] = close
+        for fact in facts[TOGETHER:]:
+            at = stream.below(len(text) + 1 - TOGETHER)
+            text.insert(at if at <= place else at + TOGETHER, fact)
+            place += at <= place
+        adjective, item, owner = asked
+        question = stream.choice(_QUESTIONS).format(thing=f"{adjective} {item} of {owner}")
+        prompt = f"{stream.choice(_OPENINGS)}\n\n{' '.join(text)}\n\n{question} {stream.choice(_CLOSINGS)}"
+        return Trial(prompt, boxes[0], 1 / TOGETHER)
+
+    def parse(self, text: str) -> str | None:
+        """Read the last integer, an explicit answer first."""
+        return last_integer(text)
+
+    def difficulty(self, params: TaskParams) -> float:
+        """Sentences to read, and ten more for each fact that is almost the asked one."""
+        p = HaystackParams.of(params)
+        return p.length * BYTES_PER_TOKEN / _SENTENCE_BYTES + 10 * p.distractors
+
+
+def _near(stream: Stream, asked: tuple[str, str, str], count: int) -> list[tuple[str, str, str]]:
+    """Different keys that share two words with the asked one."""
+    found: dict[tuple[str, str, str], None] = {}
+    while len(found) < count:
+        changed = list(asked)
+        place = stream.below(3)
+        changed[place] = stream.choice((ADJECTIVES, ITEMS, NAMES)[place])
+        key = (changed[0], changed[1], changed[2])
+        if key != asked:
+            found[key] = None
+    return list(found)
+
+
+def _boxes(stream: Stream, count: int) -> list[str]:
+    """Different numbers of four digits."""
+    found: dict[str, None] = {}
+    while len(found) < count:
+        found[str(stream.between(1000, 9999))] = None
+    return list(found)
+
+
+def _fact(key: tuple[str, str, str], box: str) -> str:
+    adjective, item, owner = key
+    return f"The {adjective} {item} of {owner} is kept in box {box}."
+
+
+def _filler(stream: Stream) -> str:
+    who, did, what, where, when = map(stream.choice, (_WHO, _DID, _WHAT, _WHERE, _WHEN))
+    return f"{when.capitalize()} {who} {did} {what} {where}."
