@@ -42,10 +42,10 @@ _SAID: Mapping[str, str] = {
     "twice": 'The word "{}" occurs in it exactly twice.',
     "without": 'The letter "{}" does not occur in it.',
     "lower": "There are no capital letters in it.",
-    "marks": "There are exactly {} exclamation marks in it.",
-    "commas": "There are exactly {} commas in it.",
+    "marks": "The number of exclamation marks in it is {}.",
+    "commas": "The number of commas in it is {}.",
     "lines": "It has exactly {} lines with words.",
-    "bullets": 'Exactly {} of its lines begin with "- ".',
+    "bullets": 'The number of its lines that begin with "- " is {}.',
     "quoted": "It begins and ends with a double quotation mark.",
     "title": "All letters of its first line are capitals.",
 }
