@@ -1,5 +1,6 @@
 """A signal in Python: the run stops in good order, and whoever called it does not go on unheard."""
 
+import logging
 import os
 import signal
 
@@ -16,6 +17,8 @@ def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_pa
     config = sweep_config(tmp_path, simulator.base_url, trials=32, cells=8)
     config["models"][0]["simulate"]["latency"] = 0.05
     config["models"][0]["limits"] = {"connections": 4}
+    # All tests share a handler, which pytest hangs on loggers of Dask, too: their silence may have been left on it.
+    caplog.set_level(logging.WARNING, "evalcube")
     signalled = []
 
     def interrupt(event):
