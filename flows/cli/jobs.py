@@ -265,7 +265,7 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
     from rich.table import Table
     from rich.text import Text
 
-    from evalcube.flows.read.status import Unnamed
+    from evalcube.flows.state.unasked import Unnamed
 
     table = Table()
     table.add_column("evaluation", overflow="fold")

@@ -15,7 +15,6 @@ from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, select, shown
-from evalcube.stages.generate.stream import canonical_params
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -318,7 +317,13 @@ def matching_points(points: Sequence[Mapping[str, object]], params: str | None) 
     if text.isascii() and text.isdecimal():
         return [i for i in range(len(points)) if str(i) == text]
     wanted = read_params(text)
-    return [i for i, point in enumerate(points) if _fits(canonical_params(point), wanted)]
+    return [i for i, point in enumerate(points) if _fits(_canonical(point), wanted)]
+
+
+def _canonical(params: Mapping[str, object]) -> dict[str, object]:
+    from evalcube.stages.generate.stream import canonical_params  # tables of scores need no task
+
+    return canonical_params(params)
 
 
 def _fits(point: Mapping[str, object], wanted: Mapping[str, object]) -> bool:
@@ -340,13 +345,13 @@ def read_params(text: str) -> dict[str, object]:
     """
     if text.startswith("{"):
         try:
-            return canonical_params(json.loads(text))
+            return _canonical(json.loads(text))
         except (ValueError, RecursionError) as error:
             raise SweepError(
                 f"`params`: '{text}' is no JSON object", "Write it like length=4,max_depth=0"
             ) from error
     pairs = (part.partition("=") for part in text.split(","))
-    return canonical_params({key.strip(): _value(value.strip()) for key, _, value in pairs})
+    return _canonical({key.strip(): _value(value.strip()) for key, _, value in pairs})
 
 
 def _value(text: str) -> object:

@@ -25,9 +25,9 @@ from evalcube.flows.nouns import (
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.design import composite_settings, tells_version, with_design, without_older
-from evalcube.flows.read.status import noted_unnamed
 from evalcube.flows.state.engines import origins_of, read_engines
 from evalcube.flows.state.records import priced_models, read_notes
+from evalcube.flows.state.unasked import noted_unnamed
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked

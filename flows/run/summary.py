@@ -11,7 +11,7 @@ from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.read.status import Unnamed, refusal_lines, unnamed
+from evalcube.flows.read.status import refusal_lines
 from evalcube.flows.run.endpoint_use import (
     CAUSE,
     FoundLimit,
@@ -24,6 +24,7 @@ from evalcube.flows.run.follow.progress import Tracker, price_of
 from evalcube.flows.run.spending import Spending
 from evalcube.flows.state.open_trials import left_of
 from evalcube.flows.state.store import SweepStore
+from evalcube.flows.state.unasked import Unnamed, unnamed
 from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.infer.batch.lines import Note
 from evalcube.stages.infer.endpoint import Endpoint

@@ -26,7 +26,6 @@ from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Fixed, Only, Sampling, as_configured
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.read.status import KEY, unnamed
 from evalcube.flows.run.follow.events import Noted, Subscriber
 from evalcube.flows.run.follow.records import to_logging
 from evalcube.flows.run.servers import endpoint_of
@@ -41,6 +40,7 @@ from evalcube.flows.state.rescoring import regrade_older
 from evalcube.flows.state.shared_arrays import mend_shared
 from evalcube.flows.state.store import SweepStore, sweep_cube
 from evalcube.flows.state.trust import remember_run
+from evalcube.flows.state.unasked import KEY, unnamed
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.storage.cache.cache import prepare_cache
 from evalcube.storage.cube.cube import Cube
