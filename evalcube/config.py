@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from evalcube.flows.config.cluster import ChosenWorkers, ClusterSection, SlurmSection
 from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, LayerWeights, Sampler
-from evalcube.flows.config.limits import BatchSetting, ConnectionSearch, Limits
+from evalcube.flows.config.limits import BatchSetting, ConnectionSearch, Limits, Precision, Spend
 from evalcube.flows.config.manifold import AxisRange, AxisWindow, Manifold, TaskConfig
 from evalcube.flows.config.models import EvaluationRule, Model, Prices, SimulatedModel, Sweep
-from evalcube.flows.config.policy import Policy, PolicyRule
-from evalcube.flows.config.precision import Precision, Spend
 from evalcube.flows.config.serving import Serve
-from evalcube.flows.config.views import ViewConfig
+from evalcube.flows.config.views import Policy, PolicyRule, ViewConfig
 
 __all__ = [
     "AxisRange",

@@ -33,8 +33,7 @@ def init(
     force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
 ) -> None:
     """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own."""
-    from evalcube.flows.config.initial import initial_config
-    from evalcube.flows.config.suites import suite_copy
+    from evalcube.flows.config.suites import initial_config, suite_copy
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.outputs import check_output, write_output
 

@@ -13,11 +13,29 @@ from pathlib import Path
 
 import zstandard
 
-from evalcube.flows.config.nodes import mappings
 from evalcube.stages.generate.dataset.kept import offer_copy, offer_version
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError, guarded
+
+
+def nodes(value: object) -> Iterator[object]:
+    """The value itself and all that it has in it, in order; a list or mapping that stands in many places once."""
+    waiting, seen = [value], set[int]()
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, (Mapping, list, tuple)):
+            if id(one) in seen:
+                continue
+            seen.add(id(one))
+            waiting += reversed(list(one.values()) if isinstance(one, Mapping) else one)
+        yield one
+
+
+def mappings(value: object) -> Iterator[Mapping[str, object]]:
+    """The mappings among them."""
+    return (one for one in nodes(value) if isinstance(one, Mapping))
+
 
 MOST_BYTES = 512 * 2**20
 """Of a data file: larger ones are not kept. A copy is compressed in memory."""

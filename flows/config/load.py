@@ -11,22 +11,23 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
+from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of, sorted_error
-from evalcube.flows.config.kept_questions import offer_missing
+from evalcube.flows.config.kept_questions import mappings, nodes, offer_missing
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.nodes import mappings, nodes
-from evalcube.flows.config.policy import Policy
 from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.section import Name, Section
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
-from evalcube.flows.config.views import ViewConfig
+from evalcube.flows.config.views import Policy, ViewConfig
 from evalcube.flows.errors import ConfigError, Problem, WrongTypeError, told
 from evalcube.stages.named_code import allow_code
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
+SCHEDULER_VARIABLE = "DASK_SCHEDULER_ADDRESS"
+"""Dask's own, which its operator sets in every pod."""
 MODELS = "`models`"
 """Source of the problems of models that are given beside a config: the parameter of `load_sweep` and `load_suite`."""
 _START = "Write a first config with: evalcube init"
@@ -56,10 +57,10 @@ def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | No
     return parse_config(text, source, models=models)
 
 
-def _text(path: str | Path) -> tuple[str, str]:
-    """The text of a file, and what it is called in problems."""
+def _text(path: str | Path, start: str = _START) -> tuple[str, str]:
+    """The text of a file, and what it is called in problems; `start` is the remedy where there is none."""
     source = _printable(str(path))
-    data = _read(Path(path), source)
+    data = _read(Path(path), source, start)
     try:
         return data.decode("utf-8-sig"), source
     except UnicodeDecodeError as error:
@@ -95,6 +96,46 @@ def load_policy(path: str | Path) -> Policy:
         return _PolicyFile.model_validate(mapping).policy
     except ValidationError as error:
         raise sorted_error(problem_of(finding, source, parsed) for finding in findings(error)) from None
+
+
+class _ClusterFile(BaseModel):
+    cluster: Cluster
+
+
+def cluster_section(
+    settings: Sweep, cluster: str | Path | Mapping[str, Any] | None = None
+) -> ClusterSection | SlurmSection | None:
+    """The description of the cluster that is meant for a sweep; None if nobody gave one.
+
+    Parameters
+    ----------
+    settings
+        The sweep's config, whose own `cluster` counts last.
+    cluster
+        What a config's `cluster` may be, or the path of a YAML file that holds such.
+
+    Raises
+    ------
+    ConfigError
+        If there is no such file, or with all problems of the description.
+    """
+    section = settings.cluster if cluster is None else _given_cluster(cluster)
+    return section if section is None or section.slurm is None else section.slurm
+
+
+def _given_cluster(cluster: str | Path | Mapping[str, Any]) -> ClusterSection:
+    value: Any = cluster
+    source, parsed = "cluster", None
+    if isinstance(cluster, Path) or (isinstance(cluster, str) and cluster.endswith((".yaml", ".yml"))):
+        text, source = _text(Path(cluster).expanduser(), "Check the path of the cluster's file")
+        parsed = _yaml(text, source)
+        value = parsed.value
+    try:
+        return _ClusterFile.model_validate({"cluster": value}).cluster
+    except ValidationError as error:
+        # What stands in a config below the name of the field stands at the top here.
+        found = [replace(finding, path=finding.path[1:]) for finding in findings(error)]
+        raise sorted_error(problem_of(finding, source, parsed) for finding in found) from None
 
 
 def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
@@ -157,16 +198,20 @@ def _without_control(raw: dict[str, object], names: Sequence[str]) -> dict[str, 
 
 def _parsed(text: str, source: str, start: str) -> tuple[YamlText, dict[str, object]]:
     """The text as YAML, and the mapping that it is; `start` is the remedy of an empty one."""
-    try:
-        parsed = YamlText(text)
-    except YamlProblem as error:
-        raise _failure(source, error.rule, error.remedy, error.line) from None
+    parsed = _yaml(text, source)
     if parsed.value is None:
         raise _failure(source, "the config is empty", start, 1)
     if not isinstance(parsed.value, dict):
         rule = f"the config must be a mapping, got {show(parsed.value)}"
         raise _failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", 1)
     return parsed, parsed.value
+
+
+def _yaml(text: str, source: str) -> YamlText:
+    try:
+        return YamlText(text)
+    except YamlProblem as error:
+        raise _failure(source, error.rule, error.remedy, error.line) from None
 
 
 def _only_judges(model: object) -> bool:
@@ -291,12 +336,12 @@ def _failure(source: str, rule: str, remedy: str, line: int | None) -> ConfigErr
     return ConfigError([Problem(source, line, "", "", rule, remedy)])
 
 
-def _read(path: Path, source: str) -> bytes:
+def _read(path: Path, source: str, start: str) -> bytes:
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise _failure(source, "no such file", _nearby(path), None) from None
+        raise _failure(source, "no such file", _nearby(path, start), None) from None
     except IsADirectoryError:
         raise _failure(source, "is a directory, not a config file", "Give a .yaml file in it", None) from None
     except (OSError, ValueError) as error:
@@ -309,13 +354,13 @@ def _read(path: Path, source: str) -> bytes:
     return data
 
 
-def _nearby(path: Path) -> str:
+def _nearby(path: Path, start: str) -> str:
     try:
         names = [entry.name for entry in path.parent.iterdir() if entry.suffix in (".yaml", ".yml")]
     except OSError:
-        return f"There is no folder {path.parent}, either. {_START}"
+        return f"There is no folder {path.parent}, either. {start}"
     close = difflib.get_close_matches(path.name, names, n=3)
     if not close:
-        return _START
+        return start
     meant = " or ".join(repr(str(path.with_name(name))) for name in close)
-    return f"Did you mean {meant}? If not: {_START[0].lower()}{_START[1:]}"
+    return f"Did you mean {meant}? If not: {start[0].lower()}{start[1:]}"

@@ -20,14 +20,12 @@ from evalcube.flows.config import values
 from evalcube.flows.config.cluster import Cluster, ClusterSection
 from evalcube.flows.config.given import Given, Many, Some, optional
 from evalcube.flows.config.judges import CompositeConfig, JudgeConfig, SamplerParams
-from evalcube.flows.config.limits import Batch, BatchSetting, Limits
+from evalcube.flows.config.limits import Batch, BatchSetting, Limits, Precision, PrecisionSetting, Spend
 from evalcube.flows.config.manifold import TaskConfig
-from evalcube.flows.config.policy import Policy
-from evalcube.flows.config.precision import Precision, PrecisionSetting, Spend
 from evalcube.flows.config.section import Degree, Density, Flag, Name, Number, Section, StorePath, Whole
 from evalcube.flows.config.serving import SERVED, Serve
 from evalcube.flows.config.text import yaml_text
-from evalcube.flows.config.views import View, ViewConfig, find_view
+from evalcube.flows.config.views import Policy, View, ViewConfig, find_view
 from evalcube.stages.generate import Entry
 from evalcube.stages.reply.forms import CHAT, ApiName
 

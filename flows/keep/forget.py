@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.to_forget import Choice, Chosen, ToForget, find
-from evalcube.flows.plan.judges import judge_keys
+from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of

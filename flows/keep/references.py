@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.plan.judges import judge_keys
+from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.requests import CriteriaBook, trial_request
 from evalcube.flows.read.outputs import Ticker, silent
 from evalcube.flows.read.reader import Reader

@@ -7,8 +7,7 @@ from dataclasses import replace
 
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import AskedModel, Evaluation, NamedSampler, NamedTemplate
-from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.evaluations import AskedModel, Evaluation, Judge, NamedSampler, NamedTemplate
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.requests import check_criteria
 from evalcube.stages.generate import Cell, Task, all_tasks, expand

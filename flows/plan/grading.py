@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.judges import known_hooks
-from evalcube.flows.plan.judges import score_in
+from evalcube.flows.plan.evaluations import score_in
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, Prepared
 from evalcube.stages.generate import Cell, Trial

@@ -14,8 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from evalcube.flows.plan.evaluations import Evaluation
-from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.evaluations import Evaluation, Judge
 from evalcube.flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
 from evalcube.stages.generate.dataset import DatasetParams
 from evalcube.stages.generate.stream import canonical_json

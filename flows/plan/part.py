@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from evalcube.flows.config.limits import Precision as PrecisionConfig
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.precision import Precision as PrecisionConfig
 from evalcube.flows.errors import SweepError, need_name, no_bare_text
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets

@@ -17,8 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
-from evalcube.flows.plan.evaluations import Evaluation
-from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.evaluations import Evaluation, Judge
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from evalcube.stages.generate import TASKS, Cell, Task, all_tasks
 from evalcube.stages.generate.absent import AbsentTask, absent_cell

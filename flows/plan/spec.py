@@ -12,8 +12,7 @@ import numpy.typing as npt
 from pydantic import Field, ValidationError
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import Evaluation, IdentityRecord, Values
-from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.evaluations import Evaluation, IdentityRecord, Judge, Values
 from evalcube.stages.reply.status import BASE, COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Coordinate
 

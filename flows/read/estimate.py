@@ -17,8 +17,7 @@ from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.evaluations import token_limit
-from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.evaluations import Judge, token_limit
 from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import prepare_trials

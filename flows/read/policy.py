@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.near_names import did_you_mean
-from evalcube.flows.config.policy import EACH, LEVELS, Policy, PolicyRule
+from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
 from evalcube.flows.read.selection import Part
 from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.stages.analyze.labelled.axes import names

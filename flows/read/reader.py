@@ -11,9 +11,8 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import evaluation_place
+from evalcube.flows.plan.evaluations import Opinion, evaluation_place, opinions
 from evalcube.flows.plan.filters import matching_points
-from evalcube.flows.plan.judges import Opinion, opinions
 from evalcube.flows.plan.plan import is_imported
 from evalcube.flows.plan.requests import CriteriaBook, trial_messages, trial_request
 from evalcube.flows.state.caches import replies_at_hand

@@ -24,8 +24,8 @@ from evalcube.deploy.clusters import (
 )
 from evalcube.deploy.clusters.code import Choice, View
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
+from evalcube.flows.config.load import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.sites import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.preflight import Admission

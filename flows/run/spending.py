@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.config.precision import Spend
+from evalcube.flows.config.limits import Spend
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan

@@ -19,9 +19,8 @@ import numpy as np
 from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config.cluster import seconds
-from evalcube.flows.config.load import as_config
+from evalcube.flows.config.load import SCHEDULER_VARIABLE, as_config
 from evalcube.flows.config.models import Model, Sweep
-from evalcube.flows.config.sites import SCHEDULER_VARIABLE
 from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Fixed, Only, Sampling, as_configured

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, get_args
 
+from evalcube.flows.config.limits import LEVELS, Precision
 from evalcube.flows.config.load import as_config, named_code
 from evalcube.flows.config.models import Model, Sweep
-from evalcube.flows.config.precision import LEVELS, Precision
 from evalcube.flows.config.serving import Serve
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.errors import SweepError, need_number, no_bare_text

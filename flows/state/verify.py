@@ -24,7 +24,7 @@ from evalcube.flows.state.damage import Damage, Verification
 from evalcube.flows.state.questions import damaged_questions, keep_copy
 from evalcube.flows.state.recording import count_model, prices_of
 from evalcube.flows.state.records import MERGED, read_notes
-from evalcube.flows.state.regrade import recorded_window, remake
+from evalcube.flows.state.rescoring import recorded_window, remake
 from evalcube.flows.state.shared_arrays import (
     measured_plan,
     planned_of,

@@ -10,13 +10,12 @@ from collections.abc import Iterator
 
 from evalcube.flows.config.findings import Finding, Path
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.rules import endpoints, judges, models, sampling, templates, views
-from evalcube.flows.config.rules.tasks import CheckedTasks
+from evalcube.flows.config.rules import judges, models, sampling, tasks, views
 
 
 def check(config: Sweep) -> list[Finding]:
     """Apply every rule."""
-    tasks = CheckedTasks(config)
+    checked = tasks.CheckedTasks(config)
     rules: tuple[Iterator[Finding], ...] = (
         models.unique_names(config),
         models.simulate_only_with_sim(config),
@@ -34,13 +33,13 @@ def check(config: Sweep) -> list[Finding]:
         judges.control(config),
         models.some_measured(config),
         models.only_measured_are_evaluated(config),
-        endpoints.batches(config),
-        endpoints.served(config),
-        endpoints.evaluations_fit(config, tasks.samples),
-        endpoints.judges_fit(config),
-        iter(tasks.findings),
-        templates.renders(config, tasks.samples),
-        views.coordinates(config, tasks.tasks),
+        models.batches(config),
+        models.served(config),
+        models.evaluations_fit(config, checked.samples),
+        models.judges_fit(config),
+        iter(checked.findings),
+        tasks.renders(config, checked.samples),
+        views.coordinates(config, checked.tasks),
     )
     found: dict[tuple[Path, str], Finding] = {}
     for rule in rules:

@@ -114,6 +114,11 @@ models:
 """
 
 
+def initial_config() -> str:
+    """A commented config to start from, which is valid as it stands."""
+    return resources.files("evalcube.flows.config").joinpath("initial.yaml").read_text(encoding="utf-8")
+
+
 def suite_names() -> list[str]:
     """The packaged suites."""
     files = resources.files(__package__).iterdir()

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import Evaluation
-from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.evaluations import Evaluation, Judge
 from evalcube.flows.plan.spec import SPEC_FORMAT, PointSpec, Spec, TaskSpec
 
 _NAMING = ("eval_id", "model")

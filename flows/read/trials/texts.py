@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.config.templates import Message
-from evalcube.flows.plan.evaluations import Evaluation
-from evalcube.flows.plan.judges import opinion_keys, read_opinion
+from evalcube.flows.plan.evaluations import Evaluation, opinion_keys, read_opinion
 from evalcube.flows.plan.requests import CriteriaBook, messages_request, trial_messages
 from evalcube.flows.read.reader import ANSWERED, Answered, read_answer, row_of
 from evalcube.flows.read.trials.columns import Labels, Numbers, Plain, Rows, TrialColumn, Values, count

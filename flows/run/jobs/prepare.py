@@ -18,8 +18,8 @@ from evalcube.deploy.clusters import ExistingScheduler
 from evalcube.deploy.errors import ClusterError
 from evalcube.deploy.slurm import JobSettings, clock, slug
 from evalcube.flows.config.cluster import SlurmSection
+from evalcube.flows.config.load import cluster_section
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.sites import cluster_section
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.run.cluster import chosen_cluster

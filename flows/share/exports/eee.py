@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.config.secrecy import mask
-from evalcube.flows.plan.evaluations import Evaluation, token_limit
-from evalcube.flows.plan.judges import Judge
+from evalcube.flows.plan.evaluations import Evaluation, Judge, token_limit
 from evalcube.flows.plan.plan import TaskPlan
 from evalcube.flows.share.exports.source import (
     ACCURACY,

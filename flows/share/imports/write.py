@@ -28,7 +28,7 @@ from evalcube.flows.state.growing import new_cube
 from evalcube.flows.state.questions import keep_questions
 from evalcube.flows.state.recording import count_model, grader_of, receipt_of
 from evalcube.flows.state.records import NOTES
-from evalcube.flows.state.regrade import regrade
+from evalcube.flows.state.rescoring import regrade
 from evalcube.flows.state.shared_arrays import repeat_flags
 from evalcube.stages.generate import Cell, all_tasks
 from evalcube.stages.generate.dataset import DatasetParams

@@ -8,7 +8,7 @@ from contextlib import closing
 from dataclasses import dataclass
 from itertools import islice
 
-from evalcube.flows.plan.judges import judge_keys
+from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, trial_request
 from evalcube.flows.plan.targets import SampleTargets

@@ -3,9 +3,8 @@
 import pytest
 
 from evalcube.flows.config.cluster import SlurmSection
-from evalcube.flows.config.load import from_mapping, parse_config
-from evalcube.flows.config.sites import cluster_section
-from evalcube.flows.errors import ConfigError, SweepError
+from evalcube.flows.config.load import cluster_section, from_mapping, parse_config
+from evalcube.flows.errors import ConfigError
 
 REST = """
 models: [{name: m, endpoint: "sim:"}]
@@ -102,7 +101,7 @@ def test_cluster_section__mistakes_are_named_with_their_line(tmp_path, text, mes
 
 
 def test_cluster_section__a_file_that_is_not_there_is_named_in_one_line(tmp_path):
-    with pytest.raises(SweepError, match="No such file") as found:
+    with pytest.raises(ConfigError, match="no such file") as found:
         cluster_section(settings(), f"{tmp_path}/a\nb.yaml")
 
     assert "\n" not in str(found.value)

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 import evalcube as ec
-from evalcube.flows.config.initial import initial_config
 from evalcube.flows.config.load import load_config, parse_config
 from evalcube.flows.config.models import Section
+from evalcube.flows.config.suites import initial_config
 from evalcube.stages.generate import TASKS, Cell, all_tasks, expand
 
 EXAMPLES = Path(__file__).parents[3] / "examples"

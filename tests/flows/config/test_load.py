@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalcube.flows.config.initial import initial_config
 from evalcube.flows.config.load import from_mapping, load_config, parse_config
 from evalcube.flows.config.models import Model, SimulatedModel, Sweep
+from evalcube.flows.config.suites import initial_config
 from evalcube.flows.config.text import LONGEST_TEXT, YamlText
 from evalcube.flows.errors import ConfigError
 from tests.flows.config.sources import FULL, problems, text

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evalcube import EvalcubeError
-from evalcube.flows.config.initial import initial_config
 from evalcube.flows.config.load import from_mapping, parse_config
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.secrecy import HIDDEN, looks_secret, mask, secret_word, show
+from evalcube.flows.config.suites import initial_config
 from evalcube.flows.errors import ConfigError, Problem, TemplateError
 
 SECRETS = (

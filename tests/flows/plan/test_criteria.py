@@ -10,8 +10,8 @@ from evalcube.deploy.simulator.truth import Truth, decode, encode
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.evaluations import score_in
 from evalcube.flows.plan.grading import LayerGrader
-from evalcube.flows.plan.judges import score_in
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook
 from evalcube.flows.run.in_flight import InFlightLimit, JudgeLimit

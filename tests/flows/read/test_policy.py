@@ -5,7 +5,7 @@ import pytest
 import xarray as xr
 
 from evalcube.flows.config.load import load_policy, parse_config
-from evalcube.flows.config.policy import Policy
+from evalcube.flows.config.views import Policy
 from evalcube.flows.errors import ConfigError
 from evalcube.flows.read.policy import _checks, _unknown, allowed, decide
 from evalcube.flows.read.sides import Point, Side, SideBySide

@@ -7,7 +7,7 @@ import time
 import numpy as np
 import pytest
 
-from evalcube.flows.config.precision import Spend
+from evalcube.flows.config.limits import Spend
 from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.in_flight import make_limits
 from evalcube.flows.run.spending import Spending
