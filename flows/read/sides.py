@@ -15,8 +15,9 @@ from evalcube.flows.errors import SweepError, no_bare_text
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.stages.analyze.labelled import axes, pairing
+from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import CLUSTER
-from evalcube.stages.analyze.labelled.counters import base_design, members
+from evalcube.stages.analyze.labelled.counters import members
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.reply.status import BASE, Status
 from evalcube.storage.urls import redacted

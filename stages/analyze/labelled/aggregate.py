@@ -21,9 +21,9 @@ from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
-from evalcube.stages.analyze.labelled.axes import applied, names
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, applied, base_design, names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
-from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells, members
+from evalcube.stages.analyze.labelled.counters import counter_cells, members
 from evalcube.stages.analyze.labelled.group_sums import group_sums
 from evalcube.stages.analyze.labelled.points import common_in_groups
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, CellSelection, Groups, Key, Where

@@ -1,4 +1,4 @@
-"""Names along a cube's axes: texts, facets, labels that are safe to show; and formulas applied along its dims.
+"""What stands along a cube's axes: texts, facets, safe labels, the base design; and formulas applied along its dims.
 
 Names of models come from anyone, so nothing of them reaches a terminal or a page before `plain` has cleaned it.
 """
@@ -13,11 +13,15 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from evalcube._arrays import Variable, variable
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.reply.status import BASE
 
 if TYPE_CHECKING:
     import xarray as xr
 
 Facet = str | int | float | bool
+
+CELL_DIMS = ("model", "task", "params", "counter")
 
 _UNSEEN = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"})
 """Unicode categories of characters that nobody sees, or that turn others round."""
@@ -145,3 +149,13 @@ def applied(
         dask_gufunc_kwargs={"output_sizes": {dim: size for dims in found for dim, size in dims.items()}},
     )
     return result if isinstance(result, tuple) else (result,)
+
+
+def base_design(ds: xr.Dataset) -> Floats:
+    """Answers that the first plan gave each point, shape (model, task, params); 0 if the dataset does not say it."""
+    shape = tuple(ds.sizes[dim] for dim in CELL_DIMS[:-1])
+    if BASE not in ds.variables:
+        return np.zeros(shape)
+    base = ds.variables[BASE]
+    values = base.transpose(*(dim for dim in CELL_DIMS if dim in base.dims)).values
+    return np.array(np.broadcast_to(values, shape), dtype=float)

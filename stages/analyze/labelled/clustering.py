@@ -18,7 +18,7 @@ from evalcube.stages.analyze.formulas.clustering import (
     unit_effect,
 )
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import applied, most_repeats, names
+from evalcube.stages.analyze.labelled.axes import applied, base_design, most_repeats, names
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
 
 if TYPE_CHECKING:
@@ -123,8 +123,6 @@ def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
 
     Of right answers (``status``) or of ``tokens``; a reply whose tokens nobody counted has none.
     """
-    from evalcube.stages.analyze.labelled.counters import base_design  # a module that needs this one
-
     base, right = base_design(ds), name == "status"
     for model in range(ds.sizes["model"]):
         clusters = question_clusters(ds, model)

@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import pair_units
-from evalcube.stages.analyze.labelled.counters import base_design
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.results import Composite, Estimate, Leaderboard
 from evalcube.stages.analyze.verdict.composite import (

@@ -13,15 +13,12 @@ from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.estimators import token_error
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import applied, names
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, applied, base_design, names
 from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import BASE
 
 if TYPE_CHECKING:
     import xarray as xr
-
-CELL_DIMS = ("model", "task", "params", "counter")
 
 _UNEVEN = 1e-3
 """Relative difference of factors from which points are said to be weighed; one lost request is not worth saying."""
@@ -89,16 +86,6 @@ def planned_trials(cells: Floats, labels: Sequence[str]) -> Floats:
     """Trials that were asked for, or are to be, as far as counters (..., counter) have them: shape (...)."""
     asked = ("trials", "transport", "missing")
     return np.asarray(sum(column(cells, name, labels) for name in asked if name in labels))
-
-
-def base_design(ds: xr.Dataset) -> Floats:
-    """Answers that the first plan gave each point, shape (model, task, params); 0 if the dataset does not say it."""
-    shape = tuple(ds.sizes[dim] for dim in CELL_DIMS[:-1])
-    if BASE not in ds.variables:
-        return np.zeros(shape)
-    base = ds.variables[BASE]
-    values = base.transpose(*(dim for dim in CELL_DIMS if dim in base.dims)).values
-    return np.array(np.broadcast_to(values, shape), dtype=float)
 
 
 def point_factors(ds: xr.Dataset) -> Floats:

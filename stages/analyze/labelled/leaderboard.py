@@ -18,10 +18,9 @@ from evalcube.stages.analyze.formulas.estimators import Bounds, Mode, brought
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
-from evalcube.stages.analyze.labelled.axes import facets, most_repeats, names
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, facets, most_repeats, names
 from evalcube.stages.analyze.labelled.clustering import question_effects, token_effects
 from evalcube.stages.analyze.labelled.counters import (
-    CELL_DIMS,
     counter_cells,
     members,
     per_trial,

@@ -209,14 +209,14 @@ def _point_weights(ds: xr.Dataset, there: NDArray[np.bool_], cells: Groups) -> t
     It is 0 in no tier, and where evaluations are compared on other points.
     """
     from evalcube.stages.analyze.labelled import counters
-    from evalcube.stages.analyze.labelled.axes import names
+    from evalcube.stages.analyze.labelled.axes import base_design, names
     from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 
     inside = counters.members(ds).any(axis=0)
     planned = planned_points(ds, there) & inside
     groups = (points for _, points in cells.members())
     kept, words = common_in_groups(planned, groups, names(ds, "task"))
-    share = design.ratios(counters.base_design(ds), kept & inside)
+    share = design.ratios(base_design(ds), kept & inside)
     return share.reshape(len(share), -1), words
 
 

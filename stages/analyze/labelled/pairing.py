@@ -116,7 +116,7 @@ def compare_evaluations(
     if "status" not in ds:
         raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")
-    base, rated = counters.base_design(ds), _rated(ds)
+    base, rated = axes.base_design(ds), _rated(ds)
     found = []
     for place, first in enumerate(models[:-1]):
         codes = _codes(ds, first)

@@ -17,8 +17,8 @@ from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import names, plain
-from evalcube.stages.analyze.labelled.counters import CELL_DIMS, base_design, counter_cells, members
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, names, plain
+from evalcube.stages.analyze.labelled.counters import counter_cells, members
 from evalcube.stages.analyze.labelled.results import Row, first_few, label_rows
 
 if TYPE_CHECKING:
