@@ -32,14 +32,14 @@ from typing import Any, NamedTuple
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from tests.stages.infer.limit_simulation import (  # noqa: E402 - the checkout may not be installed
+from tests.stages.infer.limit_simulation import simulate  # noqa: E402 - the checkout may not be installed
+from tests.stages.infer.limits import (  # noqa: E402 - the checkout may not be installed
     Bucket,
     Changing,
     Concurrency,
     FixedWindow,
     Flaky,
     SlidingWindow,
-    simulate,
 )
 
 MOST, TIMEOUT = 256, 600.0

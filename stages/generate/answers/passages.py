@@ -5,8 +5,7 @@ form that was asked for (``Answer: 7``) beats everything else, the last such lin
 ``<answer>7</answer>``, ``{"answer": 7}`` and their like, then statements in running text (``the answer is 7``), fenced
 blocks and bold passages, and at the end the last sentences.
 
-A reply is hostile text: nothing here raises, and all of it takes linear time, as every repetition in a pattern is
-bounded or possessive and only a bounded number of places is tried.
+A reply is hostile: nothing here raises, and all takes linear time, as repetitions in patterns and places are bounded.
 """
 
 from __future__ import annotations

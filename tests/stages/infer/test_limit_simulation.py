@@ -4,15 +4,14 @@ import random
 
 import pytest
 
-from tests.stages.infer.limit_simulation import (
+from tests.stages.infer.limit_simulation import simulate, simulate_sweep
+from tests.stages.infer.limits import (
     Bucket,
     Changing,
     Concurrency,
     FixedWindow,
     Flaky,
     SlidingWindow,
-    simulate,
-    simulate_sweep,
 )
 
 REFUSED, USED = 0.05, 0.9
