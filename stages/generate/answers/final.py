@@ -1,8 +1,8 @@
 """Decides which statement of a reply is its final answer: the last one that stands, typed by whatever reader asks.
 
 The last mark of an answer gives a value (`passages`). What follows is read sentence by sentence: each takes the answer
-back, states it again, states another value, or only talks about values, as reasons do. Another value is the answer where
-a cue of a correction goes with it; two final forms that differ without one are no answer. `wording` has the cues.
+back, states it again, states another value, or only talks about values, as reasons do. Another value is the answer
+where a cue of a correction goes with it; two final forms that differ without one are no answer. `wording` has the cues.
 """
 
 from __future__ import annotations

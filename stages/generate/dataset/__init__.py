@@ -15,9 +15,9 @@ from evalcube.stages.generate.dataset.books import Book, Library, View
 from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.kept import kept_version
-from evalcube.stages.generate.dataset.kinds import READERS, Comparison, read_text, same_number
+from evalcube.stages.generate.dataset.kinds import READERS, read_text, same_number
 from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
-from evalcube.stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.dataset.params import Comparison, DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, drawn, labels
 from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError

@@ -6,9 +6,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import partial
 
 from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
 from evalcube.stages.generate.answers.numbers import WORDS
@@ -22,29 +21,9 @@ from evalcube.stages.generate.answers.passages import (
 )
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.answers.wording import FRAME, REDOES, SAYS_NOTHING, TURNS, affirmed
-from evalcube.stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.dataset.params import Comparison
 
 _MARKUP = " \t*_`"
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison:
-    """How strictly answers are compared."""
-
-    exact: frozenset[str] = frozenset()
-    tolerance: Fraction = Fraction(0)
-    relative: Fraction = Fraction(0)
-
-    @classmethod
-    def of(cls, params: DatasetParams) -> Comparison:
-        """What the params ask for; a tolerance is the decimal number that was written."""
-        return _comparison(params.exact, params.tolerance, params.relative_tolerance)
-
-
-@lru_cache(maxsize=64)
-def _comparison(exact: tuple[str, ...], tolerance: float, relative: float) -> Comparison:
-    # Asked twice for each reply, and the same for all of a task.
-    return Comparison(frozenset(exact), Fraction(str(tolerance)), Fraction(str(relative)))
 
 
 def lines_after_marks(text: str) -> Iterator[str]:

@@ -15,11 +15,11 @@ from evalcube.stages.generate.answers.passages import normalised
 from evalcube.stages.generate.answers.wording import affirmed
 from evalcube.stages.generate.dataset.kinds import (
     LONGEST_TEXT,
-    Comparison,
     comparable,
     lines_after_marks,
     read_text,
 )
+from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.named_code import may_run
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import regex
@@ -257,3 +260,23 @@ class DatasetParams(TaskParams):
         return list(
             dict.fromkeys(match[1].strip() for match in PLACEHOLDER.finditer(self.template) if match[1])
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """How strictly answers are compared."""
+
+    exact: frozenset[str] = frozenset()
+    tolerance: Fraction = Fraction(0)
+    relative: Fraction = Fraction(0)
+
+    @classmethod
+    def of(cls, params: DatasetParams) -> Comparison:
+        """What the params ask for; a tolerance is the decimal number that was written."""
+        return _comparison(params.exact, params.tolerance, params.relative_tolerance)
+
+
+@lru_cache(maxsize=64)
+def _comparison(exact: tuple[str, ...], tolerance: float, relative: float) -> Comparison:
+    # Asked twice for each reply, and the same for all of a task.
+    return Comparison(frozenset(exact), Fraction(str(tolerance)), Fraction(str(relative)))

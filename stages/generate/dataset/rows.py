@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
-from evalcube.stages.generate.dataset.kinds import LONGEST_JSON, READERS, Comparison, json_text, only_number
-from evalcube.stages.generate.dataset.params import PLACEHOLDER, DatasetParams
+from evalcube.stages.generate.dataset.kinds import LONGEST_JSON, READERS, json_text, only_number
+from evalcube.stages.generate.dataset.params import PLACEHOLDER, Comparison, DatasetParams
 from evalcube.stages.generate.dataset.tables import Row
 
 MOST_OPTIONS = 100
