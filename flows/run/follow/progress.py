@@ -146,6 +146,7 @@ class Tracker:
         with self._lock:
             if isinstance(event, Started):
                 self.started, self.begun = event, self.now()
+                self._looks.append(_Look(self.begun, self._traffic(), {}))
             elif isinstance(event, Extended) and self.started is not None:
                 asked = event.asked or self.started.asked
                 self.started = replace(self.started, trials=event.trials, asked=asked)

@@ -82,6 +82,15 @@ def test_rates__are_those_of_the_last_seconds():
     assert now.replies == pytest.approx(4, rel=0.1)
 
 
+def test_rates__at_the_first_look_are_those_since_the_beginning():
+    clock = Clock(Asked("a", 1000, 1000, 0, 4))
+    clock.time = 10.0
+
+    clock.tracker(Traffic(replies=30, answered={"a": 30}, worker="w"))
+
+    assert clock.tracker.progress().replies == pytest.approx(3)
+
+
 def test_usd__adds_judges():
     clock = Clock(Asked("m", 10, 10, 0, 4), prices={"m": (0, 1e6), "judge": (0, 1e6)})
 
