@@ -13,7 +13,7 @@ from contextlib import contextmanager
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any
 
-from evalcube.flows.read.trials.escaped import jsonable, visible
+from evalcube.flows.read.trials.escaped import csv_text, jsonable, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -275,7 +275,6 @@ def show_csv(rows: Sequence[Mapping[str, Any]], names: Sequence[str] = ()) -> No
     import csv
     import sys
 
-    from evalcube.flows.read.trials.escaped import csv_text, jsonable
     from evalcube.stages.analyze.render.shown import records
 
     def cell(value: object) -> object:

@@ -30,11 +30,13 @@ from evalcube.flows.cli.output import (
     noted,
     one_form,
     print_table,
+    progress,
     safe,
     show,
     show_below,
     show_csv,
     show_json,
+    size_text,
     warn,
 )
 
@@ -313,7 +315,6 @@ def bundle(
     as_json: JsonOption = False,
 ) -> None:
     """Write the explorer's views as a folder of files, which opens from disk or from any web server."""
-    from evalcube.flows.cli.output import progress, size_text
     from evalcube.flows.explore.bundle import bundle as write
 
     with progress() as tick:

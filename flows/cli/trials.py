@@ -23,6 +23,7 @@ from evalcube.flows.cli.options import (
     MarkdownOption,
     NewFolderOption,
     WhereOption,
+    in_flags,
     names_of,
 )
 from evalcube.flows.cli.output import (
@@ -154,7 +155,6 @@ def trials(
 
 
 def _in_flags(notes: Iterable[str]) -> list[str]:
-    from evalcube.flows.cli.options import in_flags
 
     return [in_flags(note, {"cache": "--cache"}) for note in notes]
 
@@ -242,7 +242,6 @@ def export(
     """Write the trials of a cube in the form of another tool."""
     from dataclasses import asdict
 
-    from evalcube.flows.cli.output import show_json
     from evalcube.flows.share.exports.export import export as write
 
     done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)

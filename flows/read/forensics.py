@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-import xarray as xr
 
 from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.read.outputs import check_picture, write_picture

@@ -26,7 +26,6 @@ from evalcube.storage.urls import redacted
 
 if TYPE_CHECKING:
     from evalcube.flows.run.worker.context import Route
-    from evalcube.stages.infer.endpoint import Endpoint
 
 
 @dataclass(frozen=True)
@@ -131,7 +130,7 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
     return tuple(found)
 
 
-CAUSE = "http 404"
+NOT_FOUND = "http 404"
 _SECONDS = 3.0
 _MOST_BYTES = 1_000_000
 _MOST_NAMED, _LONGEST = 5, 100

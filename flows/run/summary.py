@@ -13,7 +13,7 @@ from evalcube.flows.plan.part import Only
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.status import refusal_lines
 from evalcube.flows.run.endpoint_use import (
-    CAUSE,
+    NOT_FOUND,
     FoundLimit,
     LimitUse,
     found_limits,
@@ -232,7 +232,7 @@ def summarized(
     elif reason == "complete":
         reason = "incomplete"
     causes = _causes(store)
-    lost = {store.plan.evaluations[place].model for place, named in causes.items() if CAUSE in named}
+    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
     return RunSummary(
         reason=reason,
         cube=settings.cube,
@@ -261,7 +261,8 @@ def summarized(
         refused=(
             *refusal_lines(store.plan.evaluations, causes),
             *not_found_lines(
-                (one for one in settings.models if one.name in lost and CAUSE in tracker.causes), endpoints
+                (one for one in settings.models if one.name in lost and NOT_FOUND in tracker.causes),
+                endpoints,
             ),
         ),
         models=tuple(models),

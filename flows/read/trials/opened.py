@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.flows.errors import SweepError, no_bare_text
+from evalcube.flows.errors import SweepError, no_bare_text, refused
 from evalcube.flows.nouns import Selected
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
@@ -126,7 +126,6 @@ class OpenCube:
             self._select(where)
 
     def _select(self, where: Any) -> None:  # noqa: ANN401
-        from evalcube.flows.errors import refused
         from evalcube.flows.plan.filters import checked_where
         from evalcube.flows.read.design import with_design  # with xarray, which takes a while
         from evalcube.stages.analyze.labelled.selection import keys, select

@@ -19,7 +19,7 @@ from evalcube.flows.plan.plan import TaskPlan
 from evalcube.flows.read.trials.opened import OpenCube
 from evalcube.flows.read.trials.read import Trials, trials
 from evalcube.flows.state.records import read_notes
-from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.ledger import Ledger, graders_of
 
 CONFIDENCE = 0.95
 ACCURACY = "accuracy"
@@ -130,8 +130,6 @@ class Source:
     @cached_property
     def graders(self) -> tuple[str, ...]:
         """Versions of the graders."""
-        from evalcube.storage.cube.ledger import graders_of
-
         return graders_of(self._receipts)
 
     @cached_property

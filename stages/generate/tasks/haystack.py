@@ -86,12 +86,11 @@ class Haystack(Task):
         left = p.length * BYTES_PER_TOKEN - sum(map(len, facts))
         text = [_filler(stream) for _ in range(max(0, left // _SENTENCE_BYTES))]
         place = len(text) * p.depth // 100
-        # From the end on, so that places before keep their numbers.
-        text[place:place] = close
         for fact in facts[TOGETHER:]:
-            at = stream.below(len(text) + 1 - TOGETHER)
-            text.insert(at if at <= place else at + TOGETHER, fact)
+            at = stream.below(len(text) + 1)
+            text.insert(at, fact)
             place += at <= place
+        text[place:place] = close
         adjective, item, owner = asked
         question = stream.choice(_QUESTIONS).format(thing=f"{adjective} {item} of {owner}")
         prompt = f"{stream.choice(_OPENINGS)}\n\n{' '.join(text)}\n\n{question} {stream.choice(_CLOSINGS)}"
