@@ -33,7 +33,7 @@ quick: $(VENV)/.installed ## run the unit tests and doctests, which start no pro
 test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
 	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)
 
-integration: $(VENV)/.model ## run the tests that take minutes, and those with a real local model
+integration: $(VENV)/.model $(VENV)/.adapters ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
 # With what warns in old versions let be: it is told of what is pinned.
@@ -78,12 +78,15 @@ docs: $(VENV)/.docs ## build the documentation and the reference of the Python n
 
 # Kept versions stay as they are; LOCK_ARGS=--upgrade takes newer ones, LOCK_ARGS="--upgrade-package dask" one.
 # --fork-strategy fewest: one version of each package on every Python, so that all machines compute alike.
-lock: $(VENV)/.packages ## compile constraints.txt and constraints-docs.txt anew after a change of pyproject.toml
+lock: $(VENV)/.packages ## compile constraints.txt and those of docs and adapters anew after a change of pyproject.toml
 	$(BIN)/uv pip compile pyproject.toml --extra dev --universal --python-version 3.11 --fork-strategy fewest \
 		--generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) --output-file constraints.txt
 	$(BIN)/uv pip compile pyproject.toml --extra docs --constraints constraints.txt --universal --python-version 3.11 \
 		--fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --quiet $(LOCK_ARGS) \
 		--output-file constraints-docs.txt
+	$(BIN)/uv pip compile pyproject.toml tests/data/lm_eval/clients.txt --extra gym --extra lm-eval --constraints constraints.txt \
+		--universal --python-version 3.11 --fork-strategy fewest --generate-hashes --custom-compile-command "make lock" --quiet \
+		$(LOCK_ARGS) --output-file constraints-adapters.txt
 
 .localstack/.installed: tests/storage/support/localstack.txt
 	"$(PYTHON)" -m venv .localstack
@@ -117,6 +120,12 @@ $(VENV)/.installed: pyproject.toml $(VENV)/.packages
 
 $(VENV)/.docs: constraints-docs.txt $(VENV)/.installed
 	$(PIP) install --require-hashes -r constraints-docs.txt
+	@touch $@
+
+# Packages whose tasks we ask: some have to be compiled, and `make test` does without. The file has all of what they need,
+# but not as pip would ask for extras.
+$(VENV)/.adapters: constraints-adapters.txt $(VENV)/.installed
+	$(PIP) install --no-deps --require-hashes -r constraints-adapters.txt
 	@touch $@
 
 $(VENV)/.model: $(MODEL_FILES) $(VENV)/.installed

@@ -16,7 +16,8 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from evalcube.flows.config.suites import load_suite, suite_names
+from evalcube.flows.config.recipes import recipe_names, suite_names
+from evalcube.flows.config.suites import load_suite
 from evalcube.stages.generate import TASKS, Cell
 from evalcube.stages.generate.manifold import expand
 from tests.stages.generate.no_work import excess_of_no_work
@@ -30,7 +31,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("tasks", nargs="*")
     given = parser.parse_args()
-    for suite in suite_names():
+    for suite in sorted(set(suite_names()) - {*recipe_names(), "gym30"}):
         config = load_suite(suite, ["sim:"])
         for label in config.tasks:
             if given.tasks and label not in given.tasks:

@@ -18,11 +18,18 @@ import zstandard
 
 from evalcube.flows.config.kept_questions import MOST_BYTES, copied, key_of, unpacked
 from evalcube.flows.plan.plan import Plan
+from evalcube.flows.state.rendered import (
+    is_whole,
+    keep_blocks,
+    kept_blocks,
+    offer_blocks,
+    put_block,
+    rendered_cells,
+)
 from evalcube.stages.generate.dataset import DatasetParams, rows_of
 from evalcube.stages.generate.dataset.files import whole_file
 from evalcube.stages.generate.dataset.kept import offer_copy
-from evalcube.storage.cube.space import Space, When
-from evalcube.storage.errors import guarded
+from evalcube.storage.cube.space import Space
 
 _LEVEL = 9
 
@@ -30,10 +37,11 @@ _LEVEL = 9
 def data_sets(plan: Plan, chosen: npt.NDArray[np.bool_] | None = None) -> dict[str, DatasetParams]:
     """Params of one point for each data file of a plan, or of some of its points (task, params), by SHA-256."""
     return {
-        planned.cell.params.digest(): planned.cell.params
+        params.digest(): params
         for row, task in zip(plan.valid() if chosen is None else chosen, plan.tasks, strict=True)
         for own, planned in zip(row, task.cells, strict=False)
         if own and isinstance(planned.cell.params, DatasetParams)
+        for params in (planned.cell.params.of_examples(), planned.cell.params)
     }
 
 
@@ -41,6 +49,7 @@ def offer_questions(records: Space, plan: Plan) -> None:
     """Have the questions of a cube's plan read from the cube wherever its data files are not what they were."""
     for sha256 in data_sets(plan):
         offer_copy(sha256, partial(copied, records, sha256))
+    offer_blocks(records, plan)
 
 
 def keep_questions(records: Space, plan: Plan, warn: Callable[[str], None] = lambda _: None) -> None:
@@ -58,10 +67,12 @@ def keep_questions(records: Space, plan: Plan, warn: Callable[[str], None] = lam
     Raises
     ------
     TaskError
-        A file has changed since the plan was made.
+        A file has changed since the plan was made; or a package that makes questions is missing, which is found out
+        by the first ones of each point.
     StorageError
         The cube cannot be written.
     """
+    keep_blocks(records, plan, np.asarray(plan.named_cells.any(axis=0), dtype=np.int64))
     for sha256, params in data_sets(plan, np.asarray(plan.named_cells.any(axis=0))).items():
         if records.version(key_of(sha256)) is None and not keep_copy(records, params):
             warn(
@@ -78,7 +89,7 @@ def keep_copy(records: Space, params: DatasetParams) -> bool:
             return False
         file.seek(0)
         zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).copy_stream(file, packed)
-    _put(records, params.digest(), packed.getvalue())
+    put_block(records, params.digest(), packed.getvalue())
     return True
 
 
@@ -90,13 +101,21 @@ def copy_questions(source: Space, target: Space, plan: Plan) -> None:
     for sha256 in data_sets(plan):
         found = source.get(key_of(sha256), MOST_BYTES)
         if found is not None and _digest(found.data) == sha256:
-            _put(target, sha256, found.data)
+            put_block(target, sha256, found.data)
+    for *_, name, packed in kept_blocks(source, plan):
+        if is_whole(packed):
+            put_block(target, name, packed)
 
 
 def forget_questions(records: Space, plan: Plan, asked: npt.NDArray[np.bool_]) -> None:
     """Delete the copies of data files that none of these points (task, params) asks."""
     for sha256 in data_sets(plan).keys() - data_sets(plan, asked).keys():
         records.delete(key_of(sha256))
+    gone = {
+        cell.id for _, cell, count in rendered_cells(plan, np.asarray(asked, dtype=np.int64)) if not count
+    }
+    for name in [name for _, cell, _, name, _ in kept_blocks(records, plan) if cell.id in gone]:
+        records.delete(key_of(name))
 
 
 def damaged_questions(records: Space, plan: Plan) -> Iterator[DatasetParams]:
@@ -112,17 +131,14 @@ def texts_of(records: Space, plan: Plan) -> Iterator[tuple[str, str]]:
     for params in kept_data_sets(records, plan):
         for row in rows_of(params):
             yield params.file, json.dumps(row, default=str, ensure_ascii=False)
+    for task, *_, packed in kept_blocks(records, plan):
+        yield task.name, b"".join(unpacked(packed)).decode(errors="replace")
 
 
 def kept_data_sets(records: Space, plan: Plan) -> list[DatasetParams]:
     """Params of one point for each data file of a plan that the cube keeps."""
     found = data_sets(plan).items()
     return [params for sha256, params in found if records.version(key_of(sha256)) is not None]
-
-
-def _put(records: Space, sha256: str, packed: bytes) -> None:
-    with guarded(records.address, "keep the questions of the sweep"):
-        records.put(key_of(sha256), packed, when=When.ABSENT)
 
 
 def _digest(packed: bytes) -> str:

@@ -45,6 +45,7 @@ _BUNDLED = (
     "shuffle",
     "sort",
     "tables",
+    "tools",
     "dataset",
 )
 
@@ -56,16 +57,33 @@ def _bundled(name: str) -> Task:
     return task
 
 
+DOORS = {
+    "gym": "what a generator of reasoning-gym makes (extra gym); `evalcube tasks gym:` names them",
+    "lm-eval": "the questions of a generative task of lm-eval, such as lm-eval:gsm8k (extra lm-eval)",
+}
+"""Packages whose tasks are named with a prefix and not listed -> what they ask; modules of `foreign` have them."""
+
+
+@cache
+def _behind(door: str, name: str) -> Task:
+    module = import_module(f"{__name__}.foreign.{door.replace('-', '_')}")
+    task: Task = module.task(name)
+    return task
+
+
 class _Bundled(Mapping[str, Task]):
     """Each is loaded when it is asked for: a config names a few, and a tenth of a small run's start is all of them."""
 
     def __getitem__(self, name: str) -> Task:
+        door, colon, own = name.partition(":")
+        if colon and door in DOORS:
+            return _behind(door, own)
         if name not in _BUNDLED:
             raise KeyError(name)
         return _bundled(name)
 
     def __contains__(self, name: object) -> bool:
-        return name in _BUNDLED
+        return name in _BUNDLED or (isinstance(name, str) and ":" in name and name.partition(":")[0] in DOORS)
 
     def __iter__(self) -> Iterator[str]:
         return iter(_BUNDLED)

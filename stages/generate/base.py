@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
@@ -89,7 +89,24 @@ class Trial:
     options: tuple[str, ...] = ()
     """The finite set of possible answers; empty for write-in answers."""
     extras: Mapping[str, object] = field(default_factory=dict, hash=False)
-    """What a task adds for reading and grading replies, as plain JSON values; treat as read-only."""
+    """What a task adds for reading and grading replies, as plain JSON values; treat as read-only.
+
+    ``tools``, functions as OpenAI's API has them, go along with the request. What is read is then the reply's text and,
+    as a last line, ``Tool calls:`` and a JSON array of all calls, each with ``name`` and ``arguments`` (a text).
+    ``turns``, each with ``role`` and ``content``, were said before the prompt.
+    """
+
+    @property
+    def tools(self) -> Sequence[Mapping[str, object]]:
+        """What the model may call to answer; mostly nothing."""
+        found = self.extras.get("tools")
+        return found if isinstance(found, (list, tuple)) else ()
+
+    @property
+    def turns(self) -> Sequence[Mapping[str, str]]:
+        """What was said before the prompt; mostly nothing."""
+        found = self.extras.get("turns")
+        return found if isinstance(found, (list, tuple)) else ()
 
     @property
     def cluster(self) -> int:
@@ -177,6 +194,31 @@ class Task(ABC, Generic[P]):
             Of this task.
         """
         return trial.prompt
+
+    def second_reader(self, params: P) -> str:  # noqa: ARG002
+        """Name of another grader, such as a published recipe's, that `theirs` stands for; empty if there is none.
+
+        Parameters
+        ----------
+        params
+            Of the task's `Params`.
+        """
+        return ""
+
+    def theirs(self, text: str, params: P, trial: Trial) -> float | None:  # noqa: ARG002
+        """How that grader reads a reply: a score from 0 to 1, of which 1 is right; None where it finds no answer.
+
+        It is asked once for each reply beside `parse_reply` and `grade_reply`, also for one that was cut or refused,
+        never raises for what a model sends, and takes bounded time.
+
+        Parameters
+        ----------
+        text
+            The reply without its reasoning trace.
+        params, trial
+            What was asked.
+        """
+        return None
 
     # ---- for tasks whose trials are not made up; the others leave these as they are
 
@@ -271,6 +313,18 @@ class Task(ABC, Generic[P]):
         """
         return self.grade(answer, trial.answer)
 
+    def fault(self, answer: str | None, params: P, trial: Trial) -> str:  # noqa: ARG002
+        """In what way an answer is wrong, in a few words that many share; empty where nothing more can be told.
+
+        Parameters
+        ----------
+        answer
+            As `parse_reply` returned it, None if it found none; one that is wrong.
+        params, trial
+            What was asked.
+        """
+        return ""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -284,7 +338,8 @@ class Cell:
     seed: int
     id: str = field(init=False)
     """See `evalcube.stages.generate.stream.cell_id`."""
-    _prefix: bytes = field(init=False, repr=False, compare=False)
+    key: bytes = field(init=False, repr=False, compare=False)
+    """Names what draws, see `Task.generate_at`."""
 
     def __post_init__(self) -> None:
         identity = self.params.identity()
@@ -294,7 +349,7 @@ class Cell:
             f"{self.seed}\n{canonical_json(drawn)}\n"
         )
         object.__setattr__(self, "id", cell_id(self.task.name, self.task.version, identity, self.seed))
-        object.__setattr__(self, "_prefix", prefix.encode())
+        object.__setattr__(self, "key", prefix.encode())
 
     @cached_property
     def plain_params(self) -> dict[str, object]:
@@ -332,9 +387,9 @@ class Cell:
                 value=index,
             )
         # A digest and not seed + index: trial 1 of one seed must not be trial 0 of the next.
-        digest = hashlib.sha256(self._prefix + str(index).encode()).digest()
+        digest = hashlib.sha256(self.key + str(index).encode()).digest()
         stream = Stream(int.from_bytes(digest, "big"))
-        trial = self.task.generate_at(self.params, index, self._prefix, stream)
+        trial = self.task.generate_at(self.params, index, self.key, stream)
         texts: tuple[object, ...] = (getattr(trial, "prompt", None), getattr(trial, "answer", None))
         if not all(isinstance(text, str) for text in texts):
             raise TaskError(
@@ -345,7 +400,7 @@ class Cell:
 
     def row_id(self, index: int) -> str:
         """What the source of the questions calls the one of a trial, without making it; mostly empty."""
-        return self.task.row_id(self.params, index, self._prefix)
+        return self.task.row_id(self.params, index, self.key)
 
     def parse(self, text: str, trial: Trial) -> str | None:
         """The answer in a reply to one of the cell's trials; None if there is none. Never raises."""
@@ -354,3 +409,7 @@ class Cell:
     def grade(self, answer: str, trial: Trial) -> bool:
         """Whether a parsed answer to one of the cell's trials is right."""
         return self.task.grade_reply(answer, self.params, trial)
+
+    def fault(self, answer: str | None, trial: Trial) -> str:
+        """In what way a wrong answer to one of the cell's trials is wrong, where the task tells; else empty."""
+        return self.task.fault(answer, self.params, trial)

@@ -121,12 +121,18 @@ def _wrong(cell: Cell, trial: Trial, reply: str) -> str:
 def _raised(cell: Cell, trial: Trial, text: str) -> str:
     """How reading and grading a hostile reply goes wrong; empty if it does not."""
     try:
+        if cell.task.second_reader(cell.params):
+            score: object = cell.task.theirs(text, cell.params, trial)
+            if score is not None and not (isinstance(score, int | float) and 0 <= score <= 1):
+                return f"theirs returns {score!r:.40}: it must return a number from 0 to 1, or None"
         parsed: object = cell.parse(text, trial)  # a plugin's may be anything
-        if parsed is None:
-            return ""
-        if not isinstance(parsed, str):
+        if not (parsed is None or isinstance(parsed, str)):
             return f"parse returns a {type(parsed).__name__}: it must return a text or None"
-        cell.grade(parsed, trial)
+        if parsed is not None:
+            cell.grade(parsed, trial)
+        fault: object = cell.fault(parsed, trial)
+        if not isinstance(fault, str):
+            return f"fault returns a {type(fault).__name__}: it must return a text"
     except Exception as error:  # noqa: BLE001 - that nothing is raised is the contract
         return f"reading or grading the reply {text[:40]!r} raises {type(error).__name__}: {error}"
     return ""

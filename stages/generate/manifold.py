@@ -7,6 +7,7 @@ import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import NoneType
 from typing import Literal, get_args, get_origin
 
 from pydantic import ValidationError
@@ -329,8 +330,10 @@ def _allowed(info: FieldInfo) -> str:
     """A field's type and range in words."""
     if get_origin(info.annotation) is Literal:
         return "one of " + ", ".join(str(choice) for choice in get_args(info.annotation))
+    kinds = [one for one in get_args(info.annotation) if one is not NoneType]
+    annotation = kinds[0] if len(kinds) == 1 else info.annotation
     kind = {int: "a whole number", float: "a number", str: "a text", bool: "true or false"}
-    words = kind.get(info.annotation, "valid") if isinstance(info.annotation, type) else "valid"
+    words = kind.get(annotation, "valid") if isinstance(annotation, type) else "valid"
     bounds = {
         name: getattr(rule, name) for rule in info.metadata for name in ("ge", "le") if hasattr(rule, name)
     }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import lru_cache
 from math import isqrt
 from pathlib import Path
@@ -13,7 +14,9 @@ from typing import ClassVar, cast
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.dataset.books import Book, Library, View
 from evalcube.stages.generate.dataset.choices import read_choice
+from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
+from evalcube.stages.generate.dataset.hub.located import located
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.stages.generate.dataset.kinds import READERS, read_text, same_number
 from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
@@ -94,9 +97,8 @@ def check_rows(book: Book, params: DatasetParams) -> None:
     TaskError
         A field stands in no row, no row is selected, or a row lacks a field or holds something else in it.
     """
-    columns = book.columns()
     for path, _ in params.where:
-        _known("where", path, columns)
+        _known("where", path, book)
     view = book.view(params)
     if not view.rows:
         wanted = ", ".join(f"{path}: {' or '.join(map(str, values))}" for path, values in params.where)
@@ -104,14 +106,15 @@ def check_rows(book: Book, params: DatasetParams) -> None:
             f"no row of {book.source.path} has {wanted}; correct `where`", field="where", value=wanted
         )
     for param, path in view.reader.fields:
-        _known(param, path, columns)
+        _known(param, path, book)
     _check_items(view)
 
 
-def _known(param: str, path: str, columns: Sequence[str]) -> None:
+def _known(param: str, path: str, book: Book) -> None:
     """Refuse a field whose column stands in no row."""
-    if path in columns or path.split(".", 1)[0] in columns:
+    if book.has_column(path):
         return
+    columns = book.columns()
     near = difflib.get_close_matches(path, columns, n=1)
     listed = ", ".join(columns[:_LISTED]) + (", ..." if len(columns) > _LISTED else "")
     hint = f"Did you mean '{near[0]}'? " if near else ""
@@ -158,6 +161,8 @@ _HINTS = {
     "contains": "Give a short answer.",
     "prefix": "Begin your reply with the answer.",
     "regex": "",
+    "judge": "",
+    "math": "End with the final answer in \\boxed{}.",
 }
 """Last paragraph of prompts whose answers are not read from an answer line, by `match`."""
 _CLOSING = "End with a last line of the form\nAnswer: <{}>"
@@ -197,12 +202,36 @@ class Dataset(Task):
             )
         if p.grader:
             load_grader(p.grader)
+        if p.match == "math":
+            from evalcube.stages.generate.foreign.maths import require_math
+
+            require_math()
+        p = source_named(self._found(p))
+        found = p.redrawn().model_copy(update={"rows": 0})
+        shots = found.fewshot
+        if shots and shots.source.file:
+            other = self._found(found.of_examples())
+            named = {"file": other.file, "format": other.format, "sha256": other.sha256}
+            source = shots.source.model_copy(update=named)
+            found = found.model_copy(update={"fewshot": shots.model_copy(update={"source": source})})
+        book = self._library.book(found.file, found.format, found.digest())
+        book.check(found, lambda: self._check(book, found))
+        return found.model_copy(update={"rows": len(book.view(found).rows)})
+
+    def _found(self, params: DatasetParams) -> DatasetParams:
+        """The params with format and digest of their file."""
+        p = located(params)
         form = format_of(p.file, p.format)
         sha256 = p.sha256 or kept_version(p.file) or self._library.digest(p.file)
-        found = p.redrawn().model_copy(update={"format": form, "sha256": sha256, "rows": 0})
-        book = self._library.book(p.file, form, sha256)
-        book.check(found, lambda: check_rows(book, found))
-        return found.model_copy(update={"rows": len(book.view(found).rows)})
+        return p.model_copy(update={"format": form, "sha256": sha256})
+
+    def _check(self, book: Book, params: DatasetParams) -> None:
+        check_rows(book, params)
+        if params.fewshot:
+            self._examples(params).check(book.view(params))
+
+    def _examples(self, params: DatasetParams) -> Examples:
+        return self._library.examples(params, lambda view: Examples(params, view, _trial))
 
     def has_reference(self, params: TaskParams) -> bool:
         """Whether the params name a field with the answer, or a grader."""
@@ -218,16 +247,24 @@ class Dataset(Task):
         """Make the trial of a row that `stream` draws."""
         p = DatasetParams.of(params)
         view = self._view(p)
-        return _trial(p, view.item(stream.below(len(view.rows))), stream)
+        return self._trial(p, view, stream.below(len(view.rows)), stream)
 
     def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:
         """Make the trial of the row that comes at `index`."""
         p = DatasetParams.of(params)
         view = self._view(p)
-        item = view.item(_place(p, view, index, key))
-        if p.draws == "row" and item.options:
-            stream = Stream(int.from_bytes(drawn(key, item.question, item.options), "big"))
-        return _trial(p, item, stream)
+        return self._trial(p, view, place_of(p, view, index, key), stream, key)
+
+    def _trial(
+        self, params: DatasetParams, view: View, place: int, stream: Stream, key: bytes | None = None
+    ) -> Trial:
+        item = view.item(place)
+        if key is not None and params.draws == "row" and item.options:
+            stream = Stream(int.from_bytes(drawn(key, item.asked, item.options), "big"))
+        trial = _trial(params, item, stream)
+        if item.turns:
+            trial = replace(trial, extras={**trial.extras, "turns": list(map(dict, item.turns))})
+        return self._examples(params).before(view.row(place), item, trial) if params.fewshot else trial
 
     def row_id(self, params: TaskParams, index: int, key: bytes) -> str:
         """The text in the field that `id` names, of the row that comes at `index`; empty without one."""
@@ -235,7 +272,7 @@ class Dataset(Task):
         if not p.id:
             return ""
         view = self._view(p)
-        return view.name(_place(p, view, index, key))
+        return view.name(place_of(p, view, index, key))
 
     def parse(self, text: str) -> str | None:
         """Read a text; the other kinds need to know the params."""
@@ -251,6 +288,8 @@ class Dataset(Task):
             right = judged(p.grader, load_grader(p.grader)(text, context))
             return None if right is None else (_RIGHT if right else _WRONG)
         if not p.answer:
+            return text.strip() or None
+        if p.match == "judge":
             return text.strip() or None
         if p.kind == "text":
             return read_declared(text, p.match, p.pattern, _accepted(trial), Comparison.of(p))
@@ -271,6 +310,8 @@ class Dataset(Task):
         if not p.answer:
             return False
         accepted = _accepted(trial)
+        if p.match == "judge":  # what is thought of it until judges have spoken
+            return read_declared(answer, "contains", "", accepted, Comparison.of(p)) in accepted
         if p.kind != "number":
             return answer in accepted
         comparison = Comparison.of(p)
@@ -297,7 +338,7 @@ def rows_of(params: DatasetParams) -> Iterator[Row]:
     return map(source.row, range(len(source.table)))
 
 
-def _place(params: DatasetParams, view: View, index: int, key: bytes) -> int:
+def place_of(params: DatasetParams, view: View, index: int, key: bytes) -> int:
     """Place in the selection of the row that comes at `index`."""
     if params.order == "file":
         return index

@@ -7,7 +7,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 from weakref import ref
 
 from evalcube.stages.generate.dataset.files import Table, file_digest, file_state, format_of, open_table
@@ -50,9 +50,10 @@ class View:
             The row does not hold what it should.
         """
         index = self.rows[place]
-        return self._read(index, lambda row: self.reader.item(row, index + 1))
+        return self.read(index, lambda row: self.reader.item(row, index + 1))
 
-    def _read(self, index: int, read: Callable[[Row], V]) -> V:
+    def read(self, index: int, read: Callable[[Row], V]) -> V:
+        """What is read of a row of the file; `TaskError` names the row that lacks it."""
         try:
             return read(self.source.row(index))
         except RowError as problem:
@@ -60,9 +61,13 @@ class View:
                 f"{self.source.place(index)}: {problem}", field=problem.param, value=problem.path
             ) from problem
 
+    def row(self, place: int) -> Row:
+        """The row at a place of the selection; `TaskError` names one that cannot be read."""
+        return self.source.row(self.rows[place])
+
     def name(self, place: int) -> str:
         """The row's own name, at a place of the selection; `TaskError` as for `item`."""
-        return plain(lookup(self.source.row(self.rows[place]), self.reader.params.id)) or ""
+        return plain(lookup(self.row(place), self.reader.params.id)) or ""
 
     def order(self, key: bytes) -> Sequence[int]:
         """Places of the selection in the order of what their rows draw: rows that come or go move no others."""
@@ -70,7 +75,7 @@ class View:
         if found is None:
             if len(self._orders) >= _ORDERS:
                 self._orders.clear()
-            own = (self._read(index, lambda row: self.reader.draw(row, key)) for index in self.rows)
+            own = (self.read(index, lambda row: self.reader.draw(row, key)) for index in self.rows)
             draws = array("Q", (int.from_bytes(draw[:8], "big") for draw in own))
             found = self._orders[key] = array("Q", sorted(range(len(draws)), key=draws.__getitem__))
         return found
@@ -148,6 +153,11 @@ class Book:
             found.setdefault(key, array("Q")).append(index)
         return found
 
+    def has_column(self, path: str) -> bool:
+        """Whether a column has a field's name, or that of its first step, in any row; mostly the first tells."""
+        names = {path, path.partition(".")[0]}
+        return bool(self._rows and names & self.source.row(0).keys()) or bool(names & set(self.columns()))
+
     def columns(self) -> Sequence[str]:
         """The columns that there are in any row; reads every row once.
 
@@ -178,6 +188,7 @@ class Library:
         self._books: OrderedDict[tuple[str, str, str], Book] = OrderedDict()
         self._digests: OrderedDict[str, tuple[tuple[int, ...], str]] = OrderedDict()
         self._latest: tuple[DatasetParams, ref[View]] | None = None
+        self._examples: OrderedDict[DatasetParams, Any] = OrderedDict()
 
     def __reduce__(self) -> tuple[object, ...]:
         # A lock and open descriptors mean nothing in another process; it opens what it needs.
@@ -209,6 +220,15 @@ class Library:
             view = self.book(params.file, form, params.digest()).view(params)
             self._latest = params, ref(view)
         return view
+
+    def examples(self, params: DatasetParams, make: Callable[[View], V]) -> V:
+        """What is made of the rows that the examples of resolved `params` are from; raises as `book`."""
+        found = self._examples.get(params)
+        if found is None:
+            found = make(self.view(params.of_examples()))
+            with self._lock:
+                _kept(self._examples, params, _VIEWS, lambda _: found)
+        return cast("V", found)
 
     def digest(self, path: str) -> str:
         """A file's SHA-256; read again when the file system says that the file is another one.

@@ -14,6 +14,8 @@ from contextlib import suppress
 from io import BufferedReader, BytesIO
 from pathlib import Path
 
+from evalcube.stages.generate.dataset.hub import shelf
+from evalcube.stages.generate.dataset.hub.address import Address, is_hub
 from evalcube.stages.generate.dataset.kept import copied_blocks
 from evalcube.stages.generate.dataset.tables import LineTable, ParquetTable, index_csv, index_jsonl
 from evalcube.stages.generate.errors import TaskError
@@ -98,7 +100,7 @@ def open_table(path: str, form: str, sha256: str) -> Table:
         The file is missing, is no regular file, has another digest, is empty or not of its format.
     """
     content = _with_digest(path, sha256)
-    if path.lower().endswith(".gz"):
+    if path.lower().endswith(".gz") and not is_hub(path):
         content = content.unpacked()
     try:
         table = _indexed(content, form)
@@ -135,7 +137,7 @@ def _with_digest(path: str, sha256: str) -> _Content:
 
 def _unchanged(path: str, sha256: str) -> _Content:
     # Opened once, then hashed and read through that descriptor: what is read is what was hashed.
-    content = _Content(path)
+    content = _Content(path, _fetched(path, sha256) if is_hub(path) else None)
     digest = content.sha256()
     if digest != sha256:
         raise TaskError(
@@ -145,6 +147,21 @@ def _unchanged(path: str, sha256: str) -> _Content:
             value=path,
         )
     return content
+
+
+def _fetched(address: str, sha256: str) -> int:
+    """A descriptor of what was fetched from the hub."""
+    found = shelf.content(sha256)
+    if found is None:
+        raise Address.parse(address).problem(
+            f"is not on this machine, and no cube at hand keeps a copy of it; run: evalcube data fetch '{address}'"
+        )
+    return _opened(str(found))
+
+
+def open_packed(path: str) -> Iterator[bytes]:
+    """What a .gz file unpacks to; raises as `open_table`."""
+    return _Content(path).unpacked_blocks()
 
 
 def _indexed(content: _Content, form: str) -> Table:
@@ -210,7 +227,7 @@ class _Content:
 
     def unpacked(self) -> _Content:
         """The content of this .gz file."""
-        return _Content.filled(self._path, self._unpacked_blocks())
+        return _Content.filled(self._path, self.unpacked_blocks())
 
     @classmethod
     def filled(cls, path: str, blocks: Iterable[bytes]) -> _Content:
@@ -221,7 +238,8 @@ class _Content:
             target.flush()
             return cls(path, os.dup(target.fileno()))
 
-    def _unpacked_blocks(self) -> Iterator[bytes]:
+    def unpacked_blocks(self) -> Iterator[bytes]:
+        """What this .gz file unpacks to, up to a limit."""
         # Counted while unpacking: what a .gz file says about its size is no promise, and a small one can hold a disk.
         total = 0
         with self.stream() as packed, gzip.open(packed) as file:

@@ -5,17 +5,20 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable, Iterator, Mapping
+
+from evalcube.stages.generate.dataset.hub.address import is_hub, source_of
 
 Fetch = Callable[[], Iterator[bytes] | None]
 """Gives a copy's content block by block, whatever that is by now; None if there is no copy."""
 
 _MOST = 10_000
 """Offers that a process remembers."""
+_MOST_SOURCES = 200
 _offers: OrderedDict[str, Fetch] = OrderedDict()
-_versions: dict[str, str] = {}
-"""Absolute path of a file that is gone -> digest of what a cube has of it."""
+_sources: OrderedDict[str, Callable[[str], Iterator[bytes] | None]] = OrderedDict()
+_versions: dict[str, Mapping[str, str]] = {}
+"""Absolute path of a file that is gone, or address on the hub -> file, format and digest of what a cube has of it."""
 _lock = threading.Lock()
 
 
@@ -28,21 +31,38 @@ def offer_copy(sha256: str, fetch: Fetch) -> None:
             _offers.popitem(last=False)
 
 
+def offer_source(address: str, fetch: Callable[[str], Iterator[bytes] | None]) -> None:
+    """Say, for all of this process, where copies may be whose names nobody knows yet; they may be damaged."""
+    with _lock:
+        _sources[address] = fetch
+        _sources.move_to_end(address)
+        if len(_sources) > _MOST_SOURCES:
+            _sources.popitem(last=False)
+
+
 def copied_blocks(sha256: str) -> Iterator[bytes] | None:
     """The content of the copy that was offered last, to be compared with the digest; None if there is none."""
     with _lock:
-        fetch = _offers.get(sha256)
-    return None if fetch is None else fetch()
+        fetch, sources = _offers.get(sha256), list(reversed(_sources.values()))
+    if fetch is not None:
+        return fetch()
+    return next((found for source in sources if (found := source(sha256)) is not None), None)
 
 
-def offer_version(path: str, sha256: str | None) -> None:
+def offer_version(source: str, point: Mapping[str, str] | None) -> None:
     """Say, for all of this process, which content is meant by a file that is gone; None if nothing is known of it."""
     with _lock:
-        _versions.pop(path, None)
-        if sha256 is not None:
-            _versions[path] = sha256
+        _versions.pop(source, None)
+        if point is not None:
+            _versions[source] = point
 
 
 def kept_version(path: str) -> str | None:
     """The digest that stands in for a file that is gone; None if it is there, or nothing was offered for it."""
-    return None if os.path.lexists(path) else _versions.get(str(Path(path).absolute()))
+    found = None if is_hub(path) or os.path.lexists(path) else kept_point(path)
+    return None if found is None else found["sha256"]
+
+
+def kept_point(path: str) -> Mapping[str, str] | None:
+    """File, format and digest of what was offered for a file or an address; None if there is nothing."""
+    return _versions.get(source_of(path))

@@ -21,7 +21,7 @@ from evalcube.stages.generate.dataset.kinds import (
 )
 from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.generate.errors import CodeError, TaskError
-from evalcube.stages.named_code import may_run
+from evalcube.stages.named_code import FOLDER, may_run
 
 GRADERS = "evalcube.graders"
 """Entry point group of graders."""
@@ -53,10 +53,11 @@ Grader = Callable[[str, GradingContext], bool | None]
 
 
 def withheld(name: str) -> str:
-    """Why a grader that only a cube names is not run."""
+    """Why a grader, or a folder of them, that only a cube names is not run."""
+    folder = name.startswith(FOLDER)
     return (
-        f"grader '{name}' is not run: only the cube names it, and no config of yours. Run a sweep whose config "
-        f"names it, or install it as an entry point of group {GRADERS}"
+        f"{'' if folder else 'grader '}'{name}' is not run: only the cube names it, and no config of yours. Run a "
+        f"sweep whose config names it{'' if folder else f', or install it as an entry point of group {GRADERS}'}"
     )
 
 
@@ -133,7 +134,7 @@ def read_declared(
     Parameters
     ----------
     match
-        ``auto``, ``exact``, ``contains``, ``prefix`` or ``regex``.
+        ``auto``, ``exact``, ``contains``, ``prefix``, ``regex`` or ``math``.
     pattern
         For ``regex``: its last match is the answer, or the first group of it.
     accepted
@@ -142,6 +143,10 @@ def read_declared(
     if match == "auto":
         most = max([_FEW_WORDS, *(len(answer.split()) for answer in accepted)])
         return read_text(text, comparison, most_words=most)
+    if match == "math":
+        from evalcube.stages.generate.foreign.maths import read_math
+
+        return read_math(text, accepted)
     if match == "regex":
         found = _last_match(pattern, text)
         return None if found is None else comparable(found, comparison.exact) or None

@@ -10,16 +10,35 @@ from functools import lru_cache
 from typing import Annotated, Any, Literal
 
 import regex
-from pydantic import BeforeValidator, Field, PlainSerializer, WithJsonSchema, field_validator, model_validator
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
 
 from evalcube.stages.generate.base import TaskParams
 from evalcube.stages.generate.errors import TaskError
 
 Kind = Literal["choice", "number", "text", "json"]
-Match = Literal["auto", "exact", "contains", "regex", "prefix", "number"]
+Match = Literal["auto", "exact", "contains", "regex", "prefix", "number", "math", "judge"]
 Strictness = Literal["case", "whitespace", "punctuation", "articles", "unicode"]
 
-_LATER = {"match": "auto", "pattern": "", "grader": "", "imported": "", "draws": "place", "cluster": ""}
+_LATER = {
+    "match": "auto",
+    "pattern": "",
+    "grader": "",
+    "imported": "",
+    "draws": "place",
+    "cluster": "",
+    "messages": "",
+    "fewshot": None,
+}
 PLACEHOLDER = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
 """The parts of a template: a doubled brace, a field in braces, or a stray brace."""
 
@@ -47,13 +66,62 @@ def _sorted_texts(value: object) -> object:
     return tuple(sorted(set(value), key=str)) if isinstance(value, (list, tuple)) else value
 
 
+Conditions = Annotated[
+    tuple[Condition, ...],
+    BeforeValidator(_conditions),
+    PlainSerializer(_as_mapping),
+    WithJsonSchema({"type": "object"}),
+]
+Format = Literal["auto", "jsonl", "csv", "tsv", "parquet"]
+
+
+def fields_of(template: str) -> list[str]:
+    """The fields that a template names."""
+    return list(dict.fromkeys(match[1].strip() for match in PLACEHOLDER.finditer(template) if match[1]))
+
+
+def _checked_template(template: str) -> str:
+    for match in PLACEHOLDER.finditer(template):
+        if match[0] in ("{", "}") or (match[1] is not None and not match[1].strip()):
+            raise ValueError("must have a field's name in each pair of braces; a brace itself is doubled")
+    return template
+
+
+class ExampleSource(BaseModel):
+    """Where examples are from: by default the rows that the questions are from."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+    file: str = ""
+    split: str = ""
+    where: Conditions = ()
+    format: Format = "auto"
+    sha256: str = Field("", pattern="^([0-9a-f]{64})?$")
+
+
+class FewShot(BaseModel):
+    """Examples before each question, see the param `fewshot`."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)
+    n: int = Field(5, ge=1, le=100, strict=True)
+    source: ExampleSource = Field(default_factory=ExampleSource, alias="from")
+    seed: int = 0
+    by: str = ""
+    form: Literal["text", "turns"] = Field("text", alias="as")
+    reply: Annotated[str, AfterValidator(_checked_template)] = ""
+
+    def identity(self) -> dict[str, object]:
+        """What decides which examples there are: of their file the digest, and not the path."""
+        source = self.source.model_dump(mode="json", exclude={"file"})
+        return {**self.model_dump(mode="json", by_alias=True), "from": source}
+
+
 class DatasetParams(TaskParams):
     """Params of `Dataset`. A field of the file is named by its column, or by a dotted path into nested JSON."""
 
     file: str = Field(
         "", description="Path of the file; relative to the current directory. Not part of a cell's identity."
     )
-    format: Literal["auto", "jsonl", "csv", "tsv", "parquet"] = Field(
+    format: Format = Field(
         "auto", description="Format of the file; auto goes by the name's ending, .gz included."
     )
     kind: Kind = Field(
@@ -63,6 +131,11 @@ class DatasetParams(TaskParams):
     prompt: str = Field("prompt", min_length=1, description="Field with the question.")
     template: str = Field(
         "", description="Text with {fields} that makes the question; used instead of `prompt`."
+    )
+    messages: str = Field(
+        "",
+        description="Field with the turns of a conversation, a list of role and content, whose last is the question; "
+        "used instead of `prompt`.",
     )
     answer: str = Field(
         "answer",
@@ -84,12 +157,16 @@ class DatasetParams(TaskParams):
     instruction: str = Field(
         "auto", description="Last paragraph of the prompt; auto states the answer's format, empty adds none."
     )
-    where: Annotated[
-        tuple[Condition, ...],
-        BeforeValidator(_conditions),
-        PlainSerializer(_as_mapping),
+    where: Conditions = Field((), description="Field -> value or list of values; other rows are left out.")
+    fewshot: Annotated[
+        FewShot | None,
+        PlainSerializer(lambda shots: shots and shots.model_dump(mode="json", by_alias=True)),
         WithJsonSchema({"type": "object"}),
-    ] = Field((), description="Field -> value or list of values; other rows are left out.")
+    ] = Field(
+        None,
+        description="Examples before each question: {n: 5, from: {file, split, where}, seed, by: a field whose value "
+        "they share with the question, as: text | turns, reply: a text with {fields}}.",
+    )
     order: Literal["shuffled", "file"] = Field(
         "shuffled", description="Trials are the rows in an order that the seed gives, or in the file's order."
     )
@@ -104,7 +181,8 @@ class DatasetParams(TaskParams):
     match: Match = Field(
         "auto",
         description="How a text answer is read: auto takes the answer line, exact the whole reply without one, "
-        "contains and prefix look for an accepted answer, regex reads it with `pattern`, number is kind number.",
+        "contains and prefix look for an accepted answer, regex reads it with `pattern`, number is kind number, math "
+        "compares what the answers mean, with math-verify (extra `math`), judge leaves it to the sweep's judges.",
     )
     pattern: str = Field(
         "",
@@ -163,10 +241,7 @@ class DatasetParams(TaskParams):
     @field_validator("template")
     @classmethod
     def _braces_match(cls, template: str) -> str:
-        for match in PLACEHOLDER.finditer(template):
-            if match[0] in ("{", "}") or (match[1] is not None and not match[1].strip()):
-                raise ValueError("must have a field's name in each pair of braces; a brace itself is doubled")
-        return template
+        return _checked_template(template)
 
     @field_validator("options")
     @classmethod
@@ -199,6 +274,10 @@ class DatasetParams(TaskParams):
             raise ValueError(f"match number is for kind number, and this is kind {self.kind}")
         if (self.match == "regex") != bool(self.pattern):
             raise ValueError("match regex needs a pattern, and a pattern needs match regex")
+        if self.messages and self.template:
+            raise ValueError("messages has the question, and so has template; remove one")
+        if self.fewshot and not (self.answer or self.fewshot.reply):
+            raise ValueError("fewshot needs answers: name their field with answer, or write fewshot.reply")
         if self.kind == "choice" and not self.options:
             raise ValueError("kind choice needs options: the field, or the list of fields, that hold them")
         if not self.answer and (self.kind == "choice" or not (self.assertions or self.rubric or self.grader)):
@@ -226,7 +305,19 @@ class DatasetParams(TaskParams):
             The digest is not known yet.
         """
         given = {name: value for name, value in self.canonical().items() if name not in ("file", "rows")}
+        if self.fewshot:
+            given["fewshot"] = self.fewshot.identity()
         return given | {"sha256": self.digest()}
+
+    def of_examples(self) -> DatasetParams:
+        """The params that select the rows which examples are from; resolved as these are."""
+        if self.fewshot is None:
+            return self
+        source = self.fewshot.source
+        own = {"file": source.file, "format": source.format, "sha256": source.sha256} if source.file else {}
+        # of the questions' own file the questions' own rows, unless it is said which
+        where = source.where or (() if own else self.where)
+        return self.model_copy(update={"where": where, "fewshot": None, "rows": 0, **own})
 
     def drawn_by(self) -> dict[str, object]:
         """Nothing where each row draws for itself: a row that stays is asked the same in the next version of a file."""
@@ -255,11 +346,7 @@ class DatasetParams(TaskParams):
 
     def template_fields(self) -> list[str]:
         """Fields that the question is made of."""
-        if not self.template:
-            return [self.prompt]
-        return list(
-            dict.fromkeys(match[1].strip() for match in PLACEHOLDER.finditer(self.template) if match[1])
-        )
+        return fields_of(self.template) if self.template else [self.messages or self.prompt]
 
 
 @dataclass(frozen=True, slots=True)

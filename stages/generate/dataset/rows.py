@@ -6,14 +6,16 @@ import datetime
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from functools import cached_property, lru_cache
 
 from evalcube.stages.generate.dataset.kinds import LONGEST_JSON, READERS, json_text, only_number
 from evalcube.stages.generate.dataset.params import PLACEHOLDER, Comparison, DatasetParams
-from evalcube.stages.generate.dataset.tables import Row
+from evalcube.stages.generate.dataset.tables import Row, python_list
+from evalcube.stages.generate.dataset.turns import turns_of
 
 MOST_OPTIONS = 100
 MOST_TEXT = 1_000_000
@@ -21,6 +23,8 @@ MOST_TEXT = 1_000_000
 MOST_ACCEPTED = 1000
 """Accepted answers of one row."""
 
+_IN_FORM = re.compile(r"0|-?[1-9][0-9]{0,14}")
+"""Numbers that are read as they are written."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -48,6 +52,13 @@ class Item:
     """What is carried along."""
     by_place: int | None = None
     """The index that the answer field held, if it was read as one that counts from 0 for want of a better way."""
+    turns: tuple[Mapping[str, str], ...] = ()
+    """What was said before the question."""
+
+    @property
+    def asked(self) -> str:
+        """The question with what was said before it."""
+        return json.dumps([*map(dict, self.turns), self.question]) if self.turns else self.question
 
 
 def drawn(key: bytes, question: str, options: Sequence[str]) -> bytes:
@@ -123,7 +134,8 @@ class RowReader:
     def fields(self) -> list[tuple[str, str]]:
         """Each needed field, with the param that names it."""
         p = self.params
-        found = [("template" if p.template else "prompt", path) for path in p.template_fields()]
+        name = "template" if p.template else "messages" if p.messages else "prompt"
+        found = [(name, path) for path in p.template_fields()]
         if p.imported:  # the rest may be missing: another tool's questions need not have it
             return found
         found += [("answer", p.answer)] if p.answer else []
@@ -132,6 +144,7 @@ class RowReader:
         found += [
             (name, path) for name in ("id", "cluster", "assertions", "rubric") if (path := getattr(p, name))
         ]
+        found += [("fewshot", p.fewshot.by)] if p.fewshot and p.fewshot.by else []
         return list({path: (param, path) for param, path in reversed(found)}.values())[::-1]
 
     def missing(self, row: Row) -> list[tuple[str, str]]:
@@ -149,6 +162,11 @@ class RowReader:
         for param, path in self.missing(row):
             raise RowError(f"no value in field '{path}'; fill it in or remove the row", param, path)
         p = self.params
+        item = self._item(row, number)
+        return replace(item, turns=self._turns(row)[:-1]) if p.messages else item
+
+    def _item(self, row: Row, number: int) -> Item:
+        p = self.params
         question = self._question(row)
         if p.imported:
             return self._imported(row, number, question)
@@ -158,7 +176,10 @@ class RowReader:
             return Item(question, (), 0, (), extras)
         answers = self._answers(row)
         if not options:
-            return Item(question, (), 0, self._accepted(answers), extras)
+            accepted = self._accepted(answers)
+            if list(accepted) != list(answers):  # what a second reader compares strictly
+                extras["written"] = list(answers)
+            return Item(question, (), 0, accepted, extras)
         places = [self._place(answer, options) for answer in answers]
         if p.kind != "choice":  # an open question with the options left out
             return Item(question, (), 0, self._accepted([options[i] for i, _ in places]), extras)
@@ -169,7 +190,14 @@ class RowReader:
 
     def draw(self, row: Row, key: bytes) -> bytes:
         """What a row draws by, see `drawn`; errors as of `item`."""
-        return drawn(key, self._question(row), self._options(row) if self.params.kind == "choice" else ())
+        question = self._question(row)
+        if self.params.messages:
+            question = Item(question, (), 0, (), {}, turns=self._turns(row)[:-1]).asked
+        return drawn(key, question, self._options(row) if self.params.kind == "choice" else ())
+
+    def written_answer(self, row: Row) -> str:
+        """The first reference answer as it is written."""
+        return self._answers(row)[0]
 
     def _imported(self, row: Row, number: int, question: str) -> Item:
         """A question whose replies another tool graded: nothing is read as an answer here, and nothing refused."""
@@ -189,10 +217,9 @@ class RowReader:
     def _question(self, row: Row) -> str:
         p = self.params
         if p.template:
-            question = PLACEHOLDER.sub(
-                lambda match: self._text(row, "template", match[1].strip()) if match[1] else match[0][0],
-                p.template,
-            )
+            question = self.filled(row, p.template, "template")
+        elif p.messages:
+            question = self._turns(row)[-1]["content"]
         else:
             question = self._text(row, "prompt", p.prompt)
         if len(question) > MOST_TEXT:
@@ -200,6 +227,19 @@ class RowReader:
                 f"the question has {len(question):,} characters; at most {MOST_TEXT:,} are allowed"
             )
         return question.strip("\n")
+
+    def filled(self, row: Row, template: str, param: str) -> str:
+        """A template with a row's values; `RowError` names the param that it is of."""
+        return PLACEHOLDER.sub(
+            lambda match: self._text(row, param, match[1].strip()) if match[1] else match[0][0], template
+        )
+
+    def _turns(self, row: Row) -> tuple[Mapping[str, str], ...]:
+        path = self.params.messages
+        try:
+            return turns_of(self._list(lookup(row, path)))
+        except ValueError as error:
+            raise self._problem("messages", path, str(error)) from None
 
     def _text(self, row: Row, param: str, path: str) -> str:
         return self._checked(plain(lookup(row, path)), param, path)
@@ -228,7 +268,7 @@ class RowReader:
             return ()
         if isinstance(names, tuple):
             return self._distinct([self._text(row, "options", path) for path in names], ", ".join(names))
-        values = self._list(lookup(row, names))
+        values = self._list(lookup(row, names), quoted=True)
         if values is None:
             raise self._problem(
                 "options",
@@ -243,16 +283,20 @@ class RowReader:
                 "options", path, f"must hold from 2 to {MOST_OPTIONS} options, not {len(options)}"
             )
         found = tuple(option.strip() for option in options)
-        if not all(found) or len(set(found)) < len(found):
+        # By its place an option is known even if another one reads the same, as it does in known sets.
+        alike = len(set(found)) < len(found) and self.params.answer_is not in ("letter", "index", "number")
+        if not all(found) or alike:
             raise self._problem("options", path, "holds an option that is empty or stands there twice")
         return found
 
-    def _list(self, value: object) -> list[object] | None:
-        if isinstance(value, str) and self._texts_only and value.lstrip().startswith("["):
+    def _list(self, value: object, *, quoted: bool = False) -> list[object] | None:
+        """A list as such or, if only texts can be or it is wanted, in a text."""
+        if isinstance(value, str) and (quoted or self._texts_only) and value.lstrip().startswith("["):
+            text = value
             try:
-                value = json.loads(value)
+                value = json.loads(text)
             except (ValueError, RecursionError):
-                return None
+                value = python_list(text) if quoted else None
         return value if isinstance(value, list) else None
 
     def _place(self, answer: str, options: Sequence[str]) -> tuple[int, bool]:
@@ -318,7 +362,7 @@ class RowReader:
         found: dict[str, None] = {}
         for answer in answers:
             # a reference is read the way a reply is, so that both have one form
-            form = self._form(answer)
+            form = answer[:LONGEST_JSON] if self.params.match == "math" else self._form(answer)
             if not form:
                 raise self._problem("answer", self.params.answer, f"holds {_short(answer)}; {_NEEDED[kind]}")
             found[form] = None
@@ -326,6 +370,8 @@ class RowReader:
 
     def _read_form(self, answer: str) -> str:
         """How an answer is compared; empty if a reply could not give it."""
+        if self.params.kind == "number" and _IN_FORM.fullmatch(answer):
+            return answer  # what most are: to read them as replies are takes ten times as long as the rest of a row
         form = (None if _unreadable(self.params.kind, answer) else self._read(answer)) or ""
         return form if form and self._read(form) == form else ""
 

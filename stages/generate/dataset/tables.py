@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import csv
 import io
 import json
+import warnings
 from array import array
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
@@ -15,7 +17,10 @@ MOST_ROW_BYTES = 16 << 20
 """Bytes of one row of JSONL or CSV."""
 MOST_PARQUET_BYTES = 4 << 30
 """Bytes that a Parquet file may unpack to: it is kept in memory."""
+_LONGEST_LIST = 50_000
+"""Characters of a list that is written as Python does."""
 
+_BATCH_ROWS = 1024
 _BOM = b"\xef\xbb\xbf"
 
 Reader = Callable[[int, int], bytes]
@@ -113,6 +118,23 @@ def _decoded(data: bytes) -> str:
         return data.decode()
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 at byte {error.start + 1} of the row; save the file as UTF-8") from error
+
+
+def python_list(text: str) -> object:
+    """A list as Python writes one of texts and numbers; None if the text is none. Nothing in it is evaluated.
+
+    Examples
+    --------
+    >>> python_list("['Ann', 'Bob']"), python_list("[open('x')]")
+    (['Ann', 'Bob'], None)
+    """
+    if len(text) > _LONGEST_LIST:
+        return None
+    try:
+        with warnings.catch_warnings(action="ignore"):  # of backslashes that escape nothing
+            return ast.literal_eval(text.strip())
+    except (ValueError, SyntaxError, MemoryError, RecursionError):
+        return None
 
 
 def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str) -> LineTable:
@@ -224,12 +246,16 @@ def _parquet_columns(file: BinaryIO) -> dict[str, Any]:
         ) from error
     try:
         parquet = pq.ParquetFile(file)
-        groups = (parquet.metadata.row_group(i) for i in range(parquet.metadata.num_row_groups))
-        if sum(group.total_byte_size for group in groups) > MOST_PARQUET_BYTES:
-            raise ValueError(
-                f"the file unpacks to more than {MOST_PARQUET_BYTES >> 30} GiB; drop columns, or write it as JSONL"
-            )
-        table = parquet.read()
+        batches, size = [], 0
+        # Counted while unpacking: what the file says of its size is no promise, and one text may stand in all rows.
+        for batch in parquet.iter_batches(_BATCH_ROWS):
+            batches.append(batch)
+            size += batch.nbytes
+            if size > MOST_PARQUET_BYTES:
+                raise ValueError(
+                    f"the file unpacks to more than {MOST_PARQUET_BYTES >> 30} GiB; drop columns, or write it as JSONL"
+                )
+        table = pa.Table.from_batches(batches, parquet.schema_arrow)
         return {name: table.column(name).combine_chunks() for name in table.column_names}
     except (pa.ArrowException, KeyError, OSError) as error:
         raise ValueError(f"no readable Parquet file ({error}); write it again") from error

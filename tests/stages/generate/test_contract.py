@@ -55,6 +55,7 @@ GROWING = {
     "shuffle": ["length", "swaps", "confounders"],
     "sort": ["length", "run_length", "prob_mutation", "prob_duplication"],
     "tables": ["rows", "columns", "max_value"],
+    "tools": ["tools", "distractors", "nesting", "calls"],
 }
 """Numeric dimensions along which the difficulty must not fall; a few make a task easier."""
 
@@ -83,7 +84,7 @@ def shown(task: Task, params: Any, answer: str) -> str:
 
 def test_family__is_complete() -> None:
     assert set(LARGE) == set(TASKS)
-    assert len(FAMILY) == 15
+    assert len(FAMILY) == 16
 
 
 def test_tasks__declare_themselves(task: Task) -> None:
@@ -200,7 +201,7 @@ def test_trial__prompt_states_the_format(task: Task) -> None:
 
         assert prompt.splitlines()[-1].startswith("Answer: <")
         assert prompt.isascii()
-        assert "{" not in prompt or task.name in {"brackets", "jsonpath", "tables"}
+        assert "{" not in prompt or task.name in {"brackets", "jsonpath", "tables", "tools"}
 
 
 FRAMES = [

@@ -327,3 +327,15 @@ def test_library__keeps_few_files_open(tmp_path: Path) -> None:
 
     assert open_files() <= before
     assert len(task._library._books) == 8
+
+
+def test_open_table__counts_what_a_parquet_file_unpacks_to(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The file holds one text, once, and says so; in memory it would stand in each row."""
+    monkeypatch.setattr(tables, "MOST_PARQUET_BYTES", 1 << 24)
+    path = write_parquet(tmp_path / "a.parquet", [{"prompt": "x" * 20_000, "answer": "1"}] * 2000)
+    assert path.stat().st_size < 1 << 22
+
+    with pytest.raises(TaskError, match="unpacks to more than"):
+        opened(path)

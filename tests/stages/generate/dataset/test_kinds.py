@@ -23,6 +23,8 @@ from evalcube.stages.generate.dataset.kinds import (
     read_text,
     same_number,
 )
+from evalcube.stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.dataset.rows import RowReader
 from tests.growth import grows_in_proportion
 from tests.strategies import hostile_text
 
@@ -332,3 +334,16 @@ def test_read_choice__every_label_is_read_whatever_the_options(
         return  # bare numbers, of which one is another option's text
 
     assert read_choice(frame.format(name), names, options) == name
+
+
+@given(
+    st.one_of(
+        st.integers(-(10**15) + 1, 10**15 - 1).map(str), st.from_regex(r"-?0?[0-9]{1,16}", fullmatch=True)
+    )
+)
+def test_item__takes_numbers_in_their_form_as_the_reader_of_replies_does(text: str) -> None:
+    params = DatasetParams(file="a.jsonl", kind="number")
+
+    item = RowReader(params, texts_only=False).item({"prompt": "?", "answer": text}, 1)
+
+    assert item.accepted == (read_number(f"Answer: {text}"),)

@@ -1,0 +1,104 @@
+"""Brings the data sets of the hub that suites and configs name to this machine, and says what is here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from evalcube.flows.config.kept_questions import nodes
+from evalcube.flows.config.load import written_config
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.recipes import suite_names, suite_section
+from evalcube.flows.config.secrecy import show
+from evalcube.flows.errors import SweepError
+from evalcube.stages.generate.dataset.hub import shelf
+from evalcube.stages.generate.dataset.hub.address import Address, is_hub
+from evalcube.stages.generate.dataset.hub.fetch import fetch
+
+
+def fetch_data(
+    targets: Sequence[str], tell: Callable[[shelf.Record], None] = lambda _: None
+) -> list[shelf.Record]:
+    """Fetch what addresses, suites and configs name, as the hub has it now; what is here already is not sent again.
+
+    Parameters
+    ----------
+    targets
+        Each an address, the name of a suite, or the path of a config.
+    tell
+        Called with each record, as soon as its rows are here.
+
+    Raises
+    ------
+    EvalcubeError
+        A target is none of these, or the hub does not give what it names.
+    """
+    wanted = dict.fromkeys(Address.parse(text) for target in targets for text in addresses(target))
+    found = []
+    for address in wanted:
+        record = (shelf.find(str(address)) if address.pinned else None) or fetch(address)
+        tell(record)
+        found.append(record)
+    return found
+
+
+def addresses(target: str) -> list[str]:
+    """The addresses on the hub that a target names, in order.
+
+    Raises
+    ------
+    EvalcubeError
+        The target is none, or names no data set of the hub.
+    """
+    if is_hub(target):
+        return [target]
+    found = list(dict.fromkeys(_named(_written(target), {target})))
+    if not found:
+        raise SweepError(f"{show(target)} names no data set of the hub", "There is nothing to fetch for it")
+    return found
+
+
+def _written(target: str) -> Mapping[str, object]:
+    path = Path(target)
+    if path.is_file():
+        return written_config(path)
+    if target in suite_names():
+        return suite_section(target)
+    raise SweepError(
+        f"{show(target)} is no address (hf://OWNER/NAME), no file and no suite",
+        did_you_mean(target, suite_names(), "Suites"),
+    )
+
+
+def _named(config: Mapping[str, object], seen: set[str]) -> Iterator[str]:
+    """All texts of a config that are addresses, and those of the suites that its tasks are taken from."""
+    for node in nodes(config.get("tasks")):
+        if isinstance(node, str) and is_hub(node):
+            yield node
+        if isinstance(node, Mapping):
+            yield from _examples(node)
+        suite = node.get("suite") if isinstance(node, Mapping) else None
+        if isinstance(suite, str) and suite in suite_names() and suite not in seen:
+            seen.add(suite)
+            yield from _named(suite_section(suite), seen)
+
+
+def _examples(params: Mapping[str, object]) -> Iterator[str]:
+    """The address of another split, where params take examples from one."""
+    file, shots = params.get("file"), params.get("fewshot")
+    source = shots.get("from") if isinstance(shots, Mapping) else None
+    split = source.get("split") if isinstance(source, Mapping) and not source.get("file") else None
+    if isinstance(file, str) and is_hub(file) and isinstance(split, str):
+        yield str(replace(Address.parse(file), split=split))
+
+
+def data_here() -> list[dict[str, Any]]:
+    """What was fetched to this machine: each address with its source, commit, licence, digest and size."""
+    return [described(record) for record in shelf.records()]
+
+
+def described(record: shelf.Record) -> dict[str, Any]:
+    """A record as JSON values."""
+    return {**vars(record), "pinned": record.pinned, "path": str(shelf.content(record.sha256))}

@@ -1,0 +1,36 @@
+"""The task of a cube's description as it is installed here, or what stands for it where it is not."""
+
+from __future__ import annotations
+
+import re
+
+from evalcube.flows.plan.spec import TaskSpec
+from evalcube.stages.generate import TASKS, Task, all_tasks
+from evalcube.stages.generate.absent import AbsentTask
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.plugins import GROUP
+
+_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99} [A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}")
+"""A package with its version as a cube's notes may have them: shown, and never installed."""
+
+
+def task_at_hand(spec: TaskSpec, package: str) -> Task:
+    """The task, or one in its place that says why it is not at hand, and what to do."""
+    try:
+        task = all_tasks().get(spec.name)
+    except TaskError as error:
+        return AbsentTask(
+            spec.name, spec.version, f"{error.message}; this cube's trials of it cannot be made again"
+        )
+    if task is not None and task.version == spec.version:
+        return task
+    found = "is not installed" if task is None else f"is installed in version {task.version}"
+    name, _, version = package.partition(" ")
+    if _PACKAGE.fullmatch(package):
+        remedy = f"It is of package {package}: pip install {name}=={version}"
+    elif spec.name in TASKS:
+        remedy = "Install the version of evalcube that wrote the cube"
+    else:
+        remedy = f"Install the package that has it (pip install PACKAGE), an entry point of group {GROUP}"
+    what = f"task '{spec.name}' version {spec.version} of this cube {found}; its prompts cannot be made again"
+    return AbsentTask(spec.name, spec.version, f"{what}. {remedy}")

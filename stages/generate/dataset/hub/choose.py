@@ -1,0 +1,108 @@
+"""Which files of a repository on the hub hold the rows that an address names.
+
+The rule: the file of `path`; else what the card's `configs` list for config and split; else the files whose folders or
+names have both as a word. What is left must be one file, or the numbered parts of one.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
+from itertools import chain, islice
+from typing import Any
+
+from evalcube.stages.generate.dataset.files import ENDINGS
+from evalcube.stages.generate.dataset.hub.address import Address, safe_path
+
+_LISTED = 12
+"""Files that a message lists."""
+_MOST_ENTRIES, _MOST_PATTERNS = 2000, 20
+_WORD = re.compile(r"[^A-Za-z0-9]+")
+
+
+def form_of(path: str) -> str:
+    """The format of a file by its name; empty if it has none of ours.
+
+    Examples
+    --------
+    >>> form_of("data/test-00000-of-00001.parquet"), form_of("test.json.gz"), form_of("README.md")
+    ('parquet', 'json', '')
+    """
+    name = path.lower().removesuffix(".gz").rpartition("/")[2]
+    ending = name[name.rfind(".") :] if "." in name else ""
+    return "json" if ending == ".json" else ENDINGS.get(ending, "")
+
+
+def chosen(asked: Address, files: Sequence[str], configs: object) -> list[str]:
+    """The files with the rows of an address, in order.
+
+    Parameters
+    ----------
+    asked
+        The address.
+    files
+        Names of all files in the repository. Whoever made it may have written anything.
+    configs
+        What its card says of configs; of any type.
+
+    Raises
+    ------
+    TaskError
+        There is none, or more than one could be meant.
+    """
+    there = sorted(file for file in files if safe_path(file) and form_of(file))
+    if asked.path:
+        if asked.path in there:
+            return [asked.path]
+        raise asked.problem(f"names no file with rows; there are {_listed(there)}")
+    if not there:
+        raise asked.problem("has no Parquet, JSONL or CSV file; give a revision or a data set that has one")
+    declared = list(_declared(asked, there, configs))
+    if len(declared) == 1:
+        return declared[0]
+    found = list(chain(*declared)) or [file for file in there if _named(file, asked)]
+    if found and not declared and len({re.sub(r"\d+", "0", file) for file in found}) == 1:
+        return found
+    what = "may mean several files" if found else "is in none of its files by name"
+    raise asked.problem(
+        f"{what}; say which with config=, split= or path=: {_listed(list(dict.fromkeys(found or there)))}"
+    )
+
+
+def _declared(asked: Address, there: Sequence[str], configs: object) -> Iterator[list[str]]:
+    """The files of each split that the card declares and the address may mean."""
+    rows = [row for row in _list(configs) if isinstance(row, dict)]
+    if not asked.config and len(rows) > 1:
+        default = [row for row in rows if row.get("default") is True or row.get("config_name") == "default"]
+        rows = default or rows
+    entries = (
+        entry if isinstance(entry, dict) else {"split": "train", "path": entry}
+        for row in rows
+        if asked.config in ("", row.get("config_name"))
+        for entry in _list(row.get("data_files"))
+    )
+    for entry in islice(entries, _MOST_ENTRIES):
+        patterns = [each for each in _list(entry.get("path")) if isinstance(each, str) and len(each) <= 500]
+        files = [file for file in there if any(_matches(file, each) for each in patterns[:_MOST_PATTERNS])]
+        if files and asked.split in ("", entry.get("split")):
+            yield files
+
+
+def _list(value: object) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _matches(file: str, pattern: str) -> bool:
+    return fnmatchcase(file, pattern.removeprefix("./"))
+
+
+def _named(file: str, asked: Address) -> bool:
+    words = {*file.split("/")[:-1], *_WORD.split(file), *_WORD.split(file.rpartition("/")[2])}
+    stem = file.rpartition("/")[2].split(".")[0]
+    return all(wanted in ("", stem) or wanted in words for wanted in (asked.config, asked.split))
+
+
+def _listed(files: Sequence[str]) -> str:
+    shown = ", ".join(file[:80] for file in files[:_LISTED])
+    return (shown or "none") + (f" and {len(files) - _LISTED} more" if len(files) > _LISTED else "")

@@ -1,0 +1,318 @@
+"""Brings rows from the hub to this machine; all that is said to the hub is said by huggingface-hub."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+
+from evalcube.stages.generate.dataset.files import open_packed, open_table
+from evalcube.stages.generate.dataset.hub import shelf
+from evalcube.stages.generate.dataset.hub.address import Address
+from evalcube.stages.generate.dataset.hub.choose import chosen, form_of
+from evalcube.stages.generate.errors import TaskError
+
+MOST_BYTES = 4 << 30
+"""Of the files of one address, as they are downloaded; and of what their parts make together."""
+MOST_ROWS = 10_000_000
+MOST_JSON_BYTES = 256 << 20
+"""Of a JSON file that is one list, which is read as a whole."""
+_CONVERTED = "refs/convert/parquet"
+"""Where the hub itself keeps Parquet files of data sets that are made by a script."""
+_TRIES = 4
+_LONGEST_WAIT = 60.0
+_BUSY = (408, 429, 500, 502, 503, 504)
+_T = TypeVar("_T")
+
+sleep = time.sleep
+
+
+def fetch(asked: Address) -> shelf.Record:
+    """Bring the rows of an address here, whatever was here before.
+
+    Raises
+    ------
+    TaskError
+        The hub does not have them, does not give them, or cannot be reached.
+    """
+    hub = _Hub(asked)
+    info = hub.info()
+    names = [one.rfilename for one in info.siblings]
+    if not asked.path and not asked.revision and not any(map(form_of, names)):
+        with suppress(TaskError):
+            info = hub.info(_CONVERTED)
+            names = [one.rfilename for one in info.siblings]
+    card = info.card_data.to_dict() if info.card_data else {}
+    files = chosen(asked, names, card.get("configs"))
+    pinned = replace(asked, repo=hub.named(info), revision=hub.commit(info))
+    known = shelf.find(str(pinned))
+    if known is not None:
+        record = replace(known, asked=str(asked))
+        shelf.note(record)
+        return record
+    with _parts(pinned) as parts:
+        paths = hub.download(pinned, info, files, parts)
+        file, form = _as_one(asked, paths, parts)
+        with file.open("rb") as opened:
+            sha256 = hashlib.file_digest(opened, "sha256").hexdigest()
+        rows = len(open_table(str(file), form, sha256))
+        if rows > MOST_ROWS:
+            raise asked.problem(f"has {rows:,} rows; at most {MOST_ROWS:,} are taken")
+        record = shelf.Record(
+            asked=str(asked),
+            address=str(pinned),
+            commit=pinned.revision,
+            licence=_licence(card.get("license")),
+            gated=bool(info.gated),
+            sha256=sha256,
+            format=form,
+            rows=rows,
+            size=file.stat().st_size,
+            files=files,
+            fetched=datetime.now(UTC).date().isoformat(),
+        )
+        shelf.keep(record, file)
+    return record
+
+
+@contextmanager
+def _parts(pinned: Address) -> Iterator[Path]:
+    """A folder for downloads, which goes when all is done: files that are whole stay for the next try."""
+    name = hashlib.sha256(str(pinned).encode()).hexdigest()[:16]
+    parts = shelf.folder() / "parts" / name
+    parts.mkdir(parents=True, exist_ok=True)
+    yield parts
+    shutil.rmtree(parts, ignore_errors=True)
+
+
+def _licence(value: object) -> str:
+    """What a card says of the licence, which may be anything."""
+    texts = [text for text in (value if isinstance(value, list) else [value]) if isinstance(text, str)]
+    return "".join(char for char in ", ".join(texts)[:100] if char.isprintable())
+
+
+class _Hub:
+    """One data set on the hub; every error is told as one that its user can do something about."""
+
+    def __init__(self, asked: Address) -> None:
+        try:
+            import huggingface_hub
+        except ImportError:
+            raise asked.problem(
+                "needs the package huggingface-hub; install it with: pip install 'evalcube[hub]'"
+            ) from None
+        self.asked = asked
+        self._hub = huggingface_hub
+        endpoint = os.environ.get("HF_ENDPOINT", "").rstrip("/") or None
+        self._api = huggingface_hub.HfApi(endpoint=endpoint, library_name="evalcube")
+
+    def info(self, revision: str = "") -> Any:  # noqa: ANN401 - of a package that may be missing
+        """What the hub says of the data set: commit, card and files."""
+        wanted = revision or self.asked.revision or None
+        return self._said(
+            lambda: self._api.dataset_info(
+                self.asked.repo, revision=wanted, files_metadata=True, timeout=_LONGEST_WAIT
+            )
+        )
+
+    def named(self, info: Any) -> str:  # noqa: ANN401
+        """What the data set is called now, which may be another name than the one that was asked for."""
+        return Address.parse(f"hf://{info.id}").repo
+
+    def commit(self, info: Any) -> str:  # noqa: ANN401
+        """The commit that the hub has found."""
+        found = Address(self.asked.repo, str(info.sha))
+        if not found.pinned:
+            raise self.asked.problem("has no commit that the hub names; try again later")
+        return found.revision
+
+    def download(self, pinned: Address, info: Any, files: Sequence[str], parts: Path) -> list[Path]:  # noqa: ANN401
+        """The files, each compared with the digest that the hub gave."""
+        listed = {one.rfilename: one for one in info.siblings}
+        total = sum(listed[file].size or 0 for file in files)
+        if total > MOST_BYTES:
+            raise self.asked.problem(
+                f"has {total >> 20:,} MiB in {len(files)} files; at most {MOST_BYTES >> 20:,} are taken"
+            )
+        found = []
+        for file in files:
+            path = self._said(lambda file=file: self._file(pinned, file, parts))  # type: ignore[misc]
+            if not _as_listed(path, listed[file]):
+                path.unlink()
+                raise self.asked.problem(
+                    f"{file} came with another content than the hub says it has; try again, and if that does not help "
+                    "tell its owners"
+                )
+            found.append(path)
+        return found
+
+    def _file(self, pinned: Address, file: str, parts: Path) -> Path:
+        return Path(
+            self._api.hf_hub_download(
+                pinned.repo,
+                file,
+                repo_type="dataset",
+                revision=pinned.revision,
+                local_dir=parts,
+                tqdm_class=_bounded(self.asked),
+            )
+        )
+
+    def _said(self, ask: Callable[[], _T]) -> _T:
+        """What the hub answers, after some patience with one that is busy."""
+        errors = self._hub.errors
+        logger = self._hub.utils.logging
+        before = logger.get_verbosity()
+        logger.set_verbosity_error()  # the one error is ours
+        try:
+            for tried in range(_TRIES):
+                try:
+                    return ask()
+                except errors.HfHubHTTPError as error:
+                    status = error.response.status_code
+                    if status not in _BUSY or tried == _TRIES - 1:
+                        raise self._told(error, status) from None
+                    sleep(_wait(error.response.headers.get("retry-after"), tried))
+                except (OSError, self._transport()) as error:
+                    if os.environ.get("HF_HUB_OFFLINE") or tried == _TRIES - 1:
+                        raise self._unreached(error) from None
+                    sleep(_wait(None, tried))
+        finally:
+            logger.set_verbosity(before)
+        raise AssertionError("the last try returns or raises")
+
+    def _transport(self) -> type[Exception]:
+        """The base of what the client of huggingface-hub raises where nothing answers."""
+        return next(base for base in self._hub.errors.HfHubHTTPError.__mro__ if base.__name__ == "HTTPError")
+
+    def _unreached(self, error: Exception) -> TaskError:
+        cause = error.__cause__ or error
+        return TaskError(
+            f"the hub cannot be reached ({type(cause).__name__}), and these rows are not on this machine; where there "
+            f"is a network, run: evalcube data fetch '{self.asked}'",
+            field="file",
+            value=str(self.asked),
+        )
+
+    def _told(self, error: Exception, status: int) -> TaskError:
+        errors, page = self._hub.errors, f"{self._api.endpoint}/datasets/{self.asked.repo}"
+        if isinstance(error, errors.GatedRepoError):
+            why = (
+                f"is gated: ask for leave on {page}, then put a token of yours into HF_TOKEN where you fetch it; it is "
+                "read there and kept nowhere"
+            )
+        elif isinstance(error, errors.RevisionNotFoundError):
+            why = f"has no such revision; see {page}"
+        elif isinstance(error, (errors.RepositoryNotFoundError, errors.EntryNotFoundError)):
+            why = f"is not at {page}, or is private; correct it, or put a token of yours into HF_TOKEN"
+        elif status == 429:
+            why = "is asked for too often: the hub wants us to wait; try again later, or with HF_TOKEN"
+        elif status in (401, 403):
+            why = f"is refused ({status}): the token in HF_TOKEN has no leave for it; see {page}"
+        else:
+            why = f"is not given by the hub (HTTP {status}); try again later"
+        return self.asked.problem(why)
+
+
+def _wait(said: str | None, tried: int) -> float:
+    """Seconds until the next try."""
+    if said is not None and said.isascii() and said.isdecimal():
+        return min(float(said), _LONGEST_WAIT)
+    return 0.5 * float(2**tried)
+
+
+def _as_listed(path: Path, listed: Any) -> bool:  # noqa: ANN401
+    """Whether a file has the digest that the hub lists: SHA-256 of large ones, git's own of others."""
+    with path.open("rb") as file:
+        if listed.lfs is not None:
+            return hashlib.file_digest(file, "sha256").hexdigest() == str(listed.lfs.sha256)
+        if listed.blob_id is None:
+            return True
+        digest = hashlib.sha1(b"blob %d\0" % path.stat().st_size, usedforsecurity=False)
+        while block := file.read(1 << 20):
+            digest.update(block)
+    return digest.hexdigest() == str(listed.blob_id)
+
+
+def _bounded(asked: Address) -> type[Any]:
+    """A progress bar that shows nothing, and ends a download that has become too long."""
+    from huggingface_hub.utils.tqdm import tqdm
+
+    class Bounded(tqdm):
+        total_bytes = 0
+
+        def __init__(self, *args: object, **named: object) -> None:
+            super().__init__(*args, **{**named, "disable": True})  # type: ignore[no-untyped-call]
+
+        def update(self, n: float | None = 1) -> None:
+            self.total_bytes += int(n or 0)
+            if self.total_bytes > MOST_BYTES:
+                raise asked.problem(f"sends more than {MOST_BYTES >> 20:,} MiB, and more than it said")
+
+    return Bounded
+
+
+def _as_one(asked: Address, paths: Sequence[Path], parts: Path) -> tuple[Path, str]:
+    """The rows of all files in one, and its format."""
+    plain = [_unpacked(path) for path in paths]
+    forms = [_jsonl(asked, path) if form_of(path.name) == "json" else form_of(path.name) for path in plain]
+    if len(plain) == 1:
+        return plain[0], forms[0]
+    joined = parts / "joined.jsonl"
+    size = 0
+    with joined.open("w", encoding="utf-8") as target:
+        for path, form in zip(plain, forms, strict=True):
+            with path.open("rb") as file:
+                sha256 = hashlib.file_digest(file, "sha256").hexdigest()
+            table = open_table(str(path), form, sha256)
+            for index in range(len(table)):
+                size += target.write(
+                    json.dumps(table.row(index), ensure_ascii=False, default=_plain, allow_nan=False) + "\n"
+                )
+                if size > MOST_BYTES:
+                    raise asked.problem(f"makes more than {MOST_BYTES >> 20:,} MiB; name one part with path=")
+    return joined, "jsonl"
+
+
+def _plain(value: object) -> str | None:
+    """What JSON has no form for; nothing of what is no text, such as pictures."""
+    return None if isinstance(value, bytes) else str(value)
+
+
+def _unpacked(path: Path) -> Path:
+    if path.suffix.lower() != ".gz":
+        return path
+    plain = path.with_suffix("")
+    with plain.open("wb") as target:
+        for block in open_packed(str(path)):
+            target.write(block)
+    return plain
+
+
+def _jsonl(asked: Address, path: Path) -> str:
+    """Make a file of JSON, which may be one list, one with an object per line."""
+    with path.open("rb") as file:
+        listed = file.read(1000).lstrip()[:1] == b"["
+    if not listed:
+        return "jsonl"
+    if path.stat().st_size > MOST_JSON_BYTES:
+        raise asked.problem(
+            f"is one JSON list of more than {MOST_JSON_BYTES >> 20} MiB; it needs one object per line"
+        )
+    try:
+        rows = json.loads(path.read_bytes())
+    except (ValueError, RecursionError) as error:
+        raise asked.problem(f"is no JSON ({type(error).__name__})") from None
+    with tempfile.NamedTemporaryFile("w", dir=path.parent, delete=False, encoding="utf-8") as target:
+        target.writelines(json.dumps(row) + "\n" for row in rows)
+    Path(target.name).replace(path)
+    return "jsonl"

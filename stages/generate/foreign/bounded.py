@@ -1,0 +1,253 @@
+"""Ask code of others about replies, in a process of its own with limits, which runs `bounded_child`."""
+
+from __future__ import annotations
+
+import atexit
+import json
+import os
+import select
+import subprocess
+import sys
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from hashlib import sha256
+from typing import IO
+
+from evalcube.stages.generate.errors import CodeError, TaskError
+
+_HERE = __name__.rpartition(".")[0]
+DOORS = {
+    "math": (f"{_HERE}.maths_door", "math"),
+    "gym": (f"{_HERE}.gym_door", "gym"),
+    "lm-eval": (f"{_HERE}.lm_eval_door", "lm-eval"),
+}
+"""Name -> module with `warm` and `answer`, and the extra that it needs: never a name from data."""
+
+_PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
+"""Variables of the environment that say nothing secret, and without which some Pythons do not start."""
+_FETCHING = (
+    "HOME",
+    "HF_HOME",
+    "HF_ENDPOINT",
+    "HF_TOKEN",
+    "HF_HUB_OFFLINE",
+    "HF_DATASETS_CACHE",
+    "HTTPS_PROXY",
+)
+"""... and those with which data are fetched, by a process that has the network and sees no reply."""
+_STARTING = 120.0
+"""Seconds that the imports of a door may take."""
+_TRIES = 3
+"""Processes that are started for one request."""
+_REMEMBERED = 10_000
+"""Answers that are remembered: a reply is graded again for judges, for a second reading and to be shown."""
+_REMEMBERED_LENGTH = 2_000
+"""Characters of the longest of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one request may take."""
+
+    cpu_seconds: int = 5
+    """Of the processor: it does not depend on what else the machine does, so that neither does the grade."""
+    wall_seconds: int = 120
+    """For who waits without working."""
+    memory: int = 1 << 30
+    """Bytes beyond what the imports take."""
+    answer_bytes: int = 1 << 20
+    file_bytes: int = 0
+    """Size of the largest file that may be written."""
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """Why a request has no answer."""
+
+    reason: str
+    """Such as "grader ran out of time"."""
+
+
+def ask(
+    door: str, given: Mapping[str, object], limits: Limits | None = None, *, fetches: bool = False
+) -> object:
+    """What the code behind a door says of a request; the same for the same request. Threads may share it.
+
+    Parameters
+    ----------
+    door
+        Of `DOORS`.
+    given
+        Plain JSON values; hostile texts may be among them.
+    fetches
+        Whether it needs the network, for data: no reply may be among what is given then.
+
+    Raises
+    ------
+    CodeError
+        The process cannot be started, such as for want of an extra.
+    TaskError
+        It dies whenever it is asked.
+    """
+    request = json.dumps({"given": given, "limits": asdict(limits or Limits())}).encode() + b"\n"
+    return _child(door, fetches).ask(request)
+
+
+def network_of(door: str) -> str:
+    """How a door is kept from the network: by a ``namespace`` of its own, or by sockets that are ``blocked``."""
+    return _child(door, fetches=False).network()
+
+
+class _Child:
+    """A process behind one door, started when it is first needed."""
+
+    def __init__(self, door: str, *, fetches: bool) -> None:
+        self._module, self._extra = DOORS[door]
+        self._door = door
+        self._fetches = fetches
+        self._lock = threading.Lock()
+        self._process: subprocess.Popen[bytes] | None = None
+        self._hello: dict[str, object] = {}
+        self._known: OrderedDict[bytes, object] = OrderedDict()
+
+    def ask(self, request: bytes) -> object:
+        with self._lock:
+            key = sha256(request).digest()
+            if key in self._known:
+                self._known.move_to_end(key)
+                return self._known[key]
+            said = self._answer(request)
+            found = Failure(f"grader {said['failed']}") if "failed" in said else said["said"]
+            if len(repr(found)) <= _REMEMBERED_LENGTH:
+                self._known[key] = found
+                if len(self._known) > _REMEMBERED:
+                    self._known.popitem(last=False)
+            return found
+
+    def network(self) -> str:
+        with self._lock:
+            self._running()
+            return str(self._hello["network"])
+
+    def _answer(self, request: bytes) -> dict[str, object]:
+        """What the process says; one that dies is started again, a bounded number of times."""
+        wall = json.loads(request)["limits"]["wall_seconds"]
+        said: dict[str, object] | None = None
+        for _ in range(_TRIES):
+            process = self._running()
+            assert process.stdin is not None  # noqa: S101 - a pipe, as it was started
+            try:
+                process.stdin.write(request)
+                process.stdin.flush()
+                said = _line(process.stdout, wall + 60)
+            except (OSError, ValueError):
+                said = None
+            if said is None:
+                self.close()
+            elif "crashed" not in said:
+                return said
+        if said is None:
+            raise TaskError(
+                f"the process that runs {self._door} died {_TRIES} times; look whether the machine has memory left"
+            )
+        return said  # it did so whenever it was tried: it is the reply that does it
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is None:
+            return self._process
+        self.close()
+        names = _PASSED_ON + (_FETCHING if self._fetches else ())
+        environment = {name: os.environ[name] for name in names if name in os.environ} | {
+            "PYTHONHASHSEED": "0",
+            "PYTHONUTF8": "1",
+            "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
+            "OPENBLAS_NUM_THREADS": "1",
+            "OMP_NUM_THREADS": "1",
+        }
+        self._process = subprocess.Popen(
+            [
+                sys.executable,
+                "-P",
+                "-s",
+                "-m",
+                f"{_HERE}.bounded_child",
+                self._module,
+                "open" if self._fetches else "",
+            ],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            env=environment,
+            cwd="/",
+            start_new_session=True,  # Ctrl-C is for who asked
+        )
+        hello = _line(self._process.stdout, _STARTING)
+        if hello is None or "failed" in hello:
+            self.close()
+            why = "it ended at once" if hello is None else str(hello["failed"])
+            raise CodeError(
+                f"the process that runs {self._door} cannot be started ({why}); where a package is missing: "
+                f"pip install 'evalcube[{self._extra}]'"
+            )
+        self._hello = hello
+        return self._process
+
+    def close(self) -> None:
+        """End the process and wait for it; it may be started again."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        process.kill()
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with suppress(OSError):
+                    stream.close()
+        process.wait()
+
+
+def _line(stream: IO[bytes] | None, seconds: float) -> dict[str, object] | None:
+    """The next line of JSON; None if none comes, or not in time."""
+    if stream is None:
+        return None
+    deadline = time.monotonic() + seconds
+    parts: list[bytes] = []
+    poll = select.poll()  # not select, whose descriptors end at 1024: a worker has that many connections
+    poll.register(stream, select.POLLIN)
+    while True:
+        ready = poll.poll(max(0.0, deadline - time.monotonic()) * 1000)
+        block = os.read(stream.fileno(), 1 << 16) if ready else b""
+        if not block:
+            return None
+        parts.append(block)
+        if block.endswith(b"\n"):
+            found: dict[str, object] = json.loads(b"".join(parts))
+            return found
+
+
+_children: dict[tuple[str, bool], _Child] = {}
+_lock = threading.Lock()
+
+
+def _child(door: str, fetches: bool) -> _Child:
+    with _lock:
+        return _children.setdefault((door, fetches), _Child(door, fetches=fetches))
+
+
+@atexit.register
+def end() -> None:
+    """End all processes; they end by themselves when this one does, however it ends."""
+    for child in list(_children.values()):
+        child.close()
+
+
+def _forget() -> None:
+    global _lock  # noqa: PLW0603 - it may be held by a thread that the fork has not
+    _lock = threading.Lock()
+    _children.clear()
+
+
+os.register_at_fork(after_in_child=_forget)  # a fork has pipes of its own to no process

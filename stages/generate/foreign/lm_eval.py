@@ -1,0 +1,322 @@
+"""Tasks `lm-eval:NAME`: the questions of a generative task of lm-evaluation-harness, graded as it grades them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, ClassVar, Literal, cast
+
+from pydantic import Field, model_validator
+
+from evalcube.stages.generate.base import TaskParams, Trial
+from evalcube.stages.generate.dataset import Dataset, place_of
+from evalcube.stages.generate.dataset.hub import shelf
+from evalcube.stages.generate.dataset.matching import withheld
+from evalcube.stages.generate.dataset.params import DatasetParams
+from evalcube.stages.generate.errors import CodeError, TaskError
+from evalcube.stages.generate.foreign.bounded import Failure, Limits, ask
+from evalcube.stages.generate.stream import Stream
+from evalcube.stages.named_code import folder_code, may_run
+
+DOOR = "lm-eval"
+_RENDERING = Limits(
+    cpu_seconds=3600, wall_seconds=7200, memory=8 << 30, answer_bytes=1 << 30, file_bytes=64 << 30
+)
+_GRADING = Limits(cpu_seconds=10)
+"""A task is built anew for each reply, which takes a part of it."""
+_MOST_STOPS = 4
+"""Stop sequences that servers take; a reply is cut at all of them anyway."""
+_WRONG = "(wrong)"
+_LONGEST = 300
+_OWN = frozenset({"num_fewshot", "limit", "include_path", "filter", "metric", "graded_by", "order", "sha256"})
+"""Params that a config may give; the others are those of the file that a task is rendered to."""
+
+
+class LmEvalParams(DatasetParams):
+    """Params of `LmEval`: its own, and those of the file that its task is rendered to."""
+
+    num_fewshot: int | None = Field(
+        None, ge=0, le=1000, description="Examples before the question; default: as the task says."
+    )
+    limit: int = Field(
+        0, ge=0, le=10**9, description="The first questions only, as lm-eval limits them; 0 for all."
+    )
+    include_path: str = Field(
+        "", description="Folder with tasks of yours, of which it is one; empty for lm-eval's own."
+    )
+    filter: str = Field("", description="Name of the task's filter that counts; default: its first one.")
+    metric: str = Field("", description="Name of the task's metric that counts; default: its first one.")
+    graded_by: Literal["auto", "number", "text", "lm-eval"] = Field(
+        "auto",
+        description="What decides whether a reply is right: evalcube's reader of numbers or of texts, with lm-eval's "
+        "grade as the second reader's, or lm-eval alone; auto: a reader where it reads all references.",
+    )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _file_is_rendered(cls, values: object) -> object:
+        return {"file": "(not rendered yet)", **values} if isinstance(values, Mapping) else values
+
+    @model_validator(mode="after")
+    def _parts_go_together(self) -> LmEvalParams:
+        # in place of the rules between a user's params; without `answer` lm-eval grades
+        if self.kind not in ("number", "text") or self.match != "auto":
+            raise ValueError("kind must be number or text: replies are read by numbers, texts or lm-eval")
+        return self
+
+    def identity(self) -> dict[str, object]:
+        """Those of the file; where the folder of a task lies makes no other task of it."""
+        return {name: value for name, value in super().identity().items() if name != "include_path"}
+
+
+class LmEval(Dataset):
+    """Ask the questions of one of lm-eval's tasks.
+
+    The task is rendered when a sweep is planned: prompt, references and document of each question are rows of a file,
+    whose digest is in the cell's identity.
+
+    Parameters
+    ----------
+    own_name
+        What lm-eval calls the task.
+    """
+
+    version: ClassVar[int] = 1
+    guess_rule: ClassVar[str] = "0: nothing is known of options"
+    Params: ClassVar[type[TaskParams]] = LmEvalParams
+
+    def __init__(self, own_name: str) -> None:
+        super().__init__()
+        self.own_name = own_name
+        self.name = f"{DOOR}:{own_name}"  # type: ignore[misc]  # of an instance, here
+        self.summary = f"the questions of lm-eval's task {own_name}"  # type: ignore[misc]
+
+    def example(self) -> TaskParams:
+        """The task as lm-eval has it."""
+        return self.resolve(LmEvalParams())
+
+    def resolve(self, params: TaskParams) -> TaskParams:
+        """Render the task, and return the params with file, digest and number of rows, filter, metric and reader."""
+        given = self._own(params)
+        rendered = self._rendered(given)
+        filters = cast("Mapping[str, Mapping[str, Any]]", rendered["filters"])
+        chosen = _known(given.filter, list(filters), "filter")
+        scores = filters[chosen]["scores"]
+        metric = _known(given.metric, list(scores), "metric")
+        if scores[metric] is None or not 0 <= scores[metric] <= 1:
+            raise TaskError(
+                f"metric {metric} of {self.name} scores no single reply from 0 to 1; there are {', '.join(scores)}",
+                field="metric",
+                value=metric,
+            )
+        file, sha256 = _written(self.own_name, rendered)
+        if given.sha256 not in ("", sha256):
+            raise TaskError(
+                f"{self.name} renders to the SHA-256 {sha256} now, and not to the one that is given: lm-eval, the "
+                "task or its data are others",
+                field="sha256",
+                value=given.sha256,
+            )
+        found: dict[str, object] = {"file": str(file), "sha256": sha256, "format": "jsonl", "id": "doc_id"}
+        found |= {"filter": chosen, "metric": metric}
+        return self._read(
+            given.model_copy(update=found), own=bool(rendered["own"]) or metric != "exact_match"
+        )
+
+    def _read(self, params: LmEvalParams, *, own: bool) -> TaskParams:
+        """The params with the reader that is asked for, or else the first one that reads all references."""
+        asked = params.graded_by
+        names = [asked] if asked != "auto" else [DOOR] if own else ["number", "text", DOOR]
+        for name in names:
+            how: dict[str, object] = {
+                "graded_by": name,
+                "answer": "" if name == DOOR else "target",
+                "kind": "number" if name == "number" else "text",
+                "answer_after": "####" if name == "number" else "",
+            }
+            try:
+                return super().resolve(params.model_copy(update=how))
+            except TaskError:
+                if name == names[-1]:
+                    raise
+        raise AssertionError  # there is a last one
+
+    def _own(self, params: TaskParams) -> LmEvalParams:
+        """The params, of which a config gives no others than the task's own."""
+        p = LmEvalParams.of(params)
+        fixed = self.Params()
+        for name in type(p).model_fields.keys() - _OWN - {"file"}:
+            if getattr(p, name) != getattr(fixed, name):
+                raise TaskError(
+                    f"{self.name} has no param {name}: its task says how it asks. Remove it", field=name
+                )
+        if not p.include_path:
+            return p
+        folder = str(Path(p.include_path).absolute())
+        _allowed(folder)
+        if not Path(folder).is_dir():
+            raise TaskError(f"{folder} is no folder", field="include_path", value=p.include_path)
+        return p.model_copy(update={"include_path": folder})
+
+    def _rendered(self, given: LmEvalParams) -> Mapping[str, object]:
+        if find_spec("lm_eval") is None:
+            raise TaskError(f"{self.name} needs lm-eval: pip install 'evalcube[lm-eval]'", value=self.name)
+        request = {
+            "root": given.include_path,
+            "folder": str(Path.cwd()),
+            "name": self.own_name,
+            "num_fewshot": given.num_fewshot,
+            "limit": given.limit,
+        }
+        said = ask(DOOR, request, _RENDERING, fetches=True)
+        if isinstance(said, Failure):
+            raise TaskError(
+                f"lm-eval cannot make {self.name}: it {said.reason.removeprefix('grader ')}. Its data are fetched by "
+                "the machine that plans; where a package is missing, install what the task needs",
+                value=self.name,
+            )
+        rendered = cast("Mapping[str, object]", said)
+        if "refused" in rendered:
+            raise TaskError(f"{self.name} {rendered['refused']}", value=self.name)
+        return rendered
+
+    # ---- trials
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Make the trial of a row that `stream` draws."""
+        p = LmEvalParams.of(params)
+        return self._asked(p, stream.below(len(self._view(p).rows)))
+
+    def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:  # noqa: ARG002
+        """Make the trial of the row that comes at `index`."""
+        p = LmEvalParams.of(params)
+        return self._asked(p, place_of(p, self._view(p), index, key))
+
+    def _asked(self, params: LmEvalParams, place: int) -> Trial:
+        view = self._view(params)
+        row = view.source.row(view.rows[place])
+        item = view.item(place)
+        said = cast("Mapping[str, Any]", row["task"])
+        stop = said["sampler"]["stop"][:_MOST_STOPS]
+        asked = {name: value for name, value in said["sampler"].items() if name != "stop"}
+        extras = {
+            **item.extras,
+            "accepted": list(item.accepted),
+            "sampler": {**asked, "stop": stop} if stop else asked,
+            "lm_eval": {"task": said, "doc": row["doc"]},
+        }
+        answer = item.accepted[0] if item.accepted else cast("Sequence[str]", row["target"])[0][:_LONGEST]
+        return Trial(
+            cast("str", row["prompt"]), answer, extras=extras
+        )  # not `item.question`, which is trimmed
+
+    # ---- replies
+
+    def has_reference(self, params: TaskParams) -> bool:  # noqa: ARG002
+        """True: lm-eval grades."""
+        return True
+
+    def second_reader(self, params: TaskParams) -> str:
+        """The filter's name, unless lm-eval is the first reader."""
+        p = LmEvalParams.of(params)
+        return "" if p.graded_by == DOOR else f"lm-eval {p.filter}"
+
+    def theirs(self, text: str, params: TaskParams, trial: Trial) -> float | None:
+        """The score of the filter and metric that count; None where the filter leaves nothing."""
+        p = LmEvalParams.of(params)
+        found = self.scores(text, p, trial)
+        if found is None or found[p.filter]["left"].strip() in ("", "[invalid]"):
+            return None
+        score = found[p.filter]["scores"][p.metric]
+        return None if score is None else min(1.0, max(0.0, score))
+
+    def scores(self, text: str, params: TaskParams, trial: Trial) -> Mapping[str, Any] | None:
+        """By filter what it leaves of a reply, and its score by each metric; None if grading it does not end.
+
+        Parameters
+        ----------
+        text
+            Ends at the first of the task's stop sequences, also where the server went on.
+        params, trial
+            What was asked.
+        """
+        root = LmEvalParams.of(params).include_path
+        if root:
+            _allowed(root)
+        given = {
+            **cast("Mapping[str, object]", trial.extras["lm_eval"]),
+            "root": root,
+            "text": _cut(text, trial),
+        }
+        said = ask(DOOR, given, _GRADING)
+        return None if isinstance(said, Failure) else cast("Mapping[str, Any]", said)
+
+    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:
+        """What the reader finds; where that is lm-eval, the reference if it is right, else what its filter leaves."""
+        p = LmEvalParams.of(params)
+        if p.graded_by != DOOR:
+            return super().parse_reply(_cut(text, trial), p, trial)
+        score = self.theirs(text, p, trial)
+        if score is None:
+            return None
+        if score >= 1:
+            return trial.answer
+        left = (self.scores(text, p, trial) or {})[p.filter]["left"][:_LONGEST]
+        return left if left != trial.answer else _WRONG
+
+    def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:
+        """Whether the answer is the reference, or one of several."""
+        p = LmEvalParams.of(params)
+        return answer == trial.answer if p.graded_by == DOOR else super().grade_reply(answer, p, trial)
+
+
+def task(name: str) -> LmEval:
+    """The task that lm-eval calls `name`; whether there is one is known when it is rendered."""
+    return LmEval(name)
+
+
+def _allowed(folder: str) -> None:
+    if not may_run(folder_code(folder)):
+        raise CodeError(withheld(folder_code(folder)), field="include_path", value=folder)
+
+
+def _cut(text: str, trial: Trial) -> str:
+    """A reply up to the first stop sequence."""
+    said = cast("Mapping[str, Any]", trial.extras["lm_eval"])["task"]
+    for stop in said["sampler"]["stop"]:
+        text = text.split(stop, 1)[0]
+    return text
+
+
+def _known(asked: str, names: Sequence[str], field: str) -> str:
+    if asked and asked not in names:
+        raise TaskError(
+            f"there is no {field} {asked}; the task has {', '.join(names)}", field=field, value=asked
+        )
+    return asked or names[0]
+
+
+def _written(name: str, rendered: Mapping[str, object]) -> tuple[Path, str]:
+    """The file of a task, named by its digest, and this; each row says what made it."""
+    try:
+        package = f"lm_eval {version('lm_eval')}"
+    except PackageNotFoundError:
+        package = "lm_eval"
+    said = {**cast("Mapping[str, object]", rendered["task"]), "name": name, "package": package}
+    rows = cast("Sequence[Mapping[str, object]]", rendered["rows"])
+    lines = (json.dumps({**row, "task": said}, sort_keys=True, ensure_ascii=False) + "\n" for row in rows)
+    shelf.folder().mkdir(parents=True, exist_ok=True)
+    digest = hashlib.sha256()
+    with tempfile.NamedTemporaryFile("wb", dir=shelf.folder(), delete=False) as part:
+        for line in lines:
+            data = line.encode("utf-8", "surrogatepass")
+            digest.update(data)
+            part.write(data)
+    target = shelf.folder() / f"{digest.hexdigest()}.jsonl"
+    Path(part.name).replace(target)
+    return target, digest.hexdigest()

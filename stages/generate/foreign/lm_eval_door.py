@@ -1,0 +1,247 @@
+"""Render the questions of a task of lm-eval, and grade replies to them as lm-eval does; runs in the bounded process."""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+FEWSHOT_SEED = 1234
+"""With which lm-eval draws examples unless it is told otherwise."""
+MOST_TOKENS = 256
+"""What lm-eval asks an API for where a task does not say."""
+
+
+class RefusedError(Exception):
+    """A task that cannot be asked here, and why."""
+
+
+def warm() -> None:
+    """Import lm-eval and what its tasks need."""
+    logging.disable(logging.CRITICAL)
+    import lm_eval.api.metrics
+    import lm_eval.api.task
+    import lm_eval.filters  # noqa: F401 - registers them
+
+
+def answer(given: dict[str, Any]) -> object:
+    """The rows of a task, or the scores of a reply to one of them."""
+    root = Path(given["root"]) if given["root"] else _packaged()
+    if "text" in given:
+        return _scores(root, given)
+    os.chdir(given["folder"])  # a task's own files may be named relative to it
+    try:
+        return _rows(root, given)
+    except RefusedError as refusal:
+        return {"refused": str(refusal)}
+
+
+def _packaged() -> Path:
+    import lm_eval.tasks
+
+    return Path(lm_eval.tasks.__file__).parent
+
+
+# ---- the definition of a task
+
+
+def _named(root: Path, name: str) -> Path:
+    """The file that defines a task; lm-eval's own index reads all of its 14 000 files for that."""
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    kinds: dict[str, str] = {}
+    for path in sorted(root.rglob("*.yaml")):
+        if name.encode() in path.read_bytes():
+            try:
+                config = load_yaml(path, resolve_func=False)
+            except Exception:  # noqa: BLE001, S112 - lm-eval skips what it cannot read, too
+                continue
+            if config.get("task") == name and "group" not in config:
+                return path
+            kinds |= dict.fromkeys(_tags(config), f"a tag of several tasks, such as {config.get('task')}")
+            if config.get("group") == name:
+                members = [one for one in config.get("task", ()) if isinstance(one, str)]
+                kinds[name] = f"a group of tasks: {', '.join(members[:8])}"
+    raise RefusedError(f"is {kinds[name]}; name one of its tasks" if name in kinds else f"is not in {root}")
+
+
+def _tags(config: dict[str, Any]) -> Iterator[str]:
+    tags = config.get("tag") or ()
+    yield from [tags] if isinstance(tags, str) else tags
+
+
+def _config(path: Path) -> dict[str, Any]:
+    """The definition with the functions that it names, unless it is one that is not asked here."""
+    from lm_eval.tasks._yaml_loader import load_yaml
+
+    plain = load_yaml(path, resolve_func=False)
+    for why in _reasons(plain):
+        raise RefusedError(why)
+    config = load_yaml(path, resolve_func=True)
+    return {key: value for key, value in config.items() if key not in ("tag", "group", "task_list")}
+
+
+def _reasons(config: dict[str, Any]) -> Iterator[str]:
+    """Why a task is refused; told from its text, before any of its code runs."""
+    from lm_eval.api.registry import metric_registry
+
+    kind = config.get("output_type", "generate_until")
+    if "class" in config:
+        yield "is a class of Python and no definition in YAML"
+    if kind != "generate_until":
+        yield f"is of output type {kind}, which needs the probabilities of given texts; only generate_until is asked"
+    if config.get("unsafe_code"):
+        yield "runs code that models write (unsafe_code)"
+    if (config.get("dataset_kwargs") or {}).get("trust_remote_code"):
+        yield "runs code that comes with its data (trust_remote_code)"
+    if config.get("doc_to_image") or config.get("doc_to_audio"):
+        yield "asks about images or sounds"
+    if config.get("use_prompt"):
+        yield "takes its prompt from promptsource, which fetches code"
+    if int(config.get("repeats") or 1) > 1:
+        yield f"grades {config['repeats']} replies to a question together; take the task that grades one"
+    for metric in config.get("metric_list") or ():
+        name = metric.get("metric")
+        called = isinstance(name, str) and ("/" in name or "." in name)  # a function, not resolved yet
+        own = bool(config.get("process_results"))
+        if metric.get("hf_evaluate") or not (own or called or name in metric_registry):
+            yield f"has the metric {name}, whose code is fetched from the hub"
+
+
+class _Rows(list[dict[str, Any]]):
+    """What stands for a data set where one question is graded."""
+
+    @property
+    def features(self) -> dict[str, None]:
+        return dict.fromkeys(self[0]) if self else {}
+
+
+def _made(config: dict[str, Any], doc: dict[str, Any] | None = None) -> Any:  # noqa: ANN401 - lm-eval has no types
+    """The task; with a `doc`, which has been processed, one that has no other and reads no data."""
+    from lm_eval.api.task import ConfigurableTask
+
+    if doc is None:
+        return ConfigurableTask(config=config)
+    only = _Rows([doc])
+
+    class OneQuestion(ConfigurableTask):  # type: ignore[misc]  # lm-eval has no types
+        def download(self, dataset_kwargs: object = None, **_: object) -> None:  # noqa: ARG002
+            splits = ("training_split", "validation_split", "test_split", "fewshot_split")
+            self.dataset = {getattr(self.config, split): only for split in splits}
+            self.dataset[self.fewshot_cfg.split] = only
+
+    return OneQuestion(config={**config, "process_docs": None, "fewshot_config": {}, "num_fewshot": 0})
+
+
+# ---- rendering
+
+
+def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
+    path = _named(root, given["name"])
+    task = _made(_config(path))
+    _draw_examples(task, given["num_fewshot"])
+    random.seed(0)
+    task.build_all_requests(limit=given["limit"] or None, rank=0, world_size=1)
+    said = {
+        "yaml": path.relative_to(root).as_posix(),
+        "version": str(task.VERSION),
+        "features": list(task.features),
+        "targets": task.multiple_target,
+        "inputs": task.multiple_input,
+        "sampler": _sampler(dict(task.config.generation_kwargs)),
+    }
+    rows = [
+        {
+            "prompt": request.args[0],
+            "target": _texts(task, request.doc),
+            "doc_id": request.doc_id,
+            "doc": _plain(request.doc),
+        }
+        for request in task.instances
+    ]
+    return {"task": said, "rows": rows, "filters": _example(root, said, rows[0]), "own": _reads_itself(task)}
+
+
+def _draw_examples(task: Any, number: int | None) -> None:  # noqa: ANN401
+    """Number and seed of the examples, as lm-eval settles them."""
+    if number is not None and task.get_config("num_fewshot") != 0:
+        task.set_config(key="num_fewshot", value=number)
+    elif task.get_config("num_fewshot") is None:
+        task.set_config(key="num_fewshot", value=0)
+    task.set_fewshot_seed(seed=FEWSHOT_SEED)
+
+
+def _sampler(asked: dict[str, Any]) -> dict[str, object]:
+    """What lm-eval would send beside the prompt."""
+    asked.pop("do_sample", None)
+    until = asked.pop("until", None) or []
+    most = [asked.pop(name, None) for name in ("max_tokens", "max_gen_toks")]
+    return {
+        "stop": [stop for stop in ([until] if isinstance(until, str) else until) if stop],
+        "max_tokens": next((one for one in most if one), MOST_TOKENS),
+        "temperature": asked.pop("temperature", 0),
+        **asked,
+    }
+
+
+def _texts(task: Any, doc: Any) -> list[str]:  # noqa: ANN401
+    """The reference answers."""
+    target = task.doc_to_target(doc)
+    if task.config.doc_to_choice is not None and isinstance(target, int):
+        target = task.doc_to_choice(doc)[target]
+    return [str(one) for one in target] if isinstance(target, list) else [str(target)]
+
+
+def _plain(doc: dict[str, Any]) -> object:
+    try:
+        return json.loads(json.dumps(doc, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise RefusedError(f"has questions with fields that are no JSON ({error})") from error
+
+
+def _reads_itself(task: Any) -> bool:  # noqa: ANN401
+    """Whether code of its own says what is right."""
+    return bool(task.config.process_results)
+
+
+def _example(root: Path, said: dict[str, Any], row: dict[str, Any]) -> object:
+    """How the first reference would be graded as a reply: its filters and metrics are known by that."""
+    return _scores(root, {"task": said, "doc": row["doc"], "text": row["target"][0]})
+
+
+# ---- grading
+
+
+def _scores(root: Path, given: dict[str, Any]) -> dict[str, object]:
+    """By filter: what it leaves of a reply, and its score by each metric."""
+    from lm_eval.api.instance import Instance
+
+    said, doc = given["task"], given["doc"]
+    path = (root / said["yaml"]).resolve()
+    if not path.is_relative_to(root.resolve()):
+        raise RefusedError(f"{said['yaml']} is not in {root}")
+    task = _made(_config(path), doc)
+    task.features = said["features"]
+    task.multiple_target, task.multiple_input = said["targets"], said["inputs"]
+    reply = Instance("generate_until", doc, ("", {}), 0, resps=[given["text"]])
+    found: dict[str, object] = {}
+    for ensemble in task._filters:  # noqa: SLF001 - lm-eval has no other way to them
+        ensemble.apply([reply])
+        left = reply.filtered_resps[ensemble.name]
+        scores = task.process_results(doc, [left])
+        found[ensemble.name] = {
+            "left": left if isinstance(left, str) else str(left),
+            "scores": {name: _number(score) for name, score in scores.items()},
+        }
+    return found
+
+
+def _number(score: Any) -> float | None:  # noqa: ANN401
+    """A score of one reply; None for what only a whole data set has."""
+    if hasattr(score, "item") and getattr(score, "size", 0) == 1:
+        score = score.item()
+    return float(score) if isinstance(score, (int, float)) else None

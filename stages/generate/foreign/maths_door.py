@@ -1,0 +1,43 @@
+"""Compare mathematical answers with math-verify; runs only in the bounded process."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+MOST_TEXT = 20_000
+"""Characters at the end of a text without an answer line in which math-verify looks for one."""
+
+
+def warm() -> None:
+    """Import math-verify and have it build its grammar and patterns."""
+    logging.disable(logging.CRITICAL)
+    answer({"line": "\\frac{1}{2}", "text": "", "accepted": ["0.5"]})
+    answer({"line": None, "text": "so $x = 2$", "accepted": ["\\{1, 2\\}"]})
+
+
+def answer(given: dict[str, Any]) -> dict[str, object]:
+    """Which accepted answer a reply gives, or None; and whether it gives any.
+
+    Parameters
+    ----------
+    given
+        ``line``, what our reader takes for the answer; where that is None ``text``, in which math-verify looks for one
+        itself; ``accepted``, the reference answers.
+    """
+    # Its own time limits need signals and are off: this process has limits, and from outside.
+    from math_verify import parse, verify
+
+    line = given["line"]
+    said = parse(given["text"][-MOST_TEXT:] if line is None else _boxed(line), parsing_timeout=None)
+    if not said:
+        return {"read": line, "right": None}
+    for accepted in given["accepted"]:
+        if verify(parse(_boxed(accepted), parsing_timeout=None), said, timeout_seconds=None):
+            return {"read": accepted, "right": accepted}
+    return {"read": line or str(said[-1])[:300], "right": None}
+
+
+def _boxed(text: str) -> str:
+    """A text as one answer: so that brackets, several values and words are part of it."""
+    return f"\\boxed{{{text}}}"

@@ -1,0 +1,97 @@
+"""A second reader of replies: another grader's, as a pattern, as a function by name, or as the task itself has it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, cast
+
+import regex
+
+from evalcube.stages.generate.base import Cell, Trial
+from evalcube.stages.generate.dataset.matching import SECONDS, context_of, judged, load_grader
+
+OWN = "own"
+"""Key of the description of a reader that the task itself has."""
+
+
+@dataclass(frozen=True)
+class SecondReader:
+    """Another grader of the replies to a task.
+
+    Parameters
+    ----------
+    described
+        As a cube has it: ``name``, and ``own``, ``grader``, or ``pattern`` with ``group``, ``take``, ``ignore`` and
+        ``case`` as a config has them.
+    """
+
+    described: Mapping[str, Any]
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+        return str(self.described["name"])
+
+    @property
+    def grader(self) -> str:
+        """The function that it is, if it is one."""
+        return str(self.described.get("grader", ""))
+
+    def of(self, cell: Cell, trial: Trial) -> Callable[[str], float | None]:
+        """The score of a text as a reply to one of a cell's trials; None where the reader finds no answer."""
+        if self.described.get(OWN):
+            return partial(cell.task.theirs, params=cell.params, trial=trial)
+        if self.grader:
+            return partial(_by_function, self.grader, trial)
+        return partial(self._by_pattern, trial)
+
+    def _by_pattern(self, trial: Trial, text: str) -> float | None:
+        said = self.found(text)
+        if not said:
+            return None
+        return float(any(self._form(said) == self._form(one) for one in _references(trial)))
+
+    def found(self, text: str) -> str | None:
+        """What the pattern takes of a text; None if it does not occur or takes too long, or there is none."""
+        if "pattern" not in self.described:
+            return None
+        found: regex.Match[str] | None = None
+        matches = partial(regex.finditer, self.described["pattern"], timeout=SECONDS, concurrent=True)
+        try:
+            for found in matches(text):  # noqa: B007 - the first or the last one
+                if self.described.get("take", "first") == "first":
+                    break
+        except (TimeoutError, MemoryError, RecursionError):
+            return None
+        if found is None:
+            return None
+        if (group := self.described.get("group")) is not None:
+            return str(found[group] or "").strip()
+        return str(next((part for part in found.groups() if part), found[0])).strip()
+
+    def _form(self, answer: str) -> str:
+        """An answer as it is compared."""
+        for pattern in self.described.get("ignore", ()):
+            try:
+                answer = regex.sub(pattern, "", answer, timeout=SECONDS, concurrent=True)
+            except (TimeoutError, MemoryError, RecursionError):
+                return answer.strip()
+        answer = answer.strip()
+        return answer if self.described.get("case", True) else answer.casefold()
+
+
+def _by_function(name: str, trial: Trial, text: str) -> float | None:
+    context = context_of(trial.prompt, _accepted(trial), trial.extras)
+    right = judged(name, load_grader(name)(text, context))
+    return None if right is None else float(right)
+
+
+def _accepted(trial: Trial) -> Sequence[str]:
+    return cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,) if trial.answer else ()))
+
+
+def _references(trial: Trial) -> Sequence[str]:
+    """Right answers as the source of the questions has them: what is compared strictly differs in case, too."""
+    return cast("Sequence[str]", trial.extras.get("written", _accepted(trial)))

@@ -1,0 +1,164 @@
+"""The process that runs code of others: its limits, what it can reach, and that it forgets each reply."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.foreign import bounded
+from evalcube.stages.generate.foreign.bounded import Failure, Limits, ask
+from tests.waiting import wait_until
+
+pytestmark = pytest.mark.cluster
+
+DOOR = """
+import os, random, signal, socket, sys, time
+state = []
+
+def warm():
+    state.append("warm")
+
+def grow():
+    state.append("used")
+    return state
+
+def loop():
+    while True:
+        pass
+
+def recurse():
+    return [recurse()]
+
+def answer(given):
+    return eval(given["code"])
+"""
+
+
+@pytest.fixture
+def door(tmp_path, monkeypatch):
+    (tmp_path / "door_of_tests.py").write_text(DOOR)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.setitem(bounded.DOORS, "test", ("door_of_tests", "test-extra"))
+    yield lambda code, **limits: ask("test", {"code": code}, Limits(**limits))
+    bounded._children.pop(("test", False)).close()
+
+
+def test_ask__forgets_one_request_before_the_next(door):
+    assert door("grow()") == ["warm", "used"]
+    assert door("grow()  # again") == ["warm", "used"]
+
+
+def test_ask__remembers_what_it_said(door):
+    assert door("os.getpid()") == door("os.getpid()")
+    assert door("os.getpid()") != door("os.getpid() + 0")
+
+
+def test_ask__draws_and_hashes_the_same_in_any_process(door):
+    first = door("[hash('a'), random.random()]")
+    bounded.end()
+
+    assert first == door("[hash('a'), random.random()] ")
+
+
+@pytest.mark.parametrize(
+    ("code", "limits", "reason"),
+    [
+        ("loop()", {"cpu_seconds": 1}, "grader ran out of time"),
+        ("time.sleep(10_000)", {"wall_seconds": 1}, "grader ran out of time"),
+        ("len(bytes(1 << 40))", {}, "grader ran out of memory"),
+        ("'a' * 3000", {"answer_bytes": 2000}, "grader said more than 2000 bytes"),
+        ("{1}", {}, "grader said what is no JSON"),
+        ("1 / 0", {}, "grader raised ZeroDivisionError: division by zero"),
+        ("sys.exit(0)", {}, "grader raised SystemExit: 0"),
+        ("os.kill(os.getpid(), signal.SIGSEGV)", {}, f"grader ended with signal {int(signal.SIGSEGV)}"),
+        ("os._exit(0)", {}, "grader ended without a word"),
+        (
+            "open('/tmp/evalcube-graders', 'wb', 0).write(b'a')",
+            {},
+            "grader raised OSError: [Errno 27] File too large",
+        ),
+    ],
+)
+def test_ask__says_why_there_is_no_answer(door, code, limits, reason):
+    assert door(code, **limits) == Failure(reason)
+    assert door("1 + 1") == 2
+
+
+def test_ask__keeps_what_others_print_out_of_the_answer(door):
+    assert door("[print('{\"said\": 1}'), os.write(1, b'{}\\n'), 3][2]") == 3
+
+
+def test_ask__gives_away_neither_environment_nor_network(door, monkeypatch):
+    monkeypatch.setenv("API_KEY", "secret")
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        reached = door(f"socket.create_connection(('127.0.0.1', {server.getsockname()[1]}))")
+
+    assert isinstance(reached, Failure)
+    assert "secret" not in str(door("dict(os.environ)"))
+    assert bounded.network_of("test") in ("namespace", "blocked")
+
+
+def test_cut_off__blocks_sockets_where_the_kernel_gives_no_namespace():
+    code = (
+        "import ctypes, socket\n"
+        "from evalcube.stages.generate.foreign import bounded_child\n"
+        "ctypes.CDLL = lambda name: object()\n"
+        "print(bounded_child.cut_off())\n"
+        "socket.create_connection(('127.0.0.1', 9))\n"
+    )
+
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+
+    assert ended.stdout == "blocked\n"
+    assert "PermissionError: graders have no network" in ended.stderr
+
+
+def test_ask__starts_the_process_again_that_was_killed(door):
+    killed = door("os.getppid()")
+    os.kill(killed, signal.SIGKILL)
+
+    assert door("os.getppid() ") != killed
+
+
+def test_ask__gives_up_a_process_that_dies_whenever_it_is_asked(door):
+    with pytest.raises(TaskError, match="died 3 times"):
+        door("os.kill(os.getppid(), signal.SIGKILL)")
+
+
+def test_ask__names_the_extra_that_is_missing(monkeypatch):
+    monkeypatch.setitem(bounded.DOORS, "none", ("no_such_module", "none"))
+
+    with pytest.raises(TaskError, match=r"No module named 'no_such_module'.*pip install 'evalcube\[none\]'"):
+        ask("none", {})
+
+
+def test_ask__leaves_no_process_when_who_asked_is_killed(tmp_path):
+    (tmp_path / "door_of_tests.py").write_text(DOOR)
+    code = (
+        "import os\n"
+        "from evalcube.stages.generate.foreign import bounded\n"
+        "bounded.DOORS['test'] = ('door_of_tests', '')\n"
+        "print(bounded.ask('test', {'code': 'os.getppid()'}), flush=True)\n"
+        "os.kill(os.getpid(), 9)\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+
+    ended = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, env=environment, check=False
+    )
+
+    wait_until(lambda: not _runs(int(ended.stdout)))
+
+
+def _runs(process: int) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().split()[2] != "Z"
+    except OSError:
+        return False

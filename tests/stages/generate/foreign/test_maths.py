@@ -1,0 +1,83 @@
+"""Mathematical answers, found by our reader and compared by math-verify."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+import pytest
+
+from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.foreign import maths
+from evalcube.stages.generate.foreign.maths import read_math
+from tests.stages.generate.dataset.support import cell, write_jsonl
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("reply", "reference"),
+    [
+        (r"so \boxed{\frac12}", "0.5"),
+        (r"Answer: 1/2", r"\frac{1}{2}"),
+        (r"**Answer:** $\boxed{\frac{3}{4}}$", "0.75"),
+        (r"Answer: 1 \frac{1}{2}", "1.5"),
+        (r"First I tried \boxed{3}, but wait. So \boxed{4}.", "4"),
+        (r"Answer: (1, 2]", "(1,2]"),
+        (r"Answer: $x\in[1,2)$", "[1,2)"),
+        (r"Answer: \{1,2\}", r"\{2,1\}"),
+        (r"Answer: 2 and -1", "2,-1"),
+        (r"Answer: 1 - \sqrt{19}, 1+\sqrt{19}", r"1 \pm \sqrt{19}"),
+        (
+            "\\[\\boxed{\\begin{pmatrix} 1 & 2 \\\\\n3 & 4\n\\end{pmatrix}}\\]",
+            r"\begin{pmatrix}1&2\\3&4\end{pmatrix}",
+        ),
+        (r"\boxed{5\text{ cm}}", "5"),
+        (r"Answer: 90^\circ", "90"),
+        (r"Answer: \$1,234", "1234"),
+        (r"Answer: x^2+2x+1", "(x+1)^2"),
+        (r"Answer: 5", "x=5"),
+        (r"Answer: Evelyn", r"\text{Evelyn}"),
+        (r"So the length is $2\sqrt{3}$ and we are done.", r"\sqrt{12}"),
+    ],
+)
+def test_read_math__takes_what_means_the_same(reply, reference):
+    assert read_math(reply, ["100", reference]) == reference
+
+
+@pytest.mark.cluster
+@pytest.mark.parametrize(
+    ("reply", "reference", "read"),
+    [
+        ("Answer: 9.42", r"3\pi", "9.42"),
+        (r"Answer: \dfrac{1}{3}", "0.333", r"\dfrac{1}{3}"),
+        ("Answer: [1,2]", "(1,2]", "[1,2]"),
+        ("Answer: 2, 3", "2", "2, 3"),
+        ("I do not know.", "7", None),
+        ("", "7", None),
+        ("Answer: 9^{9^{9^{9}}}", "7", None),
+    ],
+)
+def test_read_math__says_what_else_there_is(reply, reference, read):
+    assert read_math(reply, [reference]) == read
+
+
+@pytest.mark.cluster
+def test_dataset__grades_by_math_verify(tmp_path):
+    source = cell(
+        write_jsonl(tmp_path / "a.jsonl", [{"prompt": "1 + 1/2?", "answer": r"\frac{3}{2}"}]), match="math"
+    )
+    trial = source.trial(0)
+
+    read = [source.parse(reply, trial) for reply in (r"\boxed{1.5}", r"\boxed{2}", "No idea.")]
+
+    assert trial.prompt.endswith(r"\boxed{}.")
+    assert read == [r"\frac{3}{2}", "2", None]
+    assert [source.grade(answer, trial) for answer in read[:2]] == [True, False]
+
+
+def test_dataset__says_how_to_get_math_verify(tmp_path, monkeypatch):
+    monkeypatch.setattr(maths, "find_spec", lambda name: None if name == "math_verify" else find_spec(name))
+
+    with pytest.raises(TaskError, match=r"pip install 'evalcube\[math\]'") as refused:
+        cell(write_jsonl(tmp_path / "a.jsonl", [{"prompt": "1?", "answer": "1"}]), match="math")
+
+    assert refused.value.field == "match"
