@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evalcube.flows.config.judges import known_hooks, offers_tools
-from evalcube.flows.config.templates import Message
+from evalcube.flows.config.templates import Message, with_turns
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.plan import Plan, TaskPlan, carries, is_imported
 from evalcube.flows.plan.targets import Block
 from evalcube.stages.generate import Cell, Trial
-from evalcube.stages.infer.apis import Request
+from evalcube.stages.infer.apis import APIS, Request
 from evalcube.stages.process.assertions import Assertion, DeclarationError, parse_assertions, unmeasurable
 from evalcube.stages.process.grading import IMPORTED
+from evalcube.stages.reply.forms import COMPLETIONS
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,9 +50,10 @@ def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
 
 def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Message]:
     """One trial's question as an evaluation puts it."""
-    return evaluation.prompt_template.render(
+    messages = evaluation.prompt_template.render(
         prompt=trial.prompt, task=cell.task.name, params=cell.plain_params
     )
+    return with_turns(messages, trial.turns) if trial.turns else messages
 
 
 def trial_request(evaluation: Evaluation, cell: Cell, trial: Trial, repeat: int) -> Request:
@@ -67,16 +69,68 @@ def messages_request(
     That of an imported trial was never sent: its digest is the key of a reply that another tool got. It names the
     question, as prompts of other tools' logs need not differ, and can be no digest of a request that a run would send.
     """
-    params = evaluation.sampler.params
+    params = _with_defaults(evaluation.sampler.params, trial)
+    if trial.tools:  # in the place of those that a sampler offers to everyone
+        params = {**params, "tools": list(trial.tools)}
     if is_imported(cell):
         origin = [cell.plain_params[IMPORTED], trial.extras.get("question")]
         params = {**params, IMPORTED: [params.get(IMPORTED), origin]}
     return evaluation.request(messages, params, repeat)
 
 
+_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
+
+
+def _with_defaults(params: Mapping[str, Any], trial: Trial) -> Mapping[str, Any]:
+    """A sampler's params, with those that the trial's task asks for where the sampler says nothing."""
+    asked = trial.extras.get("sampler")
+    if not isinstance(asked, Mapping):
+        return params
+    said = set(params) | (_LIMITS if _LIMITS & set(params) else set())
+    said |= {"stop"} if "stop_sequences" in params else set()
+    return {**{name: value for name, value in asked.items() if name not in said}, **params}
+
+
 _KEPT = 4096
 """Different lists of assertions that are kept parsed."""
 _FIELDS = ("assertions", "rubric")
+REFERENCE = "{reference}"
+"""Stands in a task's rubric for the answer that is known to be right."""
+
+
+def judges_decide(cell: Cell) -> bool:
+    """Whether judges say which of a cell's answers are right."""
+    return getattr(cell.params, "match", "") == "judge"
+
+
+def check_tools(plan: Plan) -> None:
+    """Make sure that tools which a task offers with its trials can be sent.
+
+    Raises
+    ------
+    SweepError
+        A model's API knows none.
+    """
+    deaf = [one for one in plan.evaluations if "tools" in APIS[one.api].unknown]
+    for task in plan.tasks if deaf else ():
+        if any(entry.cell.trial(0).tools for entry in task.cells):
+            raise SweepError(
+                f"tasks.{task.label}: its trials offer tools, and api: {deaf[0].api} of model '{deaf[0].model}' knows "
+                "none",
+                "Write `call: text` in its params, which puts tools into the prompt, or use another api",
+            )
+
+
+def check_turns(plan: Plan) -> None:
+    """Make sure that what a task says before its questions can be sent; raises as `check_tools`."""
+    narrow = [one for one in plan.evaluations if one.api == COMPLETIONS]
+    for task in plan.tasks if narrow else ():
+        if any(entry.cell.trial(0).turns for entry in task.cells):
+            raise SweepError(
+                f"tasks.{task.label}: its questions come after earlier turns, and api: {COMPLETIONS} of model "
+                f"'{narrow[0].model}' takes one text",
+                "Write `as: text` in its fewshot, or use another api",
+            )
 
 
 @dataclass(frozen=True)
@@ -106,7 +160,7 @@ class CriteriaBook:
         entry = self._tasks[task]
         own, rubric = trial.extras.get("assertions"), trial.extras.get("rubric")
         assertions = self._parse(entry.assertions) + self._parse(own or ())
-        return Criteria(assertions, str(rubric) if rubric else entry.rubric)
+        return Criteria(assertions, str(rubric) if rubric else entry.rubric.replace(REFERENCE, trial.answer))
 
     def _parse(self, declared: Any) -> tuple[Assertion, ...]:  # noqa: ANN401 - as a data set has it
         if not declared:
@@ -137,6 +191,11 @@ def check_criteria(plan: Plan) -> bool:
     costs, judged = False, False
     tools = all(offers_tools(evaluation.sampler.params) for evaluation in plan.evaluations)
     for index, task in enumerate(plan.tasks):
+        if not task.judged and any(judges_decide(entry.cell) for entry in task.cells):
+            raise SweepError(
+                f"tasks.{task.label}: `match: judge`, and nothing says what a judge goes by",
+                'Give the task a `rubric`, such as "Gives the right answer, {reference}, and no other one"',
+            )
         if not task.graded:
             continue
         if task.judged and not plan.judges:

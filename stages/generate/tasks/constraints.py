@@ -107,6 +107,10 @@ class Constraints(Task):
         """Whether the text keeps every rule."""
         return not broken_rules(answer, trial)
 
+    def fault(self, answer: str | None, params: TaskParams, trial: Trial) -> str:  # noqa: ARG002
+        """Name the rules that it breaks."""
+        return "" if answer is None else ", ".join(broken_rules(answer, trial))
+
     def difficulty(self, params: TaskParams) -> float:
         """A step for each word and rule."""
         p = ConstraintsParams.of(params)

@@ -30,6 +30,7 @@ LARGE: dict[str, dict[str, Any]] = {
     "shuffle": {"length": 9, "swaps": 12, "confounders": 6, "anchors": "roman"},
     "sort": {"length": 40, "run_length": 5, "prob_mutation": 0.5, "prob_duplication": 0.2},
     "tables": {"rows": 40, "columns": 7, "conditions": 3, "format": "json", "operation": "mean"},
+    "tools": {"tools": 8, "distractors": 6, "nesting": 2, "calls": 3},
 }
 """Params of a large cell by the name of the task."""
 

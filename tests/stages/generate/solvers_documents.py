@@ -168,8 +168,75 @@ def solve_shapes(prompt: str) -> str:
     return ("kite", "trapezoid", "rectangle")[parallel]
 
 
+# ---- tools
+
+SAID = {
+    "contact": "the person to ask for is (.+)",
+    "minutes": "(.+) minutes are allowed",
+    "budget": "(.+) euros may be spent",
+    "copies": "(.+) of them are needed",
+    "colour": "its label is (.+)",
+    "urgency": "its urgency is (.+)",
+    "insured": "insurance is (.*)wanted",
+    "notify": "the owner is (.*)to be told",
+    "weekday": "the day is (.+)",
+    "keywords": "it is filed under (.+)",
+    "rooms": "the rooms are (.+)",
+    "reference": "the reference code is (.+)",
+    "temperature": "it is kept at (.+) degrees",
+    "language": "its papers are in (.+)",
+    "start": "it begins at (.+)",
+}
+
+
+def stated(schema: dict[str, Any], told: dict[str, str]) -> Any:
+    """The value of a schema that the words of a request give, by the names of its members."""
+    found = {}
+    for name, field in schema["properties"].items():
+        if field["type"] == "object":
+            found[name] = stated(field, told)
+        elif name in told:
+            found[name] = converted(field, told[name])
+    assert set(schema["required"]) <= set(found)
+    return found
+
+
+def converted(field: dict[str, Any], words: str) -> Any:
+    if field["type"] == "array":
+        return [converted(field["items"], word) for word in re.split(", | and ", words)]
+    if field["type"] == "boolean":
+        return words != "not "
+    assert words in field.get("enum", [words])
+    return words if field["type"] == "string" else json.loads(words)
+
+
+def solve_calls(lines: list[str], functions: list[dict[str, Any]]) -> str:
+    """Finds the tool of each line by its description, and reads what the line states."""
+    calls = []
+    for line in lines:
+        found = re.fullmatch(r"- (\w+) the (\w+) (\w+): (.*)\.", line)
+        assert found is not None, line
+        verb, place, thing, states = found.groups()
+        about = f"{verb} the {thing} of the {place}."
+        (tool,) = [one for one in functions if one["description"] == about]
+        told = {}
+        for name, pattern in SAID.items():
+            heard = [match for part in states.split("; ") if (match := re.fullmatch(pattern, part))]
+            if heard:
+                told[name] = heard[0][1]
+        assert len(told) == states.count("; ") + 1
+        calls.append({"name": tool["name"], "arguments": stated(tool["parameters"], told)})
+    return f"[{', '.join(sorted(json.dumps(call, sort_keys=True) for call in calls))}]"
+
+
+def solve_tools(prompt: str) -> str:
+    _, tools, request, _ = prompt.split("\n\n")
+    return solve_calls(request.splitlines(), [json.loads(line) for line in tools.splitlines()])
+
+
 DOCUMENT_SOLVERS: dict[str, Callable[[str], str]] = {
     "jsonpath": solve_jsonpath,
     "shapes": solve_shapes,
     "tables": solve_tables,
+    "tools": solve_tools,
 }

@@ -82,6 +82,7 @@ class Undescribed(ec.plugins.TaskParams):
         (wrong(grade=lambda *_: False), "graded as wrong"),
         (wrong(parse=falls_over), "raises RecursionError: too deep"),
         (wrong(parse=lambda self, text: Digits.parse(self, text) or 0), "returns a int"),
+        (wrong(fault=lambda *_: None), "fault returns a NoneType"),
     ],
     ids=lambda part: part if isinstance(part, str) else "",
 )

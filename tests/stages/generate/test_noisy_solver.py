@@ -8,6 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from math import sqrt
+from operator import attrgetter
 from statistics import fmean, pvariance
 from typing import Any
 
@@ -63,6 +64,7 @@ STEPS: dict[str, Measure] = {
     "shapes": lambda t: DIGITS(t) + len(t.options),
     "shuffle": lambda t: LINES(t) + len(t.options),
     "sort": lambda t: WORDS(t) + shared_letters(t),
+    "tools": lambda t: matches('"name"')(t) + matches(r'"\w+":', attrgetter("answer"))(t),
 }
 """Steps of a trial, any of which spoils it; what luck adds is corrected for."""
 

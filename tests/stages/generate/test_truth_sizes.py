@@ -201,6 +201,10 @@ SIZES: list[tuple[str, str, Sequence[float], Measure, dict[str, Any]]] = [
     ("tables", "conditions", (0, 1, 2), matches(r"where| and \w+ is ", question), {"operation": "max"}),
     ("tables", "max_value", (9, 99, 9999), mean_length(r"\b\d+\b"), {}),
     ("tables", "target_tokens", (200, 1000, 8000), lambda t: len(t.prompt), {}),
+    ("tools", "tools", (1, 4, 16), matches("\n"), {}),
+    ("tools", "distractors", (0, 4, 32), matches("\n"), {}),
+    ("tools", "nesting", (0, 1, 3), nesting("{", "}"), {}),
+    ("tools", "calls", (1, 2, 6), matches("\n", part(2)), {}),
 ]
 """Task, param, growing values, what grows in the question or its answer, other params."""
 

@@ -9,9 +9,12 @@ from evalcube.stages.generate import Cell, Trial
 from tests.stages.generate.family import FAMILY, LARGE
 from tests.strategies import params_with
 
+SAID = [name for name in FAMILY if name != "tools"]
+"""Tasks whose answers are said; a call is made, and no word around it takes it back."""
+
 KINDS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in FAMILY),
-    *((name, LARGE[name]) for name in FAMILY if name != "boolean"),
+    *((name, {}) for name in SAID),
+    *((name, LARGE[name]) for name in SAID if name != "boolean"),
     *(("boolean", {"format": words}) for words in ("T/F", "on/off", "1/0", "yes/no")),
     *(("tables", {"operation": operation}) for operation in ("lookup", "top", "mean")),
     ("cars", {"question": "car"}),

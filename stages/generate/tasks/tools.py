@@ -1,0 +1,307 @@
+"""Task `tools`: the calls of tools that a request takes, with their arguments, among tools that are almost right."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Literal, NamedTuple
+
+from pydantic import Field
+
+from evalcube.stages.generate.answers.calls import canonical_calls, keeps_schema, read_calls
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.material.words import ITEMS, NAMES
+from evalcube.stages.generate.stream import Stream
+
+Key = tuple[str, str, str]
+"""Verb, place and thing of a tool, which are its name."""
+Function = dict[str, Any]
+"""Name, description and parameters, a JSON schema, as OpenAI's API has them."""
+
+_VERBS = (
+    "book cancel clean count inspect move order pack paint photograph rent repair replace sell store weigh"
+)
+_PLACES = (
+    "airport castle factory farm harbour hospital hotel library museum office prison school stadium station "
+    "theatre village"
+)
+_THINGS = (
+    "bench bicycle boat bus camera clock curtain fridge lamp mirror organ piano printer tent van wardrobe"
+)
+_WORDS = tuple(tuple(words.split()) for words in (_VERBS, _PLACES, _THINGS))
+
+_TOP, _DEEPER = 3, 2
+"""Arguments of a tool itself, and of each object within."""
+_OBJECTS = {"details": "Further details.", "options": "What is chosen.", "terms": "Terms.", "notes": "Notes."}
+
+
+class _Argument(NamedTuple):
+    name: str
+    about: str
+    said: str
+    """How a request states it."""
+    kind: Literal["string", "integer", "number", "boolean", "enum", "strings", "integers"]
+    values: Sequence[Any]
+
+    def schema(self) -> dict[str, Any]:
+        told = {"description": self.about}
+        if self.kind == "enum":
+            return {"type": "string", "enum": list(self.values), **told}
+        if self.kind in ("strings", "integers"):
+            return {"type": "array", "items": {"type": self.kind.removesuffix("s")}, **told}
+        return {"type": self.kind, **told}
+
+    def draw(self, stream: Stream) -> object:
+        if self.kind in ("strings", "integers"):
+            return stream.sample(self.values, stream.between(2, 3))
+        return stream.choice(self.values)
+
+    def say(self, value: object) -> str:
+        if isinstance(value, list):
+            *first, last = map(str, value)
+            return self.said.format(f"{', '.join(first)} and {last}")
+        return self.said.format({True: "", False: "not "}[value] if isinstance(value, bool) else value)
+
+
+_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_ARGUMENTS = (
+    _Argument("contact", "Person to ask for.", "the person to ask for is {}", "string", NAMES),
+    _Argument(
+        "minutes", "Most minutes that it may take.", "{} minutes are allowed", "integer", range(5, 241)
+    ),
+    _Argument(
+        "budget",
+        "Most euros that may be spent.",
+        "{} euros may be spent",
+        "number",
+        [n + 0.5 for n in range(10, 400)],
+    ),
+    _Argument("copies", "How many are needed.", "{} of them are needed", "integer", range(2, 60)),
+    _Argument(
+        "colour",
+        "Colour of the label.",
+        "its label is {}",
+        "enum",
+        "black blue green orange red white".split(),
+    ),
+    _Argument(
+        "urgency", "How urgent it is.", "its urgency is {}", "enum", "low normal high critical".split()
+    ),
+    _Argument("insured", "Whether insurance is wanted.", "insurance is {}wanted", "boolean", (True, False)),
+    _Argument("notify", "Whether to tell the owner.", "the owner is {}to be told", "boolean", (True, False)),
+    _Argument("weekday", "Day of the week.", "the day is {}", "enum", _DAYS),
+    _Argument(
+        "keywords", "Words to file it under, in the order given.", "it is filed under {}", "strings", ITEMS
+    ),
+    _Argument(
+        "rooms",
+        "Numbers of the rooms, in the order given.",
+        "the rooms are {}",
+        "integers",
+        range(1, 100),
+    ),
+    _Argument(
+        "reference",
+        "Reference code.",
+        "the reference code is {}",
+        "string",
+        [f"{a}{b}-{n}" for a in "ABCDEFGH" for b in "KLMNPRST" for n in range(20, 30)],
+    ),
+    _Argument(
+        "temperature", "Degrees Celsius to keep it at.", "it is kept at {} degrees", "integer", range(-20, 41)
+    ),
+    _Argument(
+        "language",
+        "Language of the papers.",
+        "its papers are in {}",
+        "enum",
+        "Danish Dutch English French German Greek Polish".split(),
+    ),
+    _Argument(
+        "start",
+        "Time of day at which it begins, HH:MM.",
+        "it begins at {}",
+        "string",
+        [f"{hour:02}:{minute:02}" for hour in range(6, 22) for minute in range(0, 60, 5)],
+    ),
+)
+
+_OPENINGS = {
+    "text": (
+        "You can call these tools, each given with the JSON schema of its arguments:",
+        "These tools are at hand. A line describes each, with its parameters as a JSON schema:",
+        "Below are the tools that you may call, one a line, in JSON:",
+    ),
+    "api": (
+        "Do the following with the tools at hand.",
+        "Call the tools that this takes:",
+        "Here is what is to be done with your tools:",
+    ),
+}
+_FORM = (
+    'Write all calls as one JSON array of objects of the form {"name": "TOOL", "arguments": {"PARAMETER": "VALUE"}}, '
+    "with all arguments that are stated above and no others, on one last line:\nAnswer: <JSON array of calls>"
+)
+_CLOSINGS = {
+    "text": (f"Which calls does this take? {_FORM}", f"Call the tools that do this. {_FORM}"),
+    "api": (
+        "Make all calls at once, with all arguments that are stated above and no others.",
+        "Call everything in one turn; give each argument that is stated, and none that is not.",
+    ),
+}
+
+
+class ToolsParams(TaskParams):
+    """Params of `Tools`."""
+
+    tools: int = Field(4, ge=1, le=16, description="Tools that have no word in common; more to choose from.")
+    distractors: int = Field(
+        0, ge=0, le=32, description="Tools beside them whose name differs from a needed one's in one word."
+    )
+    nesting: int = Field(0, ge=0, le=3, description="Levels of objects within the arguments; more to place.")
+    calls: int = Field(1, ge=1, le=6, description="Calls that the request takes, in any order; more to keep.")
+    call: Literal["text", "api"] = Field(
+        "text",
+        description="How tools are offered and called: text has both in prompt and reply, as JSON, for every model; "
+        "api uses the fields that APIs have for it, which the model's server must support.",
+    )
+
+    def drawn_by(self) -> dict[str, object]:
+        """All but how it is called: the same is asked in both ways."""
+        return {name: value for name, value in self.canonical().items() if name != "call"}
+
+
+class Tools(Task):
+    """Calls of tools with typed, enumerated, listed and nested arguments, all of which the request states.
+
+    A call is right if tool and arguments are, as JSON values; the calls may come in any order. Distractors take the
+    same arguments as the tool that they resemble.
+    """
+
+    name: ClassVar[str] = "tools"
+    version: ClassVar[int] = 1
+    summary: ClassVar[str] = "the calls of tools that a request takes, with their arguments"
+    guess_rule: ClassVar[str] = "0: arguments are to be written in"
+    Params: ClassVar[type[TaskParams]] = ToolsParams
+
+    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+        """Draw tools, then calls of some with what states them, then tools that resemble those."""
+        p = ToolsParams.of(params)
+        keys: list[Key] = list(zip(*(stream.sample(words, p.tools) for words in _WORDS), strict=True))
+        schemas = {key: _schema(stream, p.nesting) for key in keys}
+        needed = [stream.choice(keys) for _ in range(p.calls)]
+        calls: list[dict[str, Any]] = []
+        lines: list[str] = []
+        for key in needed:
+            call, line = _call(stream, key, schemas[key])
+            while call in calls:
+                call, line = _call(stream, key, schemas[key])
+            calls.append(call)
+            lines.append(line)
+        while len(schemas) < p.tools + p.distractors:
+            like, at = stream.choice(needed), stream.below(3)
+            near = (*like[:at], stream.choice(_WORDS[at]), *like[at + 1 :])
+            schemas.setdefault(near, schemas[like])  # type: ignore[arg-type]  # three words
+        functions = [_function(key, schema) for key, schema in schemas.items()]
+        stream.shuffle(functions)
+        offered = ["\n".join(map(json.dumps, functions))] if p.call == "text" else []
+        parts = [
+            stream.choice(_OPENINGS[p.call]),
+            *offered,
+            "\n".join(lines),
+            stream.choice(_CLOSINGS[p.call]),
+        ]
+        # In a text they are in the prompt: many trials are kept, and a tool takes much more as an object.
+        tools = [{"type": "function", "function": function} for function in functions]
+        extras = {"tools": tools} if p.call == "api" else {}
+        return Trial("\n\n".join(parts), canonical_calls(calls), extras=extras)
+
+    def parse(self, text: str) -> str | None:
+        """Read the last calls in a text, in JSON, as one array in a fixed order."""
+        return read_calls(text)
+
+    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
+        """Read calls in the text, or those that the API has: they are the last line of what is read then."""
+        by_api = ToolsParams.of(params).call == "api"
+        return self.parse(text.rstrip("\n").rpartition("\n")[2] if by_api else text)
+
+    def fault(self, answer: str | None, params: TaskParams, trial: Trial) -> str:  # noqa: ARG002
+        """Tell the worst: no call, wrong tool (or one too few or too many), broken schema, or wrong arguments."""
+        if answer is None:
+            return "no call"
+        calls, right = json.loads(answer), json.loads(trial.answer)
+        if sorted(call["name"] for call in calls) != sorted(call["name"] for call in right):
+            return "wrong tool"
+        schemas = {function["name"]: function["parameters"] for function in _functions(trial)}
+        if not all(keeps_schema(call["arguments"], schemas[call["name"]]) for call in calls):
+            return "broken schema"
+        return "" if answer == trial.answer else "wrong arguments"
+
+    def problem(self, trial: Trial) -> str:
+        """What is to be called, however it is told."""
+        return trial.answer
+
+    def difficulty(self, params: TaskParams) -> float:
+        """For each call the arguments to place, more where they are nested, and the tools to look through."""
+        p = ToolsParams.of(params)
+        placed = (_TOP + _DEEPER * p.nesting) * (1 + 0.5 * p.nesting)
+        return p.calls * (2 * placed + 0.25 * p.tools + 0.5 * p.distractors)
+
+
+class _Schema(NamedTuple):
+    """Arguments of a tool: where each of them stands, and which one of the outermost may be left out."""
+
+    levels: list[tuple[str, list[_Argument]]]
+    """Name of the object (empty for the outermost) and its arguments, each within the one before."""
+    optional: str
+
+
+def _schema(stream: Stream, nesting: int) -> _Schema:
+    drawn = stream.sample(_ARGUMENTS, _TOP + _DEEPER * nesting)
+    names = stream.sample(list(_OBJECTS), nesting)
+    begins = range(_TOP, len(drawn), _DEEPER)
+    inner = [(name, drawn[at : at + _DEEPER]) for name, at in zip(names, begins, strict=True)]
+    return _Schema([("", drawn[:_TOP]), *inner], stream.choice(drawn[:_TOP]).name)
+
+
+def _functions(trial: Trial) -> Iterator[Function]:
+    """The tools of a trial, which stand beside its prompt or in it."""
+    for tool in trial.tools:
+        yield tool["function"]  # type: ignore[misc]  # as `generate` made them
+    for line in given(trial.prompt).splitlines() if not trial.tools else ():
+        yield json.loads(line)
+
+
+def _function(key: Key, schema: _Schema) -> Function:
+    verb, place, thing = key
+    inner: dict[str, Any] = {}
+    for name, arguments in reversed(schema.levels):
+        fields = {one.name: one.schema() for one in arguments} | inner
+        whole: dict[str, Any] = {
+            "type": "object",
+            "properties": fields,
+            "required": [field for field in fields if name or field != schema.optional],
+            "additionalProperties": False,
+        }
+        inner = {name: {"description": _OBJECTS[name], **whole}} if name else whole
+    about = f"{verb.capitalize()} the {thing} of the {place}."
+    return {"name": "_".join(key), "description": about, "parameters": inner}
+
+
+def _call(stream: Stream, key: Key, schema: _Schema) -> tuple[dict[str, Any], str]:
+    """A call and the line that asks for it."""
+    arguments: dict[str, Any] = {}
+    told: list[str] = []
+    left_out = schema.optional if stream.chance(0.5) else ""
+    inner = arguments
+    for name, fields in schema.levels:
+        if name:
+            inner[name] = inner = {}
+        for one in fields:
+            if one.name != left_out:
+                inner[one.name] = value = one.draw(stream)
+                told.append(one.say(value))
+    stream.shuffle(told)
+    verb, place, thing = key
+    line = f"- {verb.capitalize()} the {place} {thing}: {'; '.join(told)}."
+    return {"name": "_".join(key), "arguments": arguments}, line
