@@ -15,6 +15,8 @@ import typer
 from evalcube import EvalcubeError
 from evalcube.flows.cli import (
     begin,
+    data,
+    gate,
     jobs,
     keep,
     measure,
@@ -55,6 +57,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         statistics.compare,
         statistics.metrics,
         verdict.verdict,
+        gate.gate,
         read.show_trial,
         trials.trials,
         read.explore,
@@ -77,6 +80,7 @@ for heading, commands in _COMMANDS.items():
         app.command(cls=Command, epilog=EPILOG, rich_help_panel=heading)(function)
 app.add_typer(statistics.analyze, rich_help_panel=READ)
 app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
+app.add_typer(data.data_commands, name="data", rich_help_panel=KEEP)
 app.add_typer(keep.cache_commands, name="cache", rich_help_panel=KEEP)
 app.add_typer(jobs.cluster, name="cluster", rich_help_panel=MEASURE)
 app.add_typer(begin.local, name="local", rich_help_panel=BEGIN)

@@ -20,7 +20,9 @@ def init(
             help="The file or folder to write; default: sweep.yaml, or the suite's or plugin's name."
         ),
     ] = None,
-    suite: Annotated[str | None, typer.Option(help="Write a copy of this suite: quick, m12.")] = None,
+    suite: Annotated[
+        str | None, typer.Option(help="Write a copy of this suite: quick, m12, m15, gsm8k, ...")
+    ] = None,
     plugin: Annotated[
         str | None,
         typer.Option(
@@ -97,7 +99,7 @@ def tasks(
 ) -> None:
     """List the tasks, or show one task's parameters and an example."""
     from evalcube.flows.read.catalogue import find_task
-    from evalcube.stages.generate import all_tasks
+    from evalcube.stages.generate import DOORS, all_tasks
 
     if name is not None:
         _one_task(find_task(name), as_json=as_json)
@@ -117,6 +119,8 @@ def tasks(
     table = Table("task", "what is asked", "guessing")
     for row in rows:
         table.add_row(*(escape(str(row[column])) for column in ("name", "summary", "guess")))
+    for door, summary in DOORS.items():
+        table.add_row(f"{door}:NAME", escape(summary), "as NAME says")
     Console().print(table)
 
 
@@ -147,7 +151,10 @@ def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are
     table = Table("param", "default", "range", "meaning")
     for param in params:
         table.add_row(
-            *(escape(str(value)) for value in (param.name, param.default, param.allowed, param.description))
+            *(
+                escape("" if value is None else str(value))
+                for value in (param.name, param.default, param.allowed, param.description)
+            )
         )
     console = Console()
     console.print(

@@ -18,7 +18,7 @@ from evalcube.flows.cli.options import (
     CacheOption,
     ClusterOption,
     Command,
-    ConfigArgument,
+    ConfigsArgument,
     CubeOption,
     CubesArgument,
     JsonOption,
@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 
 
 def submit(
-    config: ConfigArgument,
+    config: ConfigsArgument,
     scheduler: SchedulerOption = None,
     cluster: ClusterOption = None,
     cube: CubeOption = None,

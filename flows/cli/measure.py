@@ -14,15 +14,17 @@ from evalcube.flows.cli.options import (
     AskedTrialsOption,
     CacheOption,
     ClusterOption,
-    ConfigArgument,
+    ConfigsArgument,
     CubeOption,
     EndpointsOption,
     GraderOption,
     JsonOption,
+    JudgesOption,
     KeysOption,
     LogOption,
     OnlyOption,
     QuietOption,
+    RepeatsOption,
     SchedulerOption,
     TasksOption,
     WhereOption,
@@ -149,9 +151,10 @@ def tell_what_is_left(summary: RunSummary) -> None:
 
 
 def run(
-    config: ConfigArgument,
+    config: ConfigsArgument,
     models: EndpointsOption = None,
     key_envs: KeysOption = None,
+    judges: JudgesOption = None,
     scheduler: SchedulerOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
@@ -159,6 +162,7 @@ def run(
     cluster: ClusterOption = None,
     only: OnlyOption = None,
     trials: AskedTrialsOption = None,
+    repeats: RepeatsOption = None,
     log: LogOption = None,
     quiet: QuietOption = False,
     grader: GraderOption = "current",
@@ -187,7 +191,7 @@ def run(
     from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.sweep import run as run_sweep
 
-    sweep = load_sweep(config, models or (), key_envs or ())
+    sweep = load_sweep(config, models or (), key_envs or (), judges or ())
     with subscribers(log, quiet=quiet) as followers:
         try:
             summary = run_sweep(
@@ -199,6 +203,7 @@ def run(
                 cluster=cluster,
                 only=only or (),
                 trials=trials,
+                repeats=repeats,
                 grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
                 fresh=fresh,
                 max_age=max_age,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,18 +12,21 @@ from evalcube.flows.cli.options import (
     AskedTrialsOption,
     CacheOption,
     ClusterOption,
-    ConfigArgument,
+    ConfigsArgument,
     CubeOption,
     EndpointsOption,
     JsonOption,
+    JudgesOption,
     KeysOption,
     OnlyOption,
+    RepeatsOption,
     SchedulerOption,
 )
 from evalcube.flows.cli.output import Code, complain, safe, show, show_json, show_table
 
 if TYPE_CHECKING:
     from evalcube.flows.config.models import Sweep
+    from evalcube.flows.read.detect import Detection
     from evalcube.flows.read.estimate import EvaluationEstimate, PlannedPoint, SweepEstimate
     from evalcube.stages.analyze.render.table import TableSpec
 
@@ -54,7 +58,8 @@ def print_estimate(result: SweepEstimate) -> None:
     if result.most_trials > result.trials:
         rounds = f"then rounds of more trials where they are needed, up to {result.most_trials} per cell"
         show(safe(rounds))
-    show(safe(f"cube {result.cube}, cache {result.cache}"))
+    for line in (f"cube {result.cube}, cache {result.cache}", *result.notes):
+        show(safe(line))
     show("")
     show_table(_points(result))
     show("")
@@ -71,6 +76,8 @@ def _sums(result: SweepEstimate) -> list[str]:
         lines.append(f"beside this part, {result.pending:,} trials of the plan are pending")
     if result.power is not None:
         lines.append(result.power.text)
+    if len(result.evaluations) > 1:
+        lines.append(_told(result))
     lines += [
         f"{task}: {count} of the easiest points {'repeats' if count == 1 else 'repeat'} a few problems "
         "in more than half of the trials, which are no new evidence"
@@ -81,6 +88,20 @@ def _sums(result: SweepEstimate) -> list[str]:
         lines.append(f"tokens out: {'; '.join(sorted(basis))}")
     most = "at most " if any(row.to_send for row in result.judges) else ""  # equal answers are judged once
     return [*lines, f"{most}{result.to_send} requests to send, {about(result)}"]
+
+
+def _told(result: SweepEstimate) -> str:
+    """The smallest difference of right answers that the sweep can tell, if models disagree as they often do."""
+    from evalcube.flows.read.detect import ASSUMED
+    from evalcube.stages.analyze.formulas.detect import Spread, told_difference
+
+    questions = min(row.requests for row in result.evaluations) // max(result.repeats, 1)
+    told = 100 * told_difference(questions, Spread.stated(ASSUMED))
+    points = "no difference" if math.isnan(told) else f"{told:.2g} points"
+    return (
+        f"{questions:,} questions for each model can tell {points} (4 times in 5, if two models disagree on "
+        f"{100 * ASSUMED:g} % of them; --detect says what others take)"
+    )
 
 
 def about(result: SweepEstimate) -> str:
@@ -167,18 +188,38 @@ def _sign(row: EvaluationEstimate) -> str:
 
 
 def plan(
-    config: ConfigArgument,
+    config: ConfigsArgument,
     models: EndpointsOption = None,
     key_envs: KeysOption = None,
+    judges: JudgesOption = None,
     cube: CubeOption = None,
     cache: CacheOption = None,
     task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
     only: OnlyOption = None,
     trials: AskedTrialsOption = None,
+    repeats: RepeatsOption = None,
     check: Annotated[
         bool,
         typer.Option("--check", help="Ask each worker instead what a run asks it before its first request."),
     ] = False,
+    detect: Annotated[
+        float | None,
+        typer.Option(
+            metavar="POINTS",
+            help="Instead, how many questions tell two models apart that differ by so many points of 100.",
+        ),
+    ] = None,
+    power: Annotated[
+        float | None, typer.Option(help="With --detect: chance to tell it; default: 0.8.")
+    ] = None,
+    against: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CUBE|SHARE",
+            help="With --detect: a cube in which two models answered such questions, or the share of questions that "
+            "only one of two gets right; default: the sweep's own cube, else 0.2.",
+        ),
+    ] = None,
     scheduler: SchedulerOption = None,
     cluster: ClusterOption = None,
     as_json: JsonOption = False,
@@ -189,10 +230,17 @@ def plan(
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.read.estimate import estimate, planned_points
 
-    sweep = load_sweep(config, models or (), key_envs or ())
+    sweep = load_sweep(config, models or (), key_envs or (), judges or ())
     if check:
         _check(sweep, cube, cache, scheduler, cluster, as_json=as_json)
         return
+    if detect is not None:
+        _detect(sweep, detect, power, against, cube, cache, as_json=as_json)
+        return
+    if power is not None or against is not None:
+        from evalcube.flows.errors import SweepError
+
+        raise SweepError("--power and --against go with --detect", "Add --detect 2, or leave them out")
     if task is not None:
         points = planned_points(sweep, task)
         if as_json:
@@ -200,11 +248,74 @@ def plan(
         else:
             print_points(task, points)
         return
-    result = estimate(sweep, cube=cube, cache=cache, only=only or (), trials=trials)
+    result = estimate(sweep, cube=cube, cache=cache, only=only or (), trials=trials, repeats=repeats)
     if as_json:
         show_json(result.to_dict(), "plan")
     else:
         print_estimate(result)
+
+
+def _detect(
+    sweep: Sweep,
+    difference: float,
+    power: float | None,
+    against: str | None,
+    cube: str | None,
+    cache: str | None,
+    *,
+    as_json: bool,
+) -> None:
+    from evalcube.flows.read.detect import detect
+
+    given = {} if power is None else {"power": power}
+    found = detect(sweep, difference, against=against, cube=cube, cache=cache, **given)
+    if as_json:
+        show_json(found.to_dict(), "detect")
+        return
+    for line in _detection(found):
+        show(safe(line))
+
+
+def _detection(found: Detection) -> Iterator[str]:
+    """What it takes to tell a difference, in sentences."""
+    asked = f", each asked {found.repeats} times" if found.repeats > 1 else ""
+    head = f"to tell {found.difference:g} points with power {found.power:g}: "
+    if found.questions is None:
+        yield f"{head}more questions than the {found.most:,} that there are{asked}"
+        yield f"  {_with_repeats(found)}"
+    else:
+        yield f"{head}{found.questions:,} questions for each model{asked} (--trials {found.trials})"
+        if found.estimate is not None:
+            yield f"  {found.estimate.to_send:,} requests to send, {about(found.estimate)}"
+    yield f"  {found.basis}"
+    if not math.isnan(found.told):
+        yield f"this sweep can tell {found.told:.1f} points: {found.planned:,} questions for each model{asked}"
+    elif found.planned:
+        yield f"this sweep can tell no difference: {found.planned:,} questions for each model{asked}"
+    share = found.spread.share_within
+    if math.isnan(share):
+        yield "how much repeats would help is not known: no question was asked twice"
+        return
+    worth = _worth_of_repeat(found)
+    much = f"{worth:.1f} times" if math.isfinite(worth) else "infinitely more than"
+    yield (
+        f"variance of single answers: {100 * (1 - share):.0f} % from the questions, {100 * share:.0f} % from repeats; "
+        f"a new question is worth {much} a second answer to an old one"
+    )
+
+
+def _with_repeats(found: Detection) -> str:
+    if math.isnan(found.spread.within):
+        return "take another data set, or a larger difference"
+    if found.again is None:
+        return "asking them again does not help enough: take another data set, or a larger difference"
+    return f"asking each {found.again} times does it: `repeats: {found.again}`"
+
+
+def _worth_of_repeat(found: Detection) -> float:
+    """By how much more a new question with one answer narrows the interval than a second answer to each."""
+    once, twice = (found.spread.per_question(repeats) for repeats in (1, 2))
+    return (once / 2) / (once - twice) if once > twice else math.inf
 
 
 def _check(

@@ -9,11 +9,12 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import partial
-from pathlib import Path
 
 import zstandard
 
+from evalcube.stages.generate.dataset.hub.address import is_hub, source_of
 from evalcube.stages.generate.dataset.kept import offer_copy, offer_version
+from evalcube.stages.generate.errors import TaskError
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError, guarded
@@ -40,6 +41,7 @@ def mappings(value: object) -> Iterator[Mapping[str, object]]:
 MOST_BYTES = 512 * 2**20
 """Of a data file: larger ones are not kept. A copy is compressed in memory."""
 _FOLDER = "questions"
+_KEPT = ("file", "format", "sha256")
 _BLOCK = 2**20
 _WINDOW = 8 * 2**20
 """What unpacking may ask of the memory; what keeping them takes is no larger."""
@@ -71,30 +73,42 @@ def unpacked(packed: bytes) -> Iterator[bytes]:
 
 def offer_missing(tasks: object, cube: str) -> None:
     """Have the files that a config's tasks name, and that are gone, read from the cube, where it has asked them."""
-    missing = {str(Path(file).absolute()) for file in _files(tasks) if not os.path.lexists(file)}
-    versions: dict[str, str] = {}
+    missing = {source_of(file) for file in _files(tasks) if not os.path.lexists(file)}
+    versions: dict[str, dict[str, str]] = {}
     with suppress(StorageError):  # whoever opens the cube says what is wrong with it
         if missing and Cube.exists(cube):
             opened = Cube.open(cube)
             versions = _versions(opened.attrs.get("spec"))
-            for sha256 in versions.values():
+            for sha256 in (point["sha256"] for point in versions.values()):
                 offer_copy(sha256, partial(copied, opened.records, sha256))
-    for file in missing:
+    # Examples may be from another split of what is named on the hub.
+    named = {file.partition("?")[0] for file in missing if is_hub(file)}
+    beside = {file for file in versions if file.partition("?")[0] in named}
+    for file in missing | beside:
         offer_version(file, versions.get(file))
 
 
 def _files(tasks: object) -> Iterator[str]:
     for found in mappings(tasks):
         named = found.get("file")
-        yield from (file for file in (named if isinstance(named, list) else [named]) if isinstance(file, str))
+        files = (file for file in (named if isinstance(named, list) else [named]) if isinstance(file, str))
+        yield from (file for file in files if _known(file))
 
 
-def _versions(spec: object) -> dict[str, str]:
-    """Path of each data file that a cube's description names -> its digest; that of what was asked last."""
-    found: dict[str, str] = {}
+def _known(file: str) -> bool:
+    """Whether a file is no address, or one that can be read: the others are told of with the rest of a config."""
+    with suppress(TaskError):
+        source_of(file)
+        return True
+    return False
+
+
+def _versions(spec: object) -> dict[str, dict[str, str]]:
+    """Source of each data file that a cube's description names -> file, format and digest of what was asked last."""
+    found: dict[str, dict[str, str]] = {}
     for point in sorted(mappings(spec), key=lambda point: not point.get("older")):
-        params = point.get("params")
-        file, sha256 = (params.get("file"), params.get("sha256")) if isinstance(params, Mapping) else ("", "")
-        if isinstance(file, str) and isinstance(sha256, str):
-            found[str(Path(file).absolute())] = sha256
+        for params in mappings(point.get("params")):
+            kept = {name: text for name in _KEPT if isinstance(text := params.get(name), str)}
+            if len(kept) == len(_KEPT) and kept["file"] and _known(kept["file"]):
+                found[source_of(kept["file"])] = kept
     return found

@@ -15,14 +15,15 @@ from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of, sorted_error
 from evalcube.flows.config.kept_questions import mappings, nodes, offer_missing
 from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.recipes import with_suites
 from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.section import Name, Section
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.flows.config.views import Policy, ViewConfig
-from evalcube.flows.errors import ConfigError, Problem, WrongTypeError, told
-from evalcube.stages.named_code import allow_code
+from evalcube.flows.errors import ConfigError, Problem, SweepError, WrongTypeError, need_number, told
+from evalcube.stages.named_code import allow_code, folder_code
 
 LARGEST_FILE = 10_000_000
 """Bytes."""
@@ -33,15 +34,20 @@ MODELS = "`models`"
 _START = "Write a first config with: evalcube init"
 
 
-def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | None = None) -> Sweep:
+def load_config(
+    path: str | Path,
+    *,
+    models: Sequence[Mapping[str, object]] | None = None,
+    judges: Sequence[Mapping[str, object]] = (),
+) -> Sweep:
     """Read a config file.
 
     Parameters
     ----------
     path
         A YAML file.
-    models
-        Models from the command line, used instead of the file's.
+    models, judges
+        Those of the command line, used instead of the file's; no judges are those of the file.
 
     Returns
     -------
@@ -54,7 +60,7 @@ def load_config(path: str | Path, *, models: Sequence[Mapping[str, object]] | No
         If the file cannot be read, or with all problems of its content.
     """
     text, source = _text(path)
-    return parse_config(text, source, models=models)
+    return parse_config(text, source, models=models, judges=judges)
 
 
 def _text(path: str | Path, start: str = _START) -> tuple[str, str]:
@@ -91,7 +97,7 @@ def load_policy(path: str | Path) -> Policy:
         If the file cannot be read, or with all problems of the section.
     """
     text, source = _text(path)
-    parsed, mapping = _parsed(text, source, "Write a section such as policy: {critical: [{drop: 0.02}]}")
+    parsed, mapping = _parsed(text, source, "Write a section such as policy: {critical: [{noninferior: 1}]}")
     try:
         return _PolicyFile.model_validate(mapping).policy
     except ValidationError as error:
@@ -155,7 +161,11 @@ def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
 
 
 def parse_config(
-    text: str, source: str = "config", *, models: Sequence[Mapping[str, object]] | None = None
+    text: str,
+    source: str = "config",
+    *,
+    models: Sequence[Mapping[str, object]] | None = None,
+    judges: Sequence[Mapping[str, object]] = (),
 ) -> Sweep:
     """Read a config from YAML text.
 
@@ -165,8 +175,8 @@ def parse_config(
         YAML 1.2.
     source
         Where the text is from: the start of each problem; its stem is the default name.
-    models
-        Models from the command line, used instead of the text's; those that only judge stay.
+    models, judges
+        Those of the command line, used instead of the text's; models that only judge stay, unless judges are given.
 
     Raises
     ------
@@ -180,7 +190,9 @@ def parse_config(
     if models is None:
         return _validate(raw, source, parsed)
     written = raw.get("models")
-    judging = [model for model in written if _only_judges(model)] if isinstance(written, list) else []
+    kept = written if isinstance(written, list) and not judges else []
+    judging = [model for model in kept if _only_judges(model)]
+    raw |= {"judges": [*judges]} if judges else {}
     raw = _without_control(raw, [str(model.get("name")) for model in models])
     return _validate({**raw, "models": [*models, *judging]}, source, parsed, models_from=MODELS)
 
@@ -194,6 +206,17 @@ def _without_control(raw: dict[str, object], names: Sequence[str]) -> dict[str, 
     if named.replace(" · ", " / ").split(" / ")[0].strip() in names:
         return raw
     return {**raw, "composite": {key: value for key, value in composite.items() if key != "control"}}
+
+
+def written_config(path: Path) -> dict[str, object]:
+    """A config as it is written, with nothing checked but that it is YAML.
+
+    Raises
+    ------
+    ConfigError
+        If it is none.
+    """
+    return _parsed(*_text(path), _START)[1]
 
 
 def _parsed(text: str, source: str, start: str) -> tuple[YamlText, dict[str, object]]:
@@ -223,6 +246,7 @@ def as_config(
     *,
     cube: str | Path | None = None,
     cache: str | Path | None = None,
+    repeats: int | None = None,
 ) -> Sweep:
     """Make a config from whatever form it is given in.
 
@@ -232,6 +256,8 @@ def as_config(
         A config, a mapping of the same form, or the path of a YAML file.
     cube, cache
         Addresses that replace the config's.
+    repeats
+        Times that each question is asked, in place of the config's.
 
     Raises
     ------
@@ -251,7 +277,11 @@ def as_config(
         if not isinstance(value, str | PathLike):
             raise WrongTypeError(f"`{name}`: {told(value)} is no address", "Give a text or a path")
         update[name] = str(value)
-    return config.model_copy(update=update)
+    if repeats is not None:
+        need_number("repeats", repeats, whole=True)
+        if repeats < 1:
+            raise SweepError(f"`repeats`: {repeats} is no number of times", "Give a number from 1")
+    return config.model_copy(update=update if repeats is None else {**update, "repeats": repeats})
 
 
 def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = None) -> Sweep:
@@ -297,13 +327,14 @@ def _validate(
     cube: str | Path | None = None,
 ) -> Sweep:
     # Whoever gives a config may run what it names. A cube's own notes come here only after `acting_config` has looked.
+    raw, found = with_suites(raw)
     allow_code(named_code(raw))
     try:
         config = Sweep.model_validate(raw)
         offer_missing(raw.get("tasks"), str(cube or config.cube))
-        found = [_with_value(finding, raw) for finding in check(config)]
+        found += [_with_value(finding, raw) for finding in ([] if found else check(config))]
     except ValidationError as error:
-        found = findings(error)
+        found += findings(error)
     if found:
         problems = [
             problem_of(finding, models_from, None)
@@ -316,12 +347,15 @@ def _validate(
 
 
 def named_code(config: Mapping[str, object]) -> set[str]:
-    """Each ``module:function`` that the tasks of a config name as a grader, and its templates that have code."""
+    """Each ``module:function`` that a config names as a grader, its templates that have code, and folders of tasks."""
     templates = config.get("templates")
     sources = templates.values() if isinstance(templates, Mapping) else ()
     found = {code for source in sources if (code := code_of(source))}
-    graders = [task["grader"] for task in mappings(config.get("tasks")) if "grader" in task]
-    return found | {text for text in nodes(graders) if isinstance(text, str) and ":" in text}
+    tasks = list(mappings(config.get("tasks")))
+    graders = [task[key] for task in tasks for key in ("grader", "reader") if key in task]
+    found |= {text for text in nodes(graders) if isinstance(text, str) and ":" in text}
+    folders = nodes([task["include_path"] for task in tasks if "include_path" in task])
+    return found | {folder_code(path) for path in folders if isinstance(path, str)}
 
 
 def _with_value(finding: Finding, raw: Mapping[str, object]) -> Finding:

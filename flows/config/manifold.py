@@ -10,7 +10,8 @@ from pydantic import BeforeValidator, Discriminator, Field, PlainValidator, Tag,
 from evalcube.flows.config import values
 from evalcube.flows.config.given import Given, Many, Some, optional
 from evalcube.flows.config.judges import Assertions, Rubric
-from evalcube.flows.config.section import Degree, Density, Json, Name, Params, Section, Whole
+from evalcube.flows.config.readers import ReaderConfig, by_name
+from evalcube.flows.config.section import Degree, Density, Flag, Json, Name, Params, Section, Whole
 from evalcube.stages.generate import Axis, Entry, Window
 
 DEFAULT_TIERS = ("default",)
@@ -144,11 +145,37 @@ class Manifold(Section):
         ]
 
 
+class Recipe(Section):
+    """Where a task that others publish is from, and whether its numbers may be held against theirs.
+
+    Parameters
+    ----------
+    verified
+        Whether somebody ran it on the real rows, and compared the outcome with what is published.
+    rows
+        Questions that the set is said to have.
+    licence
+        Of the rows, as their source states it; empty: as the hub says, which `evalcube data list` shows.
+    revision
+        Whence the pin of the rows is copied; empty: the newest commit at the first fetch.
+    sources
+        What the recipe follows, or departs from.
+    """
+
+    verified: Flag = False
+    rows: Whole = Field(default=0, ge=0)
+    licence: str = ""
+    revision: str = ""
+    sources: Many[str] = optional(())
+
+
 class TaskConfig(Section):
     """Where in a task's parameter space to measure.
 
     Parameters
     ----------
+    suite
+        Name of a suite, such as gsm8k, whose task this is; what stands beside it here wins.
     task
         Name of the task, if the key is a free label; default: the key.
     params
@@ -163,8 +190,14 @@ class TaskConfig(Section):
         What each output must be, such as [{type: contains, value: Paris}].
     rubric
         What a good output is, in words, for the judges.
+    reader
+        Another grader that reads each reply, too, such as a published recipe's: {name: strict-match, pattern:
+        "#### ([0-9]+)"}, or the name of a function as for a data set's grader.
+    recipe
+        Where a known task is from; suites say so.
     """
 
+    suite: Name | None = None
     task: Name | None = None
     params: Params | None = None
     manifold: Some[Manifold] = optional(min_length=1)
@@ -172,10 +205,14 @@ class TaskConfig(Section):
     density: Density | None = None
     assertions: Given[Sequence[Mapping[str, Any]] | None, Assertions | None] = optional(min_length=1)
     rubric: Rubric | None = None
+    reader: Given[ReaderConfig | str | None, Annotated[ReaderConfig, BeforeValidator(by_name)] | None] = (
+        optional()
+    )
+    recipe: Recipe | None = None
 
     @model_validator(mode="after")
     def _some_point(self) -> Self:
-        if self.manifold is None and self.params is None:
+        if self.manifold is None and self.params is None and self.suite is None:
             raise values.refusal(
                 "is missing",
                 "Add it: entries, each a grid or points; or give params, for a single point",

@@ -245,7 +245,7 @@ class Sweep(Section):
     composite
         Weights of the layers, and the variant in use; default: equal weights.
     policy
-        Largest drops that `evalcube verdict --policy` allows.
+        What `evalcube gate` asks to be shown before a treatment may replace the control.
     views
         Name -> a part of the results, to be looked at by itself.
     """

@@ -72,6 +72,12 @@ SECRETS = (
 
 _USER = re.compile(r"(?<=://)[^/\s\"'<>]{1,300}(?=@)")
 """What an address has before its host."""
+_PUBLIC = re.compile(
+    r"(?<![A-Za-z0-9])hf://[\w.-]{1,96}/[\w.-]{1,96}@[0-9a-f]{40}(?![0-9A-Za-z])|\bHF_TOKEN\b(?!\s*[=:])"
+    r"|\bSHA-256 [0-9a-f]{64}\b",
+    re.ASCII,
+)
+"""What looks like a key and is none: a commit of a data set, the name of a variable, the digest of a file."""
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+-]{20,}")
 _SECRET_NAME = re.compile(
     r"authori[sz]ation|api[-_]?key|cookie|secret|passw(or)?d|credential|bearer"
@@ -82,6 +88,7 @@ _SECRET_NAME = re.compile(
 
 def looks_secret(text: str) -> bool:
     """Tell whether a text has the form of a key, a token or a URL with a password."""
+    text = _PUBLIC.sub("", text)
     return bool(_KEY.search(text)) or any(_is_random(run) for run in _LONG_RUN.findall(text))
 
 

@@ -196,6 +196,27 @@ class Template:
         return messages
 
 
+def with_turns(messages: Sequence[Message], turns: Sequence[Mapping[str, str]]) -> list[Message]:
+    """The messages of a template with what was said before its question: before the last message of the user's.
+
+    Raises
+    ------
+    TemplateError
+        They are too long together.
+
+    Examples
+    --------
+    >>> said = [{"role": "user", "content": "1 + 1?"}, {"role": "assistant", "content": "2"}]
+    >>> [one["content"] for one in with_turns([{"role": "user", "content": "2 + 2?"}], said)]
+    ['1 + 1?', '2', '2 + 2?']
+    """
+    users = [index for index, message in enumerate(messages) if message["role"] == "user"]
+    at = users[-1] if users else len(messages)
+    found = [*messages[:at], *map(dict, turns), *messages[at:]]
+    _add_up(found)
+    return found
+
+
 def _add_up(messages: Sequence[Message], size: int = 0) -> int:
     """The bytes of messages and of those before them, which are refused as soon as they are too many."""
     for message in messages:

@@ -1,8 +1,9 @@
-"""What a config says about results: views, which are filters over coordinates, and drops that a policy allows."""
+"""What a config says about results: views, which are filters over coordinates, and what a policy asks to be shown."""
 
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, Self
@@ -13,7 +14,7 @@ from evalcube.flows.config import values
 from evalcube.flows.config.given import Given, Many, optional
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.secrecy import show
-from evalcube.flows.config.section import Flag, Name, Number, Section, Whole
+from evalcube.flows.config.section import Flag, Name, Section, Whole
 from evalcube.flows.errors import SweepError
 
 Scalar = str | int | float | bool
@@ -91,7 +92,7 @@ def _filter(value: Any) -> Scalar | list[Scalar] | Bounds:  # noqa: ANN401 - as 
 EACH = "each"
 """In the place of names: every one that there is, by itself."""
 LEVELS = ("critical", "supporting", "advisory")
-"""How much a rule matters, most first."""
+"""How much a line matters, most first."""
 
 
 def _names(value: object) -> object:
@@ -108,8 +109,28 @@ def _names(value: object) -> object:
 Names = Annotated[tuple[Name, ...] | Literal["each"], BeforeValidator(_names)]
 
 
+_RELATIVE = re.compile(r"(\d+(?:\.\d+)?) ?%")
+
+
+def _margin(value: object) -> object:
+    """Points of 100 as a number, or a share of the control's share right as a text such as 5%."""
+    share = _RELATIVE.fullmatch(value) if isinstance(value, str) else None
+    number = float(share[1]) if share else value
+    if isinstance(number, bool) or not isinstance(number, int | float) or not 0 <= number <= 100:
+        raise values.refusal(
+            "must be points from 0 to 100, or a share of the control's",
+            "Write 1 for one point of 100, or 5% for a twentieth of what the control gets right",
+        )
+    return f"{number:g}%" if share else float(number)
+
+
+Margin = Annotated[float | str, BeforeValidator(_margin)]
+CLAIMS = ("noninferior", "equivalent", "superior")
+"""What a line of a policy can ask to be shown of the treatment."""
+
+
 class PolicyRule(Section):
-    """The largest drops that are allowed of some tasks in some tiers.
+    """What is to be shown of the treatment in some tasks and tiers: one of noninferior, equivalent and superior.
 
     Parameters
     ----------
@@ -117,27 +138,45 @@ class PolicyRule(Section):
         Labels of tasks, each taken by itself; each: every one; default: all taken together.
     tiers
         Names of tiers, each taken by itself; each: every one; default: all points together.
-    drop
-        Largest drop of the share right, such as 0.02 for 2 points of 100.
-    relative_drop
-        Largest drop as a share of the control's share right, such as 0.05.
-    certain
-        Whether the 95 % interval of the drop must lie within the limits, too, not only its estimate.
+    noninferior
+        It is not worse by so much: points of 100, such as 1, or a share of the control's share right, such as 5%.
+    equivalent
+        It is neither worse nor better by so much.
+    superior
+        It is better by more than that; 0: better at all.
     """
 
     tasks: Given[Sequence[str] | None, Names | None] = optional()
     tiers: Given[Sequence[str] | None, Names | None] = optional()
-    drop: Number | None = Field(default=None, ge=0, le=1)
-    relative_drop: Number | None = Field(default=None, ge=0, le=1)
-    certain: Flag = False
+    noninferior: Given[float | str | None, Margin | None] = optional()
+    equivalent: Given[float | str | None, Margin | None] = optional()
+    superior: Given[float | str | None, Margin | None] = optional()
 
     @model_validator(mode="after")
-    def _something(self) -> Self:
-        if self.drop is None and self.relative_drop is None:
+    def _one_claim(self) -> Self:
+        said = [name for name in CLAIMS if getattr(self, name) is not None]
+        if len(said) != 1:
+            found = f"says both {' and '.join(said)}" if said else f"says none of {', '.join(CLAIMS)}"
             raise values.refusal(
-                "must bound drop or relative_drop", "Write {drop: 0.02} or {relative_drop: 0.05}"
+                found, "Write one, such as {noninferior: 1}; two claims are two lines", told=True
+            )
+        if said == ["equivalent"] and self.margin(1.0) == 0:
+            raise values.refusal(
+                "no two are shown to be equal to the last answer",
+                "Give a margin above 0, such as {equivalent: 1}",
+                where=("equivalent",),
             )
         return self
+
+    @property
+    def claim(self) -> str:
+        """noninferior, equivalent or superior."""
+        return next(name for name in CLAIMS if getattr(self, name) is not None)
+
+    def margin(self, control: float) -> float:
+        """The margin as a share of all questions, from 0 to 1, where the control gets that share right."""
+        given = getattr(self, self.claim)
+        return float(given[:-1]) / 100 * control if isinstance(given, str) else float(given) / 100
 
 
 class Policy(Section):
@@ -145,25 +184,14 @@ class Policy(Section):
 
     Parameters
     ----------
-    missing
-        Largest share of a rule's questions to the control that are not answered by both; more is no-go.
     critical
-        A drop beyond these is no-go.
+        All of these have to be shown for GO; one of them shown not to hold is NO-GO.
     supporting
-        A drop beyond these is for a person to decide.
+        One of these shown not to hold is for a person to decide: INCONCLUSIVE.
     advisory
-        A drop beyond these is reported, no more.
+        These are reported, no more.
     """
 
-    missing: Number = Field(default=0.0, ge=0, lt=1)
-    critical: Many[PolicyRule] = optional(())
+    critical: Many[PolicyRule] = Field(min_length=1)
     supporting: Many[PolicyRule] = optional(())
     advisory: Many[PolicyRule] = optional(())
-
-    @model_validator(mode="after")
-    def _some(self) -> Self:
-        if not (self.critical or self.supporting or self.advisory):
-            raise values.refusal(
-                "has no rule", "Write critical:, supporting: or advisory:, each a list such as [{drop: 0.02}]"
-            )
-        return self

@@ -162,7 +162,7 @@ def evaluations_fit(config: Sweep, samples: Samples) -> Iterator[Finding]:
         Of the tasks that are valid.
     """
     for model, template, sampler in config.combinations():
-        if model.api != CHAT and sampler in config.samplers:
+        if sampler in config.samplers:
             yield from _sampler(("samplers", sampler), config.samplers[sampler], APIS[model.api])
         if model.api != CHAT and template in config.templates:
             yield from _template(template, config.templates[template], APIS[model.api], samples)
@@ -170,8 +170,7 @@ def evaluations_fit(config: Sweep, samples: Samples) -> Iterator[Finding]:
 
 def judges_fit(config: Sweep) -> Iterator[Finding]:
     """Judges' samplers and messages go to models whose API can carry them."""
-    # Chat carries everything.
-    apis = {model.name: APIS[model.api] for model in config.models if model.api != CHAT}
+    apis = {model.name: APIS[model.api] for model in config.models}
     for index, judge in enumerate(config.judges):
         if judge.model not in apis:
             continue
@@ -186,7 +185,7 @@ def judges_fit(config: Sweep) -> Iterator[Finding]:
             yield Finding(
                 ("judges", index, "model"),
                 f"judges are asked with a system message, and api: {api.name} knows none",
-                remedy="Take a model with api: chat or messages",
+                remedy="Take a model with another api",
             )
 
 

@@ -80,6 +80,7 @@ _PARAMS = (
     *(
         "reasoning",
         "reasoning_effort",
+        "effort",
         "reasoning_format",
         "include_reasoning",
         "thinking",

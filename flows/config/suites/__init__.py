@@ -1,4 +1,4 @@
-"""Suites: packaged configs without models, which are loaded by name with models to measure."""
+"""Suites: packaged configs without models, which are loaded by name, one or several, with models to measure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from pathlib import Path, PurePath
 from evalcube.flows.config.load import MODELS, load_config, parse_config
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import close_name, did_you_mean
+from evalcube.flows.config.recipes import joined_suites, suite_names, suite_text
 from evalcube.flows.config.secrecy import show
+from evalcube.flows.config.text import yaml_text
 from evalcube.flows.errors import ConfigError, Problem, SweepError, need_text, no_bare_text
 
 _NAMED = re.compile(r"([^=:/#]+)=(.+)", re.DOTALL)
@@ -52,6 +54,18 @@ def model_section(models: Sequence[str], key_envs: Sequence[str] = ()) -> list[d
             )
         _give_key(text, remote)
     return section
+
+
+def _with_judges(
+    models: Sequence[str], key_envs: Sequence[str], judges: Sequence[str]
+) -> tuple[list[dict[str, object]], list[dict[str, object]]]:
+    """The sections ``models`` and ``judges``; a judge is asked and not measured, and called judge without a name."""
+    named = [text if _NAMED.fullmatch(text) else f"judge={text}" for text in judges]
+    section = model_section([*models, *named], key_envs)
+    asked = section[len(models) :]
+    for model in asked:
+        model["measured"] = False
+    return section, [{"model": model["name"]} for model in asked]
 
 
 def _model(text: str) -> dict[str, object]:
@@ -119,35 +133,22 @@ def initial_config() -> str:
     return resources.files("evalcube.flows.config").joinpath("initial.yaml").read_text(encoding="utf-8")
 
 
-def suite_names() -> list[str]:
-    """The packaged suites."""
-    files = resources.files(__package__).iterdir()
-    return sorted(file.name.removesuffix(".yaml") for file in files if file.name.endswith(".yaml"))
-
-
-def suite_text(name: str) -> str:
-    """The YAML text of a suite.
-
-    Raises
-    ------
-    SweepError
-        If there is none of that name.
-    """
-    known = suite_names()
-    if need_text("name", name) not in known:
-        raise SweepError(f"there is no suite {show(name)}", did_you_mean(name, known, "Suites"))
-    return resources.files(__package__).joinpath(f"{name}.yaml").read_text(encoding="utf-8")
-
-
-def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -> Sweep:
-    """A packaged suite, with models to measure.
+def load_suite(
+    name: str | Sequence[str],
+    models: Sequence[str],
+    key_envs: Sequence[str] = (),
+    judges: Sequence[str] = (),
+) -> Sweep:
+    """A packaged suite, or several as one sweep, with models to measure.
 
     Parameters
     ----------
     name
-        One of `suite_names`.
+        One of `suite_names`, or several that are asked alike.
     models, key_envs
         As for `evalcube.flows.config.suites.model_section`.
+    judges
+        Each as a model: who says what is right, of a suite that leaves it to judges.
 
     Returns
     -------
@@ -157,7 +158,7 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
     Raises
     ------
     SweepError
-        If there is no such suite.
+        If there is no such suite, or several are not asked alike.
     ConfigError
         If there are no models, or they are wrong.
 
@@ -166,25 +167,31 @@ def load_suite(name: str, models: Sequence[str], key_envs: Sequence[str] = ()) -
     >>> load_suite("quick", ["sim:"]).cube
     'results/quick.zarr'
     """
-    text = suite_text(name)
-    no_bare_text(models=models, key_envs=key_envs)
-    section = model_section(models or (), key_envs or ())
-    if not section:
-        raise _problem(
-            f"suite {name}", "has no models of its own", f"Give some, as in: evalcube run {name} --model sim:"
-        )
-    return parse_config(text, f"suite {name}", models=section)
+    names = sorted({need_text("name", one) for one in (name if isinstance(name, (list, tuple)) else [name])})
+    text = suite_text(names[0]) if len(names) == 1 else yaml_text(joined_suites(names))
+    no_bare_text(models=models, key_envs=key_envs, judges=judges)
+    section, judging = _with_judges(models or (), key_envs or (), judges or ())
+    if not models:
+        rule = "has no models of its own" if len(names) == 1 else "have no models of their own"
+        remedy = f"Give some, as in: evalcube run {' '.join(names)} --model sim:"
+        raise _problem(f"suite {' '.join(names)}", rule, remedy)
+    return parse_config(text, f"suite {' '.join(names)}", models=section, judges=judging)
 
 
-def load_sweep(target: str | Path, models: Sequence[str] = (), key_envs: Sequence[str] = ()) -> Sweep:
-    """The config of a path, or else of a suite.
+def load_sweep(
+    target: str | Path | Sequence[str],
+    models: Sequence[str] = (),
+    key_envs: Sequence[str] = (),
+    judges: Sequence[str] = (),
+) -> Sweep:
+    """The config of a path, or else of a suite, or of several suites.
 
     Parameters
     ----------
     target
-        Path of a config, or a suite's name. A file of that name wins.
-    models, key_envs
-        As for `evalcube.flows.config.suites.model_section`; for a file they take the place of its models.
+        Path of a config, or a suite's name, or a list of one of these or of several suites. A file of that name wins.
+    models, key_envs, judges
+        As for `load_suite`; for a file they take the place of its models, and of its judges.
 
     Raises
     ------
@@ -195,19 +202,33 @@ def load_sweep(target: str | Path, models: Sequence[str] = (), key_envs: Sequenc
     """
     if key_envs and not models:
         raise SweepError("`key_envs` goes with `models`", "Give `models`, or key_env in the config")
-    path = Path(target)
+    if judges and not models:
+        raise SweepError("`judges` goes with `models`", "Give `models`, or judges in the config")
+    targets = [target] if isinstance(target, (str, Path)) else list(target)
     known = suite_names()
-    if not path.is_file() and str(target) in known:
-        return load_suite(str(target), models, key_envs)
-    if not path.exists() and path.name == str(target) and path.suffix not in (".yaml", ".yml"):
-        near = close_name(str(target), known)
+    suites = [str(one) for one in targets if not Path(one).is_file() and str(one) in known]
+    if targets and suites == list(map(str, targets)):
+        return load_suite(suites, models, key_envs, judges)
+    if len(targets) != 1:
+        files = [show(str(one)) for one in targets if str(one) not in suites]
+        raise _problem(
+            ", ".join(files),
+            "only suites can be run several at once",
+            f"Give one config, whose tasks may be of suites: {{gsm8k: {{suite: gsm8k}}}}. Suites: {', '.join(known)}",
+        )
+    path = Path(targets[0])
+    if not path.exists() and path.name == str(path) and path.suffix not in (".yaml", ".yml"):
+        near = close_name(str(path), known)
         listed = f"Suites: {', '.join(known)}; a config is a YAML file, which `evalcube init` writes"
         raise _problem(
-            show(str(target)),
+            show(str(path)),
             "no such file, and no suite of that name",
             f"Did you mean '{near}'? {listed}" if near else listed,
         )
-    return load_config(path, models=model_section(models, key_envs) if models else None)
+    if not models:
+        return load_config(path)
+    section, judging = _with_judges(models, key_envs, judges)
+    return load_config(path, models=section, judges=judging)
 
 
 def suite_copy(name: str, models: Sequence[str] = (), key_envs: Sequence[str] = ()) -> str:
@@ -222,7 +243,7 @@ def suite_copy(name: str, models: Sequence[str] = (), key_envs: Sequence[str] = 
     """
     text = suite_text(name)
     if models or key_envs:
-        load_suite(name, models, key_envs)
+        load_suite("quick", models, key_envs)  # for the models' sake: of this one no rows need be fetched
     block = _models_text(model_section(models, key_envs)) if models else _SAMPLE
     lines = text.splitlines(keepends=True)
     at = next(index for index, line in enumerate(lines) if line.startswith(MARK))

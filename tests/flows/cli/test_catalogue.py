@@ -8,7 +8,7 @@ from typer.testing import CliRunner
 from evalcube.flows.cli.app import app
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.catalogue import find_task, sample_trials, task_params
-from evalcube.stages.generate import TASKS, Cell, TaskError
+from evalcube.stages.generate import DOORS, TASKS, Cell, TaskError
 
 
 def output(*arguments):
@@ -23,6 +23,37 @@ def test_tasks__lists_every_task():
 
     assert [row["name"] for row in rows] == list(TASKS)
     assert all(name in table for name in TASKS)
+    assert all(f"{door}:NAME" in table for door in DOORS)
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("gym:", "write gym:NAME"),
+        ("gym:chainsum", "gym:chain_sum"),
+        ("gym:sudoku", "251 ms"),
+        ("gim:x", "no task"),
+    ],
+)
+def test_tasks__says_why_a_task_of_another_package_is_none(name, said):
+    result = CliRunner().invoke(app, ["tasks", name])
+
+    assert result.exit_code != 0
+    assert said in str(result.exception)
+
+
+def test_task_params__of_another_package_are_levels_and_settings():
+    params = {param.name: param for param in task_params(TASKS["gym:chain_sum"])}
+
+    assert params["level"].allowed == "0 to 10"
+    assert params["level_num_terms"].description.startswith("Level of num_terms, in order: 2; 3; 4")
+    assert (params["min_terms"].allowed, params["min_terms"].default) == ("integer", None)
+    assert "2 where no level says otherwise" in params["min_terms"].description
+
+
+def test_sample_trials__of_another_package_say_what_an_optional_param_must_be():
+    with pytest.raises(TaskError, match="level must be a whole number from 0 to 10, got 99"):
+        sample_trials(TASKS["gym:chain_sum"], {"level": 99}, 1, 42)
 
 
 @pytest.mark.parametrize("name", TASKS)

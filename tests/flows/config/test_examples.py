@@ -60,7 +60,7 @@ def test_quickstart__is_small_enough_for_a_slow_machine() -> None:
     prompts = [cell.trial(i).prompt for cell in cells for i in range(config.trials)]
 
     # long texts to read, and texts to write, are no work for so small a model
-    assert config.tasks.keys() == TASKS.keys() - {"dataset", "haystack", "constraints"}
+    assert config.tasks.keys() == TASKS.keys() - {"dataset", "haystack", "constraints", "tools"}
     assert len(prompts) <= 200  # requests to the local model
     assert sum(map(len, prompts)) / len(prompts) < 350  # characters; prefill is slow
 

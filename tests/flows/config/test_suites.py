@@ -8,6 +8,7 @@ from statistics import mean
 import pytest
 
 from evalcube.flows.config.load import parse_config
+from evalcube.flows.config.recipes import recipe_names
 from evalcube.flows.config.suites import (
     load_suite,
     load_sweep,
@@ -40,14 +41,16 @@ def difficulties(suite: str) -> dict[str, list[list[float]]]:
 
 
 def test_suites__are_valid_and_have_cubes_of_their_own() -> None:
-    assert suite_names() == ["m12", "quick"]
-    for name in suite_names():
+    generated = [name for name in suite_names() if name not in recipe_names()]
+
+    assert generated == ["gym30", "m12", "m15", "quick"]
+    for name in generated:
         config = load_suite(name, ["sim:"])
         assert (config.name, config.cube) == (name, f"results/{name}.zarr")
         assert "\nmodels:" not in suite_text(name)
 
 
-@pytest.mark.parametrize("suite", ["m12", "quick"])
+@pytest.mark.parametrize("suite", ["m12", "m15", "quick"])
 def test_suites__difficulty_rises_from_tier_to_tier_in_each_task(suite: str) -> None:
     for task, (easy, medium, hard) in difficulties(suite).items():
         assert min(easy) < min(medium) < min(hard), task
@@ -65,6 +68,26 @@ def test_m12__has_twelve_tasks_and_about_450_points() -> None:
     assert all(len(tier) >= 12 for tiers in difficulties("m12").values() for tier in tiers)
 
 
+def test_m15__asks_what_m12_does_and_three_more() -> None:
+    m12, m15 = (load_suite(suite, ["sim:"]) for suite in ("m12", "m15"))
+    shared = {name: m15.manifold(name) for name in m12.tasks}
+
+    assert shared == {name: m12.manifold(name) for name in m12.tasks}
+    assert m15.tasks.keys() - m12.tasks.keys() == {"constraints", "haystack", "tools"}
+    assert (m15.samplers, m15.templates, m15.seed) == (m12.samplers, m12.templates, m12.seed)
+    assert all(len(tier) >= 12 for tiers in difficulties("m15").values() for tier in tiers)
+
+
+def test_m15__hands_on_tasks_that_it_has_of_m12() -> None:
+    tasks = {"mine": {"suite": "m15", "task": "sort"}}
+
+    section = parse_config(
+        suite_copy("m12", ["sim:"]).partition("\ntasks:")[0] + f"\ntasks: {json.dumps(tasks)}\n"
+    )
+
+    assert section.manifold("mine") == load_suite("m12", ["sim:"]).manifold("sort")
+
+
 def test_quick__has_each_task_and_short_prompts() -> None:
     config = load_suite("quick", ["sim:"])
     cells = [
@@ -74,7 +97,7 @@ def test_quick__has_each_task_and_short_prompts() -> None:
     ]
     prompts = [len(cell.trial(i).prompt) for cell in cells for i in range(config.trials)]
 
-    assert config.tasks.keys() == TASKS.keys() - {"dataset", "haystack", "constraints"}
+    assert config.tasks.keys() == TASKS.keys() - {"dataset", "haystack", "constraints", "tools"}
     assert len(prompts) <= 400  # requests of a model
     assert mean(prompts) < 400  # characters
     assert max(prompts) < 1500
@@ -215,7 +238,7 @@ def test_load_sweep__problems_of_the_file_keep_their_lines(tmp_path) -> None:
     assert sources == [("`models`", None), (str(path), 2)]
 
 
-@pytest.mark.parametrize("suite", ["m12", "quick"])
+@pytest.mark.parametrize("suite", ["m12", "m15", "quick"])
 def test_suite_copy__is_the_suite_with_models(suite: str) -> None:
     models, keys = ["sim:", "big=https://h/v1#org/m"], ["KEY"]
 
@@ -226,7 +249,9 @@ def test_suite_copy__is_the_suite_with_models(suite: str) -> None:
 
 
 def test_suite_text__unknown_name() -> None:
-    with pytest.raises(SweepError, match=r"there is no suite 'zzz'. Suites: m12, quick"):
+    with pytest.raises(
+        SweepError, match=r"there is no suite 'zzz'. Suites: .*m12, m15, math500, mmlu-pro, musr, quick"
+    ):
         suite_text("zzz")
     with pytest.raises(SweepError, match="Did you mean 'quick'"):
         suite_copy("quik")
@@ -292,7 +317,7 @@ def test_cli__unknown_suite_lists_those_that_there_are(tmp_path) -> None:
     refused(
         evalcube("plan", "m13", "--model", "sim:", cwd=tmp_path),
         "'m13': no such file, and no suite of that name",
-        "Did you mean 'm12'?",
-        "Suites: m12, quick",
+        "Did you mean 'm1",
+        "m12, m15, math500, mmlu-pro, musr, quick",
     )
     refused(evalcube("run", "no.yaml", cwd=tmp_path), "no.yaml: no such file. Write a first config")

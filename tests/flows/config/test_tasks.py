@@ -236,3 +236,42 @@ def test_precision__decides_the_trials(level: str, base: int, target: float, mos
 
 def test_trials__without_precision() -> None:
     assert (parse_config(text()).trials, parse_config(text()).precision) == (32, None)
+
+
+READER = "arithmetic:\n    params: {{length: 4}}\n    reader: {}\n"
+
+
+def test_reader__is_a_pattern_or_a_graders_name() -> None:
+    task = parse_config(
+        text(tasks=READER.format("{pattern: '#### ([0-9]+)', take: last, ignore: [',']}"))
+    ).tasks["arithmetic"]
+
+    assert task.reader is not None
+    assert task.reader.described() == {
+        "name": "theirs",
+        "pattern": "#### ([0-9]+)",
+        "take": "last",
+        "ignore": [","],
+    }
+    named = parse_config(text(tasks=READER.format("team:strict"))).tasks["arithmetic"].reader
+    assert named is not None
+    assert named.described() == {"name": "team:strict", "grader": "team:strict"}
+
+
+@pytest.mark.parametrize(
+    ("reader", "rule"),
+    [
+        ("{}", "must have either pattern or grader"),
+        ("{pattern: a, grader: b}", "must have either pattern or grader"),
+        ("{pattern: '(a'}", "is no regular expression"),
+        ("{pattern: a, ignore: ['(']}", "is no regular expression"),
+        ("{pattern: '(a)', group: 2}", "the pattern has no group 2"),
+        ("{pattern: a, take: best}", "first"),
+        ("{patern: a}", "unknown field 'patern'"),
+    ],
+)
+def test_reader__one_mistake_is_one_problem(reader: str, rule: str) -> None:
+    (problem,) = problems(text(tasks=READER.format(reader)))
+
+    assert "tasks.arithmetic.reader" in problem
+    assert rule in problem

@@ -39,7 +39,7 @@ RUBRIC = "rubric: x, "
 BAD = {
     "unknown api": (
         text(api="telegraph"),
-        ["models[0].api: must be one of 'chat', 'completions' or 'messages'"],
+        ["models[0].api: must be one of 'chat', 'completions', 'messages' or 'responses'"],
     ),
     "no limit": (
         text(samplers="  bare: {temperature: 0}"),

@@ -1,0 +1,142 @@
+"""The packaged suites, among them recipes of known ones, and what a task takes over from one of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from evalcube.flows.config.findings import Finding
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.secrecy import mask, show
+from evalcube.flows.config.text import YamlText
+from evalcube.flows.errors import SweepError, need_text
+
+_SHOWN = 12
+"""Tasks that a sentence names."""
+
+
+def recipe_names() -> list[str]:
+    """The packaged suites that ask the questions of a known data set."""
+    return sorted(_files("recipes"))
+
+
+def suite_names() -> list[str]:
+    """The packaged suites."""
+    return sorted([*_files("suites"), *_files("recipes")])
+
+
+@cache
+def _files(folder: str) -> Mapping[str, Path]:
+    place = Path(__file__).with_name("suites")
+    return {file.stem: file for file in (place if folder == "suites" else place / folder).glob("*.yaml")}
+
+
+def suite_text(name: str) -> str:
+    """The YAML text of a suite.
+
+    Raises
+    ------
+    SweepError
+        If there is none of that name.
+    """
+    known = suite_names()
+    if need_text("name", name) not in known:
+        raise SweepError(f"there is no suite {show(name)}", did_you_mean(name, known, "Suites"))
+    return {**_files("suites"), **_files("recipes")}[name].read_text(encoding="utf-8")
+
+
+def suite_section(name: str) -> dict[str, Any]:
+    """What a suite says, as plain values; raises as `suite_text`."""
+    section: Any = YamlText(suite_text(name)).value
+    return with_suites({**section})[0]
+
+
+def unverified(tasks: object) -> tuple[str, ...]:
+    """What to say of tasks whose recipes nobody has held against published numbers, a sentence; empty where all are.
+
+    Parameters
+    ----------
+    tasks
+        What a config says of its tasks, as plain values; it may be a stranger's.
+    """
+    named = tasks.items() if isinstance(tasks, Mapping) else ()
+    recipes = {str(label): task.get("recipe") for label, task in named if isinstance(task, Mapping)}
+    found = [label for label, one in recipes.items() if isinstance(one, Mapping) and not one.get("verified")]
+    if not found:
+        return ()
+    shown = ", ".join(mask(label[:128]) for label in found[:_SHOWN]) + (
+        ", ..." if len(found) > _SHOWN else ""
+    )
+    text = (
+        f"verified: no ({shown}). Nobody has run it on the real rows yet and compared: hold such a number against "
+        "others made the same way, and not against published ones."
+    )
+    return (text,)
+
+
+def joined_suites(names: Sequence[str]) -> dict[str, Any]:
+    """Several suites as one: the tasks of all, each with its own questions, asked in one way.
+
+    Raises
+    ------
+    SweepError
+        If there is no such suite, or if they differ in more than their tasks and trials.
+    """
+    sections = {name: suite_section(name) for name in names}
+    first, whole = names[0], sections[names[0]]
+    for name, section in sections.items():
+        differ = sorted(
+            key
+            for key in {*whole, *section} - {"name", "tasks", "trials", "judges"}
+            if whole.get(key) != section.get(key)
+        )
+        if differ or (name != first and whole["tasks"].keys() & section["tasks"]):
+            what = f"{first} and {name} differ in {', '.join(differ) or 'what tasks of one name ask'}"
+            remedy = (
+                "Run them one after the other, or name tasks of both in one config: {gsm8k: {suite: gsm8k}}"
+            )
+            raise SweepError(f"{what}, so that they are not one sweep", remedy)
+        whole = {**whole, "tasks": {**whole["tasks"], **(section["tasks"] if name != first else {})}}
+        whole |= {"judges": section["judges"]} if "judges" in section else {}
+    return {**whole, "name": " ".join(names), "trials": max(one["trials"] for one in sections.values())}
+
+
+def with_suites(raw: dict[str, Any]) -> tuple[dict[str, Any], list[Finding]]:
+    """A config whose tasks that name a suite say what that suite's task says, and what is wrong with such names.
+
+    Parameters
+    ----------
+    raw
+        The config as it was written. What a task says beside its suite wins, of params each by itself.
+    """
+    tasks, found = raw.get("tasks"), list[Finding]()
+    if not isinstance(tasks, Mapping):
+        return raw, found
+    filled = {label: _filled(label, task, found) for label, task in tasks.items()}
+    return {**raw, "tasks": filled}, found
+
+
+def _filled(label: object, task: object, found: list[Finding]) -> object:
+    """A task with what its suite says of it."""
+    if not isinstance(task, Mapping) or not isinstance(task.get("suite"), str):
+        return task
+    path, own = ("tasks", str(label), "suite"), {name: task[name] for name in task if name != "suite"}
+    try:
+        tasks = suite_section(task["suite"])["tasks"]
+    except SweepError as error:
+        found.append(Finding(path, error.message, remedy=error.remedy))
+        return task
+    wanted = next(iter(tasks)) if len(tasks) == 1 else own.get("task", label)
+    if wanted not in tasks:
+        rule = f"has no task {show(str(wanted))}"
+        found.append(Finding(path, rule, remedy=did_you_mean(str(wanted), list(tasks), "Its tasks")))
+        return task
+    taken = {"task": wanted, **tasks[wanted]}
+    params = {"params": {**(taken.get("params") or {}), **own["params"]}} if _mapped(own, taken) else {}
+    return {**taken, **{name: own[name] for name in own if name != "task"}, **params}
+
+
+def _mapped(own: Mapping[str, object], taken: Mapping[str, object]) -> bool:
+    return isinstance(own.get("params"), Mapping) and isinstance(taken.get("params") or {}, Mapping)
