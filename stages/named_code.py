@@ -3,9 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from pathlib import Path
 
 _NAMED: set[str] = set()
-"""Each ``module:function``, and each ``template: ...`` with code, that a config of this user's names."""
+"""Each ``module:function``, each ``template: ...`` with code and ``folder: ...`` that a config of this user's names."""
+
+
+FOLDER = "folder: "
+"""Begins the name of what a folder of tasks has as code."""
+
+
+def folder_code(path: str) -> str:
+    """The name of the code in a folder of tasks, which does not depend on where a process works."""
+    return f"{FOLDER}{Path(path).absolute()}"
 
 
 def allow_code(names: Iterable[str]) -> None:

@@ -80,7 +80,10 @@ async def _chat(request: web.Request) -> web.Response:
     if seconds > 0.0:
         await asyncio.sleep(seconds)
     return web.json_response(
-        reply.completion(fields["model"], digest, text, reply.prompt_tokens(messages)), dumps=_compact
+        reply.completion(
+            fields["model"], digest, text, reply.prompt_tokens(messages), tools=bool(fields.get("tools"))
+        ),
+        dumps=_compact,
     )
 
 

@@ -13,7 +13,7 @@ import random
 import struct
 from collections.abc import Mapping, Sequence
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.truth import Truth
@@ -258,8 +258,8 @@ def filler_slice(draw: float, length: int) -> str:
 def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
     """A plausible answer that is not `answer`.
 
-    Another one of the options; for a whole number a close one; else the same text with its letters and digits
-    shifted, so that lists and decimals keep their form.
+    Another one of the options; for a whole number a close one; for calls of tools others, or none; else the same text
+    with its letters and digits shifted, so that lists and decimals keep their form.
 
     Parameters
     ----------
@@ -283,11 +283,42 @@ def wrong_answer(answer: str, options: Sequence[str], draw: float) -> str:
     digits = answer.strip().removeprefix("-")
     if digits.isascii() and digits.isdecimal() and len(digits) <= 1000:
         return str(int(answer) + (-3, -2, -1, 1, 2)[int(draw * 5)])
+    if calls := calls_in(answer):
+        return _wrong_calls(calls, draw)
     shifted = answer.translate(_SHIFTS[int(draw * len(_SHIFTS))])
     if shifted != answer:
         return shifted
     # Nothing to shift, such as in brackets: one character less still looks like an answer.
     return answer.strip()[1:] or "none of these"
+
+
+def calls_in(answer: str) -> list[dict[str, Any]]:
+    """The calls of tools that an answer is, in JSON; none if it is anything else."""
+    if not answer.startswith("[{"):
+        return []
+    try:
+        found = json.loads(answer)
+    except (ValueError, RecursionError):
+        return []
+    good = all(isinstance(one.get("name"), str) and isinstance(one.get("arguments"), dict) for one in found)
+    return found if good else []
+
+
+def _wrong_calls(calls: list[dict[str, Any]], draw: float) -> str:
+    """No calls, or such that the first has another tool, an argument too many, or a wrong one."""
+    kind = int(draw * 4)
+    if kind == 0:
+        return "none"
+    name, arguments = calls[0]["name"], dict(calls[0]["arguments"])
+    if kind == 1:
+        name = f"{name}s"
+    plain = [key for key, value in arguments.items() if isinstance(value, (int, float))]
+    if kind == 2 or not plain:
+        arguments["more"] = 1
+    elif kind == 3:
+        value = arguments[plain[0]]
+        arguments[plain[0]] = not value if isinstance(value, bool) else value + 1
+    return json.dumps([{"arguments": arguments, "name": name}, *calls[1:]])
 
 
 def _shift(by: int) -> dict[int, int]:
@@ -300,7 +331,9 @@ def _shift(by: int) -> dict[int, int]:
 _SHIFTS = tuple(_shift(by) for by in range(1, 10))
 
 
-def completion(model: str, digest: bytes, text: Text, prompt_tokens: int) -> dict[str, object]:
+def completion(
+    model: str, digest: bytes, text: Text, prompt_tokens: int, *, tools: bool = False
+) -> dict[str, object]:
     """The body of a chat completion, as OpenAI's API has it.
 
     Parameters
@@ -313,13 +346,19 @@ def completion(model: str, digest: bytes, text: Text, prompt_tokens: int) -> dic
         What the model answers.
     prompt_tokens
         Tokens of the request.
+    tools
+        Whether it offers tools: an answer of calls is then given by calling them.
     """
+    said, _, answer = text.content.rpartition("Answer: ")
+    calls = calls_in(answer) if tools else []
     message: dict[str, object] = {"role": "assistant", "content": text.content}
     usage: dict[str, object] = {
         "prompt_tokens": prompt_tokens,
         "completion_tokens": text.tokens,
         "total_tokens": prompt_tokens + text.tokens,
     }
+    if calls:
+        message |= {"content": said, "tool_calls": list(map(_tool_call, range(len(calls)), calls))}
     if text.reasoning is not None:
         message["reasoning_content"] = text.reasoning
     if text.reasoning_tokens:
@@ -329,9 +368,21 @@ def completion(model: str, digest: bytes, text: Text, prompt_tokens: int) -> dic
         "object": "chat.completion",
         "created": CREATED,
         "model": model,
-        "choices": [{"index": 0, "message": message, "logprobs": None, "finish_reason": text.finish_reason}],
+        "choices": [
+            {
+                "index": 0,
+                "message": message,
+                "logprobs": None,
+                "finish_reason": "tool_calls" if calls else text.finish_reason,
+            }
+        ],
         "usage": usage,
     }
+
+
+def _tool_call(index: int, call: dict[str, Any]) -> dict[str, object]:
+    function = {"name": call["name"], "arguments": json.dumps(call["arguments"])}
+    return {"index": index, "id": f"call_{index}", "type": "function", "function": function}
 
 
 def prompt_tokens(messages: Sequence[Mapping[str, object]]) -> int:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
+from evalcube.flows.config.manifold import TaskConfig
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import AskedModel, Evaluation, Judge, NamedSampler, NamedTemplate
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
-from evalcube.flows.plan.requests import check_criteria
+from evalcube.flows.plan.requests import check_criteria, check_tools, check_turns
 from evalcube.stages.generate import Cell, Task, all_tasks, expand
+from evalcube.stages.generate.dataset.matching import load_grader
+from evalcube.stages.generate.reader import OWN
 from evalcube.stages.generate.stream import canonical_params
 from evalcube.stages.process.rubric import judge_prompt_digest
 
@@ -52,6 +56,8 @@ def build_plan(config: Sweep) -> Plan:
         tuple(facets),
         _judges(config),
     )
+    check_tools(plan)
+    check_turns(plan)
     if check_criteria(plan):
         return replace(plan, asserted_prices=plan.prices)
     return plan
@@ -101,4 +107,28 @@ def _plan_task(known: Mapping[str, Task], config: Sweep, label: str) -> TaskPlan
         trials = first if cell.size is None else min(first, cell.size)
         cells.append(PlannedCell(cell, point.tiers, max(1, trials * config.repeats)))
     section = config.tasks[label]
-    return TaskPlan(label, known[name], tuple(cells), section.assertions or (), section.rubric or "")
+    planned = TaskPlan(label, known[name], tuple(cells), section.assertions or (), section.rubric or "")
+    planned = replace(planned, reader=reader_of(section, planned.cells))
+    check_reader(planned)
+    return planned
+
+
+def reader_of(section: TaskConfig, cells: Sequence[PlannedCell]) -> dict[str, Any]:
+    """Description of the second reader that a config gives a task, or that the task has by itself; empty without."""
+    if section.reader is not None:
+        return section.reader.described()
+    names = (planned.cell.task.second_reader(planned.cell.params) for planned in cells)
+    return next(({"name": name, OWN: True} for name in names if name), {})
+
+
+def check_reader(task: TaskPlan) -> None:
+    """Refuse a second reader that is not there, or could never say anything; raises SweepError or TaskError."""
+    if task.second is None:
+        return
+    if task.second.grader:
+        load_grader(task.second.grader)
+    if not any(planned.cell.task.has_reference(planned.cell.params) for planned in task.cells):
+        raise SweepError(
+            f"tasks.{task.label}.reader: the task has no reference answers to hold what is read against",
+            "Remove it, or name the field with the answers",
+        )

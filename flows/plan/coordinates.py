@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.generate import Cell
 from evalcube.stages.generate.stream import canonical_json
-from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, READER
 from evalcube.storage.cube.cube import Coordinate, Cube
 
 ROW_ID = "row_id"
@@ -125,7 +125,7 @@ def labels(plan: Plan) -> list[Coordinate]:
     names = _texts((*COUNTERS, *QUESTION_COUNTERS))
     counter = Coordinate("counter", ("counter",), names, {"long_name": "counter"})
     of_cells = [*_of_models(plan), *_of_points(plan), *_of_params(plan)]
-    return [counter, *of_cells, *_of_judges(plan), *_of_named_points(plan)]
+    return [counter, *of_cells, *_of_readers(plan), *_of_judges(plan), *_of_named_points(plan)]
 
 
 def _of_models(plan: Plan) -> list[Coordinate]:
@@ -212,6 +212,12 @@ def _of_params(plan: Plan) -> list[Coordinate]:
         Coordinate(f"param_{name}", ("task", "params"), column, {"long_name": f"task parameter {name}"})
         for name, column in sorted(columns.items())
     ]
+
+
+def _of_readers(plan: Plan) -> list[Coordinate]:
+    names = [plan.readers.get(name, "") for name in plan.task_names]
+    said = {"long_name": "second reader of the task's replies", "comment": "Empty where there is none"}
+    return [Coordinate(READER, ("task",), _texts(names), said)] if any(names) else []
 
 
 def _of_judges(plan: Plan) -> list[Coordinate]:

@@ -19,13 +19,14 @@ from evalcube.stages.infer.apis import Request, build_request
 from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.process.judging import read_judge
-from evalcube.stages.process.reading import read_reply
+from evalcube.stages.process.reading import Reading, read_reply, with_calls
 from evalcube.stages.process.rubric import judge_messages, judge_prompt_digest
 from evalcube.stages.reply.forms import ApiName
 from evalcube.stages.reply.record import Record
 
 if TYPE_CHECKING:
     from evalcube.flows.config.models import Model
+    from evalcube.stages.generate import Trial
     from evalcube.storage.cache.cache import Cache
 
 
@@ -266,16 +267,29 @@ class Judge(AskedModel):
         return [self.request(messages, self.sampler, repeat) for repeat in range(self.repeats)]
 
 
-def judge_keys(judges: Sequence[Judge], rubric: str, prompt: str, data: bytes | None) -> Iterator[str]:
+def read_answered(data: bytes, trial: Trial) -> tuple[Record, Reading]:
+    """A cached reply to a trial, and what it says; where the trial offers tools, their calls among it.
+
+    Raises
+    ------
+    ValueError
+        If `data` is no record of a reply.
+    """
+    record = Record.decode(data)
+    reading = read_reply(record)
+    return record, with_calls(reading) if trial.tools else reading
+
+
+def judge_keys(judges: Sequence[Judge], rubric: str, trial: Trial, data: bytes | None) -> Iterator[str]:
     """The key of every request about the answer in a cached reply; none without a reply, or for no record of one."""
     if data is None:
         return
     try:
-        output = read_reply(Record.decode(data)).answer
+        output = read_answered(data, trial)[1].answer
     except ValueError:
         return
     for judge in judges:
-        for request in judge.requests(rubric, prompt, output):
+        for request in judge.requests(rubric, trial.prompt, output):
             yield request.digest
 
 

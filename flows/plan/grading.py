@@ -9,17 +9,18 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.flows.config.judges import known_hooks
-from evalcube.flows.plan.evaluations import score_in
+from evalcube.flows.plan.evaluations import read_answered, score_in
 from evalcube.flows.plan.plan import Plan, is_imported
-from evalcube.flows.plan.requests import CriteriaBook, Prepared
+from evalcube.flows.plan.requests import CriteriaBook, Prepared, judges_decide
 from evalcube.stages.generate import Cell, Trial
+from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.infer.apis import Request
 from evalcube.stages.process.assertions import Context, ToolCall, evaluate, layered_scores
 from evalcube.stages.process.assertions.evaluate import Graded
-from evalcube.stages.process.grading import Outcome, grade_trial, imported_outcome
+from evalcube.stages.process.grading import Outcome, grade_trial, imported_outcome, second_status
 from evalcube.stages.process.judging import combine_judges
-from evalcube.stages.process.reading import Reading, read_reply
-from evalcube.stages.reply.record import Record
+from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES, Variable
 
 Arrays = dict[str, npt.NDArray[np.generic]]
@@ -27,18 +28,24 @@ Prices = tuple[float, float]
 """USD per million tokens of prompts and of completions."""
 
 
-def read_stored(data: bytes | None) -> Reading | None:
-    """What a stored reply says; None if there is none."""
+def read_stored(data: bytes | None, trial: Trial) -> Reading | None:
+    """What a stored reply to a trial says; None if there is none."""
     if data is None:
         return None
     try:
-        return read_reply(Record.decode(data))
+        return read_answered(data, trial)[1]
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
 
 
-def grade_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
-    """The outcome of one of a cell's trials, without layer scores; of imported replies with the other tool's."""
+def grade_reading(reading: Reading, cell: Cell, trial: Trial, second: SecondReader | None = None) -> Outcome:
+    """The outcome of one of a cell's trials, without layer scores; of imported replies with the other tool's.
+
+    Parameters
+    ----------
+    second
+        Reads the reply, too, unless it is imported.
+    """
     if is_imported(cell):
         outcome = imported_outcome(reading, trial.guess_chance)
     else:
@@ -48,7 +55,10 @@ def grade_reading(reading: Reading, cell: Cell, trial: Trial) -> Outcome:
             lambda text: cell.parse(text, trial),
             lambda answer: cell.grade(answer, trial),
         )
-    return replace(outcome, cluster=trial.cluster) if trial.cluster else outcome
+        if second is not None:
+            theirs = second_status(reading, outcome.status, second.of(cell, trial))
+            outcome = replace(outcome, status_theirs=theirs)
+    return outcome.beside(reading, trial.cluster)
 
 
 class LayerGrader:
@@ -110,7 +120,10 @@ class LayerGrader:
                 return None
             if len(readings[-1]) < len(replies):
                 return None
-        scores = layered_scores(self.graded_assertions(item, reading, prices), combine_judges(readings))
+        judged_by = combine_judges(readings)
+        scores = layered_scores(self.graded_assertions(item, reading, prices), judged_by)
+        if judges_decide(item.cell):
+            outcome = _decided(outcome, judged_by)
         return replace(
             outcome,
             # What is imported has no assertions, and the score of the tool that graded it.
@@ -119,6 +132,19 @@ class LayerGrader:
             judge=_or_nan(scores.judge),
             judge_readings=tuple(readings),
         )
+
+
+_PASSES = 3
+"""Judges call an answer right whose mean score is higher."""
+
+
+def _decided(outcome: Outcome, score: float | None) -> Outcome:
+    """The outcome of an answer that is right or wrong by what judges say; nothing that can be read is invalid."""
+    if outcome.status not in (Status.CORRECT, Status.INCORRECT):
+        return outcome
+    if score is None:
+        return replace(outcome, status=Status.INVALID)
+    return replace(outcome, status=Status.CORRECT if score > _PASSES else Status.INCORRECT)
 
 
 def trial_variables(plan: Plan) -> dict[str, tuple[Variable, tuple[int, ...]]]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +17,7 @@ from typing import Any
 from evalcube.flows.plan.evaluations import Evaluation, Judge
 from evalcube.flows.plan.plan import Named, Plan, PlannedCell, TaskPlan
 from evalcube.stages.generate.dataset import DatasetParams
+from evalcube.stages.generate.dataset.hub.address import is_hub, source_of, with_files
 from evalcube.stages.generate.stream import canonical_json
 
 _SHOWN_CHARACTERS = 80
@@ -162,7 +163,8 @@ def _tasks(old: Plan, new: Plan, recorded: Recorded) -> tuple[TaskPlan, ...]:
         if place is None:
             tasks.append(weighed)
         elif not any(True for _ in _task_differences(old.tasks[place], task)):
-            tasks[place] = replace(task, cells=_cells(old.tasks[place], weighed))
+            reader = task.reader or old.tasks[place].reader
+            tasks[place] = replace(task, cells=_cells(old.tasks[place], weighed), reader=reader)
         elif not recorded.tasks[place]:
             tasks[place] = weighed
     return tuple(tasks)
@@ -209,10 +211,17 @@ def _asked_of(planned: PlannedCell, *, name: bool = False) -> str | None:
     params = planned.cell.params
     if not isinstance(params, DatasetParams) or params.imported:
         return None
-    path = Path(params.file)
-    bare = name or params.file == path.name
-    stays = {"file": path.name if bare else str(path.absolute()), "sha256": "", "rows": 0, "draws": "place"}
-    return canonical_json(params.model_copy(update=stays).canonical())
+
+    def source(named: Mapping[str, Any]) -> str:
+        file = str(named["file"])
+        bare = (name or file == Path(file).name) and not is_hub(file)
+        return Path(file).name if bare else source_of(file)
+
+    stays = with_files(params.model_copy(update={"rows": 0, "draws": "place"}).canonical(), source)
+    stays["sha256"] = ""
+    if params.fewshot:
+        stays["fewshot"]["from"]["sha256"] = ""
+    return canonical_json(stays)
 
 
 def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
@@ -221,8 +230,10 @@ def _task_differences(old: TaskPlan, new: TaskPlan) -> Iterator[str]:
     if makers[0] != makers[1]:
         yield f"generator of task {new.label} is {makers[0]} in the cube and {makers[1]} in the config"
         return
-    for field in ("assertions", "rubric"):
+    for field in ("assertions", "rubric", "reader"):
         was, now = getattr(old, field), getattr(new, field)
+        if field == "reader" and not now:
+            continue  # that of the cube stays: `rescore` may have added it
         if (list(was), list(now)) != ([], []) and was != now and list(was) != list(now):
             yield f"{field} of task {new.label} {_changed(was, now)}"
 
@@ -240,6 +251,11 @@ def _generators(old: Plan, new: Plan, recorded: Recorded) -> Iterator[Contradict
         if place is None or not recorded.tasks[place]:
             continue
         for what in _task_differences(old.tasks[place], task):
+            if what.startswith("reader "):
+                yield Contradiction(
+                    what, "Have recorded replies read by it: evalcube rescore CUBE --reader CONFIG"
+                )
+                continue
             yield Contradiction(
                 what,
                 f"Give the task of the config another label, such as {task.label}-2 with "

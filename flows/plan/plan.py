@@ -6,10 +6,9 @@ alone, so that whoever opens a cube can regenerate every prompt and every cache 
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -17,25 +16,27 @@ import numpy as np
 import numpy.typing as npt
 from pydantic import ValidationError
 
+from evalcube.flows.config.kept_questions import mappings
+from evalcube.flows.plan.at_hand import task_at_hand
 from evalcube.flows.plan.evaluations import Evaluation, Judge
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
-from evalcube.stages.generate import TASKS, Cell, Task, all_tasks
+from evalcube.stages.generate import TASKS, Cell, Task
 from evalcube.stages.generate.absent import AbsentTask, absent_cell
 from evalcube.stages.generate.dataset import DatasetParams
 from evalcube.stages.generate.dataset.matching import withheld
-from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.novelty import points_with_few
-from evalcube.stages.generate.plugins import GROUP, package_of
-from evalcube.stages.named_code import may_run
+from evalcube.stages.generate.plugins import package_of
+from evalcube.stages.generate.reader import SecondReader
+from evalcube.stages.named_code import folder_code, may_run
 from evalcube.stages.process.grading import IMPORTED
+from evalcube.stages.reply.status import SECOND
+from evalcube.storage.cube.schema import SAID
 
 _TRIAL_CHUNK = 32
 _REPEAT_CHUNK = 8
 _REGION_CELLS = 4096
 _MANY_REPEATS = 512
 _UNLIMITED = 2**31 - 1
-_PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99} [A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}")
-"""A package with its version as a cube's notes may have them: shown, and never installed."""
 _Kind = TypeVar("_Kind", bound=np.generic)
 _DIGITS = 8
 """Of a digest, where names do not tell evaluations apart."""
@@ -85,6 +86,13 @@ class TaskPlan:
     """What each output must be, as declared; rows of a data set may add to it."""
     rubric: str = ""
     """What judges go by; a row's own comes first."""
+    reader: Mapping[str, Any] = field(default_factory=dict)
+    """Description of its `SecondReader`; empty without one."""
+
+    @cached_property
+    def second(self) -> SecondReader | None:
+        """What reads each reply a second time."""
+        return SecondReader(self.reader) if self.reader else None
 
     @cached_property
     def graded(self) -> bool:
@@ -106,8 +114,11 @@ class TaskPlan:
 
     @property
     def graders(self) -> list[str]:
-        """Graders that its points name."""
-        found = (getattr(planned.cell.params, "grader", "") for planned in self.cells)
+        """Graders that its points name, and folders with code."""
+        found = [getattr(planned.cell.params, "grader", "") for planned in self.cells]
+        folders = (getattr(planned.cell.params, "include_path", "") for planned in self.cells)
+        found += [folder_code(path) for path in folders if isinstance(path, str) and path]
+        found += [self.second.grader] if self.second else []
         return list(dict.fromkeys(name for name in found if isinstance(name, str) and name))
 
     @property
@@ -119,7 +130,11 @@ class TaskPlan:
 
     def spec(self) -> dict[str, object]:
         """The task's points as JSON."""
-        criteria = {"assertions": list(self.assertions), "rubric": self.rubric}
+        criteria = {
+            "assertions": list(self.assertions),
+            "rubric": self.rubric,
+            "reader": dict(self.reader),
+        }
         return {
             "label": self.label,
             "name": self.task.name,
@@ -163,7 +178,8 @@ class Plan:
     def files(self) -> dict[str, str]:
         """Paths of the data files that its points name, by SHA-256."""
         params = (planned.cell.plain_params for task in self.tasks for planned in task.cells)
-        return {str(one["sha256"]): str(one["file"]) for one in params if "sha256" in one and "file" in one}
+        named = (one for point in params for one in mappings(point) if one.get("file") and "sha256" in one)
+        return {str(one["sha256"]): str(one["file"]) for one in named}
 
     @property
     def packages(self) -> dict[str, str]:
@@ -280,7 +296,17 @@ class Plan:
     def more_arrays(self) -> Mapping[str, tuple[int, ...]]:
         """Names of the arrays that not all cubes have, as of `layers`."""
         clustered = any(getattr(one.cell.params, "cluster", "") for task in self.tasks for one in task.cells)
-        return {**self.layers, **({"cluster": ()} if clustered else {})}
+        return {
+            **self.layers,
+            **({"cluster": ()} if clustered else {}),
+            **({SECOND: ()} if self.readers else {}),
+            **dict.fromkeys(SAID, ()),
+        }
+
+    @property
+    def readers(self) -> dict[str, str]:
+        """What second readers are called, by the label of the task."""
+        return {task.label: task.second.name for task in self.tasks if task.second}
 
     @property
     def chunks(self) -> dict[str, int]:
@@ -403,7 +429,7 @@ class Plan:
 def _task_from_spec(
     spec: TaskSpec, seed: int, index: int, files: Mapping[str, str], packages: Mapping[str, str]
 ) -> TaskPlan:
-    task = _task_of(spec, packages.get(spec.name, ""))
+    task = task_at_hand(spec, packages.get(spec.name, ""))
     cells: list[PlannedCell] = []
     for number, point in enumerate(spec.points):
         if isinstance(task, AbsentTask):
@@ -415,26 +441,4 @@ def _task_from_spec(
         except ValidationError as error:
             raise damaged(error, "tasks", index, "points", number, "params") from None
         cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers), point.base, point.older))
-    return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric)
-
-
-def _task_of(spec: TaskSpec, package: str) -> Task:
-    """The task, or one in its place that says why it is not at hand, and what to do."""
-    try:
-        task = all_tasks().get(spec.name)
-    except TaskError as error:
-        return AbsentTask(
-            spec.name, spec.version, f"{error.message}; this cube's trials of it cannot be made again"
-        )
-    if task is not None and task.version == spec.version:
-        return task
-    found = "is not installed" if task is None else f"is installed in version {task.version}"
-    name, _, version = package.partition(" ")
-    if _PACKAGE.fullmatch(package):
-        remedy = f"It is of package {package}: pip install {name}=={version}"
-    elif spec.name in TASKS:
-        remedy = "Install the version of evalcube that wrote the cube"
-    else:
-        remedy = f"Install the package that has it (pip install PACKAGE), an entry point of group {GROUP}"
-    what = f"task '{spec.name}' version {spec.version} of this cube {found}; its prompts cannot be made again"
-    return AbsentTask(spec.name, spec.version, f"{what}. {remedy}")
+    return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric, spec.reader)

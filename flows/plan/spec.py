@@ -13,6 +13,7 @@ from pydantic import Field, ValidationError
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation, IdentityRecord, Judge, Values
+from evalcube.stages.generate.dataset.hub.address import with_files
 from evalcube.stages.reply.status import BASE, COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Coordinate
 
@@ -38,8 +39,10 @@ class PointSpec(IdentityRecord):
 
     def placed(self, files: Mapping[str, str]) -> dict[str, Any]:
         """The params with the path of their data file as it is in `files`, by SHA-256."""
-        moved = files.get(str(self.params.get("sha256", "")))
-        return self.params if moved is None or "file" not in self.params else {**self.params, "file": moved}
+        found: dict[str, Any] = with_files(
+            self.params, lambda named: files.get(str(named["sha256"]), named["file"])
+        )
+        return found
 
 
 class TaskSpec(IdentityRecord):
@@ -51,6 +54,7 @@ class TaskSpec(IdentityRecord):
     points: list[PointSpec] = Field(min_length=1)
     assertions: list[Values] = Field(default_factory=list)
     rubric: str = ""
+    reader: Values = Field(default_factory=dict)
 
 
 class Spec(IdentityRecord):

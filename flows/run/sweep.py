@@ -19,8 +19,10 @@ import numpy as np
 from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config.cluster import seconds
+from evalcube.flows.config.kept_questions import mappings
 from evalcube.flows.config.load import SCHEDULER_VARIABLE, as_config
 from evalcube.flows.config.models import Model, Sweep
+from evalcube.flows.config.recipes import unverified
 from evalcube.flows.errors import SweepError, WrongTypeError, need_number, told
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Fixed, Only, Sampling, as_configured
@@ -40,6 +42,7 @@ from evalcube.flows.state.shared_arrays import mend_shared
 from evalcube.flows.state.store import SweepStore, sweep_cube
 from evalcube.flows.state.trust import remember_run
 from evalcube.flows.state.unasked import KEY, unnamed
+from evalcube.stages.generate.dataset.hub.address import is_hub, lasting
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.storage.cache.cache import prepare_cache
 from evalcube.storage.cube.cube import Cube
@@ -69,6 +72,7 @@ def run(
     sampling: Sampling | None = None,
     only: Sequence[str] = (),
     trials: str | None = None,
+    repeats: int | None = None,
     grader: Graders = "current",
     fresh: bool = False,
     max_age: str | None = None,
@@ -107,6 +111,8 @@ def run(
     trials
         Which trials are asked now: ``16:32`` for 16 to 31, counted from 0, or ``16`` for the first 16. Each cell is
         planned with as many as that reaches to.
+    repeats
+        Times that each question is asked; default: the config's.
     grader
         What becomes of replies in the cube that another version graded: ``current`` grades them again from the cache,
         ``pinned`` keeps what they were given, so that two graders meet in the cube.
@@ -157,7 +163,7 @@ def run(
     _refuse_start(stop)
     need_number("wait", wait)
     need_number("flush_seconds", flush_seconds)
-    settings = as_config(config, cube=cube, cache=cache)
+    settings = as_config(config, cube=cube, cache=cache, repeats=repeats)
     if fresh or max_age is not None:
         settings = as_config(settings, cache=fresh_cache(settings, max_age, fresh=fresh))
     place = _place(settings, cluster=cluster, scheduler=scheduler, workers=workers)
@@ -175,7 +181,8 @@ def run(
 
     with ExitStack() as stack:
         subscribers = (*subscribers, to_logging, *_display(stack, progress))
-        _note_gone(plan, notify)
+        for text in (*_files(plan), *unverified(settings.model_dump(include={"tasks"})["tasks"])):
+            notify(text)
         lease = stack.enter_context(_lease(opened.records, notify, wait, stop))
         # Opened again: whoever held the lease a moment ago may have grown the cube and added to the ledger.
         opened, plan = sweep_cube(plan, settings.cube)
@@ -225,9 +232,11 @@ def _refuse_start(stop: threading.Event | None) -> None:
         )
 
 
-def _note_gone(plan: Plan, notify: Callable[[str], None]) -> None:
-    for file in sorted(filter(kept_version, plan.files.values())):
-        notify(f"{file} is gone: its questions are read from the copy that the cube keeps")
+def _files(plan: Plan) -> list[str]:
+    files = sorted(filter(kept_version, plan.files.values()))
+    gone = [f"{file} is gone: its questions are read from the copy that the cube keeps" for file in files]
+    sources = dict.fromkeys(file.partition("?")[0] for file in plan.files.values() if is_hub(file))
+    return [*gone, *(f"questions are those of {source}" for source in sources)]
 
 
 def _note_exhausted(plan: Plan, sampling: Sampling | None, notify: Callable[[str], None]) -> None:
@@ -299,7 +308,10 @@ def _notes(settings: Sweep, store: SweepStore) -> dict[str, Any]:
     # Where it works is nobody's business but this run's: a cube's notes must never decide where commands are started.
     config = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
     config |= {"cube": absolute(settings.cube), "cache": absolute(settings.cache)}
-    files = {digest: str(Path(path).absolute()) for digest, path in store.plan.files.items()}
+    for params in mappings(config.get("tasks")):
+        if isinstance(folder := params.get("include_path"), str) and isinstance(params, dict):
+            params["include_path"] = lasting(folder)
+    files = {digest: lasting(path) for digest, path in store.plan.files.items()}
     found: dict[str, Any] = {"files": files} if files else {}
     if packages := store.plan.packages:
         found[PACKAGES] = packages

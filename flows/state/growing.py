@@ -21,6 +21,7 @@ from evalcube.stages.reply.status import BASE, COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.batch_notes import BatchNotes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.cube.schema import SAID
 from evalcube.storage.errors import CubeDamagedError, CubeMismatchError
 
 Array = npt.NDArray[Any]
@@ -91,6 +92,7 @@ def extend(cube: Cube, plan: Plan) -> None:
     """
     spec, before = described(cube, plan), cube.attrs["spec"]
     if spec == before:
+        with_said(cube)
         return
     made = replace(Plan.from_spec(spec, plan.trials, plan.repeats), prices=plan.prices, facets=plan.facets)
     ids = grown_row_ids(cube, Plan.from_spec(before, plan.trials, plan.repeats), plan)
@@ -104,6 +106,30 @@ def extend(cube: Cube, plan: Plan) -> None:
         layers=list(made.more_arrays),
         shared=_emptied(cube, before, spec, made),
     )
+
+
+def with_said(cube: Cube) -> None:
+    """Make room in a cube of an earlier version for what endpoints say of replies; for the holder of the lease only."""
+    if not set(SAID) <= set(cube.trial_arrays):
+        cube.extend(sizes={}, coordinates=[], attrs={}, layers=[*cube.trial_arrays, *SAID])
+
+
+def with_readers(cube: Cube, plan: Plan, readers: Mapping[str, Mapping[str, Any]]) -> Plan:
+    """A cube's plan with other second readers, for which the cube gets room; for the holder of the lease only.
+
+    Parameters
+    ----------
+    cube
+        Open for writing.
+    plan
+        Of the cube.
+    readers
+        Descriptions by the labels of tasks; the others keep theirs.
+    """
+    tasks = tuple(replace(task, reader=readers.get(task.label, task.reader)) for task in plan.tasks)
+    made = replace(_labelled(cube, plan), tasks=tasks)
+    extend(cube, made)
+    return made
 
 
 def padded(values: Array, shape: Sequence[int]) -> Array:

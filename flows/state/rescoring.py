@@ -25,8 +25,9 @@ from evalcube.flows.plan.requests import Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
 from evalcube.flows.state.recording import count_model, grader_of, prices_of, receipt_of
 from evalcube.flows.state.records import MERGED, read_record
+from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.process.grading import GRADER, IMPORTED, Outcome
-from evalcube.stages.reply.status import Status
+from evalcube.stages.reply.status import SECOND, Status
 from evalcube.storage.cache.cache import Cache, find_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.integrity import stored_problems
@@ -94,7 +95,7 @@ def regrade(
         replies = cache.get_many([item.request.digest for item in prepared])
         outcomes = []
         for place, item, reply in zip(part.tolist(), prepared, replies, strict=True):
-            outcome = _outcome(item, reply, layers, cache, prices)
+            outcome = _outcome(item, plan.tasks[item.task].second, reply, layers, cache, prices)
             unanswered += outcome is None
             outcomes.append(outcome or Outcome(_unanswered(receipt, stored, place)))
         for name, column in columns(plan, outcomes).items():
@@ -103,12 +104,17 @@ def regrade(
 
 
 def _outcome(
-    item: Prepared, reply: bytes | None, layers: LayerGrader, cache: Cache, prices: Prices
+    item: Prepared,
+    second: SecondReader | None,
+    reply: bytes | None,
+    layers: LayerGrader,
+    cache: Cache,
+    prices: Prices,
 ) -> Outcome | None:
-    reading = read_stored(reply)
+    reading = read_stored(reply, item.trial)
     if reading is None:
         return None
-    outcome = grade_reading(reading, item.cell, item.trial)
+    outcome = grade_reading(reading, item.cell, item.trial, second)
     judged = [
         [cache.get(request.digest) for request in each]
         for each in layers.judge_requests(item, reading.answer)
@@ -186,10 +192,8 @@ def remake(
     if same:
         return Remade(made.arrays, 0, None)
     # The cache has got other replies since, or more of them: what is there now is what counts.
-    status, generation = made.arrays["status"], receipt.generation + 1
-    mask, grader = targets.mask(window), grader_of(plan.evaluations[receipt.region.model])
-    new = receipt_of(window, generation, mask, status, digest, receipt.causes, cube.shape_number, grader)
-    return Remade(made.arrays, 0, replace(new, fingerprints=receipt.fingerprints))
+    grader = grader_of(plan.evaluations[receipt.region.model])
+    return Remade(made.arrays, 0, _again(cube, receipt, targets, made.arrays["status"], digest, grader))
 
 
 def recorded_window(cube: Cube, receipt: Receipt) -> Window:
@@ -276,6 +280,44 @@ def regrade_older(cube: Cube, plan: Plan, cache: str, notify: Notify) -> None:
     notify(f"grader {GRADER} graded {done.regions} regions again: {done.changed} trials changed{kept}")
 
 
+def forget_second(cube: Cube, tasks: Sequence[int]) -> None:
+    """Take away what second readers made of the replies to some tasks; whoever calls holds the lease.
+
+    Raises
+    ------
+    StorageError
+        A region is damaged.
+    """
+    if not tasks:
+        return
+    planned = SampleTargets(cube.read_planned("trial"), cube.read_planned("repeat"))
+    with Ledger(cube.records) as ledger:
+        for receipt in list(ledger.newest().values()):
+            arrays = _whole(cube, receipt)
+            arrays[SECOND][list(tasks)] = Status.MISSING
+            digest = cube.write_region(receipt.region, arrays)
+            ledger.append(_again(cube, receipt, planned, arrays["status"], digest, receipt.grader))
+
+
+def _whole(cube: Cube, receipt: Receipt) -> dict[str, Array]:
+    """The arrays of a recorded region; raises StorageError if they are not what was recorded."""
+    problems, arrays = stored_problems(cube, receipt)
+    if problems:
+        remedy = "Run: evalcube cube verify --heal, and then this again"
+        raise StorageError("a region is damaged", cube.url, remedy)
+    return arrays
+
+
+def _again(
+    cube: Cube, receipt: Receipt, targets: SampleTargets, status: Array, digest: str, grader: str
+) -> Receipt:
+    """The receipt of a region whose replies were read again."""
+    window = window_of(cube.sizes, receipt.region, cube.chunks)
+    mask, generation = targets.mask(window), receipt.generation + 1
+    made = receipt_of(window, generation, mask, status, digest, receipt.causes, cube.shape_number, grader)
+    return replace(made, fingerprints=receipt.fingerprints)
+
+
 def regrade_recorded(cube: Cube, plan: Plan, cache: Cache, *, older_only: bool) -> Rescoring:
     """Grade recorded regions again; whoever calls holds the lease.
 
@@ -342,15 +384,9 @@ class _Rescore:
 
         None before, too, where it is not what was recorded, as after a kill, unless regions have to be `whole`.
         """
-        problems, arrays = stored_problems(self._cube, receipt)
-        if problems and not whole:
+        if not whole and stored_problems(self._cube, receipt)[0]:
             return None, None
-        if problems:
-            raise StorageError(
-                "a region is damaged",
-                self._cube.url,
-                "Run: evalcube cube verify --heal, and then this again",
-            )
+        arrays = _whole(self._cube, receipt)
         status = arrays["status"]
         window = window_of(self._cube.sizes, receipt.region, self._cube.chunks)
         recorded = np.zeros(window.shape, dtype=bool)
@@ -361,11 +397,8 @@ class _Rescore:
         if made.unanswered > receipt.transport:
             return status, None
         digest = self._cube.write_region(receipt.region, made.arrays)
-        mask, generation = self._planned.mask(window), receipt.generation + 1
-        status_now, shape = made.arrays["status"], self._cube.shape_number
         grader = grader_of(self._plan.evaluations[receipt.region.model])
-        new = receipt_of(window, generation, mask, status_now, digest, receipt.causes, shape, grader)
-        new = replace(new, fingerprints=receipt.fingerprints)
+        new = _again(self._cube, receipt, self._planned, made.arrays["status"], digest, grader)
         self._newest[receipt.region] = new
         self._ledger.append(new)
         return status, made.arrays["status"]

@@ -7,7 +7,6 @@ import math
 import shlex
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -30,8 +29,10 @@ from evalcube.flows.state.growing import described, extend, grown_cube, new_cube
 from evalcube.flows.state.questions import offer_questions
 from evalcube.flows.state.recording import count_model, forgotten_cells, without
 from evalcube.flows.state.records import NOTES, PACKAGES, SPENT, read_notes
+from evalcube.flows.state.rendered import keep_blocks
 from evalcube.flows.state.shared_arrays import planned_of
 from evalcube.flows.state.trust import remembered_code
+from evalcube.stages.generate.dataset.hub.address import lasting
 from evalcube.stages.named_code import allow_code, may_run
 from evalcube.stages.reply.status import COUNTERS, Status
 from evalcube.stages.score.counters import set_cost
@@ -110,6 +111,7 @@ class SweepStore:
             self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
             label_rows(self.cube, self.plan)
         if not self.grown:
+            keep_blocks(self.cube.records, self.plan, self._wanted.trials.max(axis=0))
             self.cube.write_planned("trial", self._wanted.trials)
             self.cube.write_planned("repeat", self._wanted.repeats)
             self.planned = self._wanted
@@ -438,7 +440,7 @@ def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
     return {
         digest: found[digest]
         for digest, path in named.items()
-        if digest in found and Path(path).absolute() != Path(found[digest])
+        if digest in found and lasting(path) != found[digest]
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +24,7 @@ from evalcube.flows.state.damage import Damage, Verification
 from evalcube.flows.state.questions import damaged_questions, keep_copy
 from evalcube.flows.state.recording import count_model, prices_of
 from evalcube.flows.state.records import MERGED, read_notes
+from evalcube.flows.state.rendered import is_whole, keep_block, kept_blocks
 from evalcube.flows.state.rescoring import recorded_window, remake
 from evalcube.flows.state.shared_arrays import (
     measured_plan,
@@ -224,15 +225,24 @@ class _Check:
     def _check_questions(self) -> None:
         """Compare the questions that the cube keeps; healed, they are kept again from the file if that is at hand."""
         records = self._cube.records
-        for params in damaged_questions(records, self._plan):
-            healed, text = False, "is not the data file whose rows were asked"
+        damaged: list[tuple[str, str, Callable[[], bool]]] = [
+            (params.digest(), "the data file whose rows were asked", partial(keep_copy, records, params))
+            for params in damaged_questions(records, self._plan)
+        ]
+        damaged += [
+            (name, "the questions that were asked", partial(keep_block, records, task, cell, number))
+            for task, cell, number, name, packed in kept_blocks(records, self._plan)
+            if not is_whole(packed)
+        ]
+        for name, what, keep in damaged:
+            healed, text = False, f"is not {what}"
             if self._heals:
-                records.delete(key_of(params.digest()))
+                records.delete(key_of(name))
                 try:
-                    healed = keep_copy(records, params)
+                    healed = keep()
                 except TaskError as error:
                     text += f", and that is not at hand: {error}"
-            self._damages.append(Damage(key_of(params.digest()), text, healed=healed))
+            self._damages.append(Damage(key_of(name), text, healed=healed))
 
     def _leave_absent(self, described: Plan, made: dict[str, Array], problems: Mapping[str, str]) -> None:
         """Take what only the code of tasks tells that are not at hand as it is stored."""

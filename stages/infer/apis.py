@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 
-from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
+from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES
 
 Messages = Sequence[Mapping[str, object]]
 Fields = dict[str, object]
@@ -66,7 +66,37 @@ def _as_turns(messages: Messages) -> Fields:
     return {"messages": turns, **({"system": "\n\n".join(system)} if system else {})}
 
 
+def _as_input(messages: Messages) -> Fields:
+    return {"input": messages}
+
+
+def _as_it_is(tool: object) -> object:
+    return tool
+
+
+def _flat(tool: object) -> object:
+    """A function as a tool of its own; what has another form already stays as it is."""
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    if not isinstance(function, Mapping):
+        return tool
+    schema = function.get("parameters") or {"type": "object", "properties": {}}
+    return {
+        **{name: function[name] for name in ("name", "description") if name in function},
+        "input_schema": schema,
+    }
+
+
+def _beside_type(tool: object) -> object:
+    """A function whose fields stand beside its type."""
+    function = tool.get("function") if isinstance(tool, Mapping) else None
+    return tool if not isinstance(function, Mapping) else {"type": "function", **function}
+
+
 _SYSTEM_ROLES = ("system", "developer")
+
+EFFORT = "effort"
+"""The sampler's parameter that says how much a model is to think, spelt as each API has it."""
+EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh", "max")
 
 
 @dataclass(frozen=True)
@@ -86,8 +116,14 @@ class Api:
     """Sent with each request, unless the config has others of these names."""
     renamed: Mapping[str, str] = field(default_factory=dict)
     """The sampler's parameters that have another name there."""
+    effort: str = "reasoning_effort"
+    """Where requests have the effort; a dot parts field and subfield."""
     listed: frozenset[str] = frozenset()
     """Parameters that must be a list there; a text becomes a list of one."""
+    fixed: Mapping[str, object] = field(default_factory=dict)
+    """Parameters that requests have unless the sampler has others."""
+    tool: Callable[[object], object] = _as_it_is
+    """A tool in OpenAI's form as it is offered there."""
     required: tuple[str, ...] = ()
     """Parameters that no request may lack."""
     known: frozenset[str] | None = None
@@ -114,12 +150,35 @@ class Api:
         """
         for problem in self.problems(sampler):
             raise problem
-        named = (
-            (self.renamed.get(name, name), value) for name, value in sampler.items() if value is not None
-        )
-        return {
+        spelt = self.spelt(sampler).items()
+        named = ((self.renamed.get(name, name), value) for name, value in spelt if value is not None)
+        fields = {
             name: [value] if name in self.listed and isinstance(value, str) else value
             for name, value in named
+        }
+        tools = fields.get("tools")
+        if isinstance(tools, (list, tuple)):
+            fields["tools"] = [self.tool(tool) for tool in tools]
+        return fields
+
+    def spelt(self, sampler: Mapping[str, object]) -> Mapping[str, object]:
+        """The sampler with its effort where requests have it.
+
+        Examples
+        --------
+        >>> APIS["messages"].spelt({"effort": "low", "top_k": 5})
+        {'top_k': 5, 'output_config': {'effort': 'low'}}
+        """
+        if EFFORT not in sampler:
+            return sampler
+        rest = {name: value for name, value in sampler.items() if name != EFFORT}
+        effort, (name, _, inner) = sampler[EFFORT], self.effort.partition(".")
+        if effort is None:
+            return rest
+        there = rest.get(name)
+        return {
+            **rest,
+            name: {**(there if isinstance(there, dict) else {}), inner: effort} if inner else effort,
         }
 
     def problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:
@@ -129,6 +188,8 @@ class Api:
             own = self.renamed.get(name, name)
             if own in self.unknown or (self.known is not None and own not in self.known):
                 yield ApiError(f"{name!r} is no parameter of api: {self.name}", "Remove it", name)
+            elif name == EFFORT:
+                yield from self._effort_problems(sampler)
             elif own in given:
                 rule = f"{name!r} and {given[own]!r} are one parameter of api: {self.name}"
                 yield ApiError(rule, "Remove one", name)
@@ -138,11 +199,25 @@ class Api:
             if name not in given:
                 yield ApiError(f"{name!r} is required by api: {self.name}", f"Add {name}: 1024")
 
+    def _effort_problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:
+        effort, (name, _, inner) = sampler[EFFORT], self.effort.partition(".")
+        if effort is None:
+            return
+        if effort not in EFFORTS:
+            rule = f"effort must be one of {', '.join(EFFORTS)}, got {effort!r:.40}"
+            yield ApiError(rule, f"Write {self.effort} for another that the server knows", EFFORT)
+        there = sampler.get(name)
+        if (inner in there) if inner and isinstance(there, dict) else there is not None:
+            yield ApiError(
+                f"'{EFFORT}' and '{self.effort}' are one parameter of api: {self.name}", "Remove one", EFFORT
+            )
+
 
 _CHAT_ONLY = frozenset(
     {
         "audio",
         "chat_template_kwargs",
+        EFFORT,
         "functions",
         "function_call",
         "modalities",
@@ -165,6 +240,7 @@ _CHAT_ONLY = frozenset(
 )
 _MESSAGES_PARAMS = frozenset(
     {
+        EFFORT,
         "max_tokens",
         "metadata",
         "output_config",
@@ -172,8 +248,31 @@ _MESSAGES_PARAMS = frozenset(
         "stop_sequences",
         "temperature",
         "thinking",
+        "tools",
         "top_k",
         "top_p",
+    }
+)
+_RESPONSES_PARAMS = frozenset(
+    {
+        EFFORT,
+        "include",
+        "max_output_tokens",
+        "max_tool_calls",
+        "metadata",
+        "parallel_tool_calls",
+        "prompt_cache_key",
+        "reasoning",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+        "truncation",
     }
 )
 
@@ -194,11 +293,24 @@ APIS: Mapping[str, Api] = MappingProxyType(
             key_header="x-api-key",
             key_prefix="",
             headers={"anthropic-version": "2023-06-01"},
+            effort="output_config.effort",
             renamed={"stop": "stop_sequences", "max_completion_tokens": "max_tokens"},
             listed=frozenset({"stop_sequences"}),
+            tool=_flat,
             required=("max_tokens",),
             known=_MESSAGES_PARAMS,
             batches=False,
+            stream=b',"stream":true}',
+        ),
+        RESPONSES: Api(
+            RESPONSES,
+            "/responses",
+            _as_input,
+            effort="reasoning.effort",
+            fixed={"store": False},  # a sweep never refers to an earlier response
+            renamed={"max_tokens": "max_output_tokens", "max_completion_tokens": "max_output_tokens"},
+            tool=_beside_type,
+            known=_RESPONSES_PARAMS,
             stream=b',"stream":true}',
         ),
     }
@@ -264,10 +376,10 @@ def build_request(
     b'{"messages":[{"content":"hi","role":"user"}],"model":"m","temperature":0}'
     """
     if api == CHAT:
-        fields: dict[str, object] = {**sampler, "messages": messages, "model": model}
+        fields: dict[str, object] = {**APIS[CHAT].spelt(sampler), "messages": messages, "model": model}
     else:
         kind = APIS[api]
-        fields = {**kind.params(sampler), **kind.write(messages), "model": model}
+        fields = {**kind.fixed, **kind.params(sampler), **kind.write(messages), "model": model}
         beside_name["api"] = api
     seed = fields.get("seed")
     if isinstance(seed, int) and not isinstance(seed, bool):

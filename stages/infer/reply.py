@@ -272,6 +272,7 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
         )
     if not isinstance(document, dict):
         return Reply(RetryClass.RETRY, "wrong shape", "the reply is no JSON object")
+    document = form.read(document)
     first: object = document
     if form.listed:
         choices = document.get("choices")
@@ -286,8 +287,10 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     reason = first.get(form.finish)
     if first.get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN_OFF):
         return Reply(RetryClass.RETRY, "broken off", one_line(read_error(first).message))
-    prompt, completion = counted(document.get("usage"), form)
-    return Reply(RetryClass.FINAL, prompt_tokens=max(prompt, 0), completion_tokens=max(completion, 0))
+    used = counted(document.get("usage"), form)
+    return Reply(
+        RetryClass.FINAL, prompt_tokens=max(used.prompt, 0), completion_tokens=max(used.completion, 0)
+    )
 
 
 def _has_message(answer: dict[str, object], form: ReplyForm) -> bool:

@@ -15,7 +15,7 @@ from typing import Any
 
 from evalcube.stages.infer.sse import Events, TooLargeError
 from evalcube.stages.reply.body import parse_body, read_error
-from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES
+from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES
 
 _PART_COST = 256
 """Bytes that a field takes beside its text."""
@@ -32,6 +32,7 @@ _STATUS = {
     "request_too_large": 413,
     "rate_limit_error": 429,
     "rate_limit_exceeded": 429,
+    "server_error": 500,
     "insufficient_quota": 429,
     "timeout_error": 504,
     "overloaded_error": 529,
@@ -56,7 +57,7 @@ class Assembly:
         self.complete = False
         """Whether the endpoint said that this is all."""
         self.begun = False
-        """Whether any text or reasoning came."""
+        """Whether any text, reasoning or call of a tool came."""
         self.error: Mapping[str, object] | None = None
         """The error that ended it, if one did."""
         self._left = limit
@@ -195,7 +196,7 @@ class ChoiceAssembly(Assembly):
         return self.complete or self._choice.get("finish_reason") is not None
 
     def _take(self, event: dict[str, Any], size: int) -> None:
-        for name in ("id", "created", "model", "usage", "timings", "system_fingerprint"):
+        for name in ("id", "created", "model", "usage", "timings", "system_fingerprint", "provider"):
             if event.get(name) != self._top.get(name):
                 self._top.set(name, event.get(name), size)
         choices = event.get("choices")
@@ -216,7 +217,7 @@ class ChoiceAssembly(Assembly):
             if name == "role":
                 continue
             text = self._message.add(name, value, size)
-            self.begun |= text and (name == "content" or name in _REASONING)
+            self.begun |= text and (name in ("content", "tool_calls") or name in _REASONING)
 
     def _document(self) -> dict[str, Any]:
         message = self._message.plain()
@@ -271,7 +272,7 @@ class MessageAssembly(Assembly):
         for name, value in part.items():
             if name != "type":
                 text = self._blocks[index].add(name, value, size)
-                self.begun |= text and name in ("text", "thinking")
+                self.begun |= text and name in ("text", "thinking", "partial_json")
             elif start:
                 self._blocks[index].set("type", value, size)
 
@@ -285,6 +286,34 @@ class MessageAssembly(Assembly):
         return document
 
 
+class ResponseAssembly(Assembly):
+    """Events of the responses API: texts grow, and the last event has the whole response once more."""
+
+    def __init__(self, limit: int) -> None:
+        super().__init__(limit)
+        self._response: dict[str, Any] = {}
+
+    @property
+    def ended(self) -> bool:
+        """Whether the whole response came."""
+        return self.complete
+
+    def _take(self, event: dict[str, Any], size: int) -> None:
+        kind = str(event.get("type"))
+        if kind.endswith(".delta"):
+            self.begun |= bool(event.get("delta"))
+        elif kind == "error":
+            self.error = {"error": event}
+        elif kind == "response.failed":
+            self.error = {"error": _object(event.get("response")).get("error") or event}
+        elif kind in ("response.completed", "response.incomplete"):
+            self._spend(size)
+            self._response, self.complete = _object(event.get("response")), True
+
+    def _document(self) -> dict[str, Any]:
+        return self._response
+
+
 def _object(value: object) -> dict[str, Any]:
     return value if isinstance(value, dict) else {}
 
@@ -294,6 +323,7 @@ ASSEMBLIES: Mapping[str, Callable[[int], Assembly]] = MappingProxyType(
         CHAT: lambda limit: ChoiceAssembly(limit, "message"),
         COMPLETIONS: lambda limit: ChoiceAssembly(limit, None),
         MESSAGES: MessageAssembly,
+        RESPONSES: ResponseAssembly,
     }
 )
 """Makes an assembly from a limit in bytes, by API."""

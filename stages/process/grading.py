@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
@@ -44,6 +45,28 @@ class Outcome:
     """By judge and repeat; NaN where a reply had no score."""
     cluster: int = 0
     """Of the question, see `evalcube.stages.generate.base.Trial.cluster`."""
+    status_theirs: Status = Status.MISSING
+    """As the task's second reader reads the same reply."""
+    reasoning_tokens: int = -1
+    cached_tokens: int = -1
+    first_token: float = float("nan")
+    """Seconds."""
+    provider: int = 0
+    """See `evalcube.stages.process.reading.Reading.provider`."""
+    looping: int = 0
+    """1 where the reply's end repeats itself."""
+
+    def beside(self, reading: Reading, cluster: int) -> Outcome:
+        """With what the reply says beside its answer, and the question's cluster."""
+        return replace(
+            self,
+            cluster=cluster,
+            reasoning_tokens=reading.reasoning_tokens,
+            cached_tokens=reading.cached_tokens,
+            first_token=reading.first_token,
+            provider=reading.provider,
+            looping=int(is_looping(f"{reading.reasoning}\n{reading.answer[-_TAIL:]}")),
+        )
 
 
 def grade_trial(
@@ -113,6 +136,46 @@ def _status(
     if parsed is None:
         return Status.INVALID, None
     return (Status.CORRECT if grade(parsed) else Status.INCORRECT), parsed
+
+
+def second_status(reading: Reading, status: Status, read: Callable[[str], float | None]) -> Status:
+    """What a second reader makes of a reply that has a status.
+
+    Parameters
+    ----------
+    read
+        The score of a text, of which 1 is right; None where the reader finds no answer.
+    """
+    if reading.finish == "context":
+        return status  # there is no reply
+    score = read(reading.answer)
+    if score is not None and score >= 1:
+        return Status.CORRECT
+    if status in (Status.TRUNCATED, Status.REFUSED):
+        return status
+    return Status.INVALID if score is None else Status.INCORRECT
+
+
+def is_looping(text: str) -> bool:
+    """Whether the end of a text repeats itself: its second half says nothing that its first has not said.
+
+    Examples
+    --------
+    >>> is_looping("Let me think. " + "Wait, is that right? " * 200), is_looping("No. " * 9)
+    (True, False)
+    """
+    tail = text[-_TAIL:].encode("utf-8", "surrogatepass")
+    half = len(tail) // 2
+    if half < _LEAST_HALF:
+        return False
+    whole, first = (len(zlib.compress(part, GZIP_LEVEL)) for part in (tail, tail[:half]))
+    return whole - first <= _LOOP_BYTES + _LOOP_SHARE * half
+
+
+_TAIL, _LEAST_HALF = 16_384, 1_024
+"""Characters that are looked at, and bytes that half of them must be."""
+_LOOP_BYTES, _LOOP_SHARE = 10, 0.006
+"""What a repetition takes after gzip; steps of two kinds in any order, or the moves of Hanoi's tower, take more."""
 
 
 def compressed_size(data: bytes) -> int:

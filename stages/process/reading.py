@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from evalcube.stages.reply.body import parse_body, read_error, short_text
+from evalcube.stages.reply.body import name_code, parse_body, read_error, short_text
 from evalcube.stages.reply.forms import FORMS, counted
 from evalcube.stages.reply.record import Record
 from evalcube.stages.reply.status import OUTCOMES, Status
@@ -114,11 +115,22 @@ class Reading:
     latency: float
     """Seconds."""
     tool_calls: tuple[Call, ...] = ()
-    """Tools that the model asks for, with their arguments; only chat completions have them."""
+    """Tools that the model asks for, with their arguments; text completions have none."""
     imported: ImportedGrade | None = None
     """What another tool said of the reply; None of one that evalcube got itself."""
     fingerprint: str = ""
-    """What the endpoint says of the system that answered, `evalcube.stages.reply.body.short_text` of it."""
+    """What the endpoint says of the system that answered: provider and fingerprint, as far as it names them."""
+    reasoning_tokens: int = -1
+    """Of the completion's; -1 where the endpoint does not say, as below."""
+    cached_tokens: int = -1
+    """Of the prompt's."""
+    first_token: float = math.nan
+    """Seconds until a streamed reply began."""
+
+    @property
+    def provider(self) -> int:
+        """A number above 0 for the system that answered, the same for the same name; 0 without a name."""
+        return name_code(self.fingerprint)
 
 
 def read_reply(record: Record) -> Reading:
@@ -134,7 +146,8 @@ def read_reply(record: Record) -> Reading:
     if record.status >= 300:
         finish = "refused" if read_error(document).is_filter else "context"
         return Reading("", "", finish, -1, 0, record.latency)
-    form, document = FORMS[record.api], _mapping(document)
+    form = FORMS[record.api]
+    document = form.read(_mapping(document))
     choice = document
     if form.listed:
         choices = document.get("choices")
@@ -142,16 +155,51 @@ def read_reply(record: Record) -> Reading:
     message = choice if form.message is None else _mapping(choice.get(form.message))
     content, thoughts = _content(message.get(form.content))
     answer, reasoning = split_reasoning(content, _reasoning_field(message) or thoughts)
+    used = counted(document.get("usage"), form)
+    named = (short_text(document.get(name)) for name in ("provider", "system_fingerprint"))
     return Reading(
         answer,
         reasoning,
         _finish(choice.get(form.finish), message),
-        *counted(document.get("usage"), form),
+        used.prompt,
+        used.completion,
         record.latency,
-        read_tool_calls(message.get("tool_calls")) if "tool_calls" in message else (),
+        read_tool_calls(message["tool_calls"] if "tool_calls" in message else _uses(message.get("content"))),
         _imported(document.get("imported")) if record.imported else None,
-        short_text(document.get("system_fingerprint")),
+        short_text(" ".join(filter(None, named))),
+        used.reasoning,
+        used.cached,
+        record.first_token if 0 <= record.first_token < math.inf else math.nan,
     )
+
+
+def with_calls(reading: Reading) -> Reading:
+    r"""The reading of a reply to a trial that offers tools: the last line of its answer has all calls, or none.
+
+    What the line says, no text of the model's can: it stands below.
+
+    Examples
+    --------
+    >>> print(with_calls(Reading("On it.", "", "stop", 1, 1, 0.5, (("add", '{"x": 1}'),))).answer)
+    On it.
+    Tool calls: [{"name": "add", "arguments": "{\"x\": 1}"}]
+    """
+    calls = [{"name": name, "arguments": said} for name, said in reading.tool_calls]
+    line = f"Tool calls: {json.dumps(calls, ensure_ascii=False)}"
+    return replace(reading, answer=f"{reading.answer}\n{line}" if reading.answer else line)
+
+
+def _uses(content: object) -> list[dict[str, object]]:
+    """The blocks of Anthropic's messages that call tools, in the form of chat; a stream has arguments as a text."""
+    blocks = [_mapping(part) for part in content] if isinstance(content, list) else []
+    return [
+        {
+            "id": place,
+            "function": {"name": one.get("name"), "arguments": one.get("partial_json") or one.get("input")},
+        }
+        for place, one in enumerate(blocks, 1)
+        if one.get("type") == "tool_use"
+    ]
 
 
 def _imported(said: object) -> ImportedGrade:

@@ -7,6 +7,7 @@ same thing out of the same bytes. Nothing here raises, whatever an endpoint send
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import re
@@ -174,6 +175,17 @@ def short_text(value: object) -> str:
     return "".join(kept)[:SHORT]
 
 
+def name_code(name: str) -> int:
+    """A number above 0 that stands for a name among few, the same wherever it is met; 0 for no name.
+
+    Examples
+    --------
+    >>> name_code(""), name_code("fp_1") == name_code("fp_1") != name_code("fp_2")
+    (0, True)
+    """
+    return max(1, int.from_bytes(hashlib.sha256(name.encode()).digest()[:4]) >> 1) if name else 0
+
+
 def token_count(value: object) -> int | None:
     """A token count as an endpoint gave it; None for anything that is no count (NaN, text, negative, huge).
 
@@ -196,7 +208,7 @@ def token_count(value: object) -> int | None:
     return int(value) if 0 <= value < 2**31 else None
 
 
-_OWN = frozenset({"messages", "model", "prompt", "system"})
+_OWN = frozenset({"input", "messages", "model", "prompt", "system"})
 """Fields that are no parameters of a sampler: an error about them is about one prompt, or about the model."""
 _LIMITS = ("max_tokens", "max_completion_tokens")
 """One parameter under two names: which of them a model takes depends on its age."""

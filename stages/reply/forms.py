@@ -6,18 +6,23 @@ form, so that nothing but `evalcube.stages.infer.streams` has to know of streams
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from evalcube.stages.reply.body import token_count
 
-ApiName = Literal["chat", "completions", "messages"]
+ApiName = Literal["chat", "completions", "messages", "responses"]
 CHAT: ApiName = "chat"
 COMPLETIONS: ApiName = "completions"
 MESSAGES: ApiName = "messages"
-"""Names of the APIs: chat completions, text completions, and Anthropic's messages."""
+RESPONSES: ApiName = "responses"
+"""Names of the APIs: chat completions, text completions, Anthropic's messages, and OpenAI's responses."""
+
+
+def _as_it_is(document: dict[str, object]) -> dict[str, object]:
+    return document
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,8 +41,65 @@ class ReplyForm:
     """Field of ``usage``."""
     completion_tokens: str
     """Field of ``usage``."""
-    cached_tokens: tuple[str, ...] = ()
+    reasoning_tokens: tuple[str, ...] = ("completion_tokens_details.reasoning_tokens", "reasoning_tokens")
+    """Where ``usage`` has those of the completion that are reasoning: the first of these that it has."""
+    cached_tokens: tuple[str, ...] = (
+        "prompt_tokens_details.cached_tokens",
+        "prompt_cache_hit_tokens",
+        "cached_tokens",
+    )
+    """Where it has tokens of the prompt that the endpoint had in its cache."""
+    apart: tuple[str, ...] = ()
     """Fields of ``usage`` with tokens of the prompt that are not among `prompt_tokens`."""
+    read: Callable[[dict[str, object]], dict[str, object]] = _as_it_is
+    """Makes what the other fields speak of out of a reply."""
+
+
+def _as_choice(document: dict[str, object]) -> dict[str, object]:
+    """A response as a chat completion: its items of output together are the message of one choice.
+
+    Examples
+    --------
+    >>> said = {"type": "message", "content": [{"type": "output_text", "text": "4"}]}
+    >>> _as_choice({"output": [said], "status": "completed"})["choices"]
+    [{'message': {'content': '4', 'reasoning': '', 'refusal': '', 'tool_calls': []}, 'finish_reason': 'stop'}]
+    """
+    output = document.get("output")
+    status = document.get("status")
+    if document.get("error") or status in ("failed", "cancelled"):
+        return {
+            **document,
+            "choices": [{"message": {}, "finish_reason": "error", "error": document.get("error")}],
+        }
+    if not isinstance(output, list) or status in ("queued", "in_progress"):
+        return {**document, "choices": None}
+    items = [item for item in output if isinstance(item, dict)]
+    message = {
+        "content": _joined(items, "message", "content", "text"),
+        "reasoning": _joined(items, "reasoning", "content", "text")
+        or _joined(items, "reasoning", "summary", "text"),
+        "refusal": _joined(items, "message", "content", "refusal"),
+        "tool_calls": [
+            {"id": place, "function": {"name": item.get("name"), "arguments": item.get("arguments")}}
+            for place, item in enumerate(items, 1)
+            if item.get("type") == "function_call"
+        ],
+    }
+    details = document.get("incomplete_details")
+    reason = details.get("reason") if isinstance(details, dict) else None
+    finish = {"max_output_tokens": "length", "content_filter": "content_filter"}.get(str(reason), "stop")
+    return {**document, "choices": [{"message": message, "finish_reason": finish}]}
+
+
+def _joined(items: list[dict[str, object]], kind: str, parts: str, name: str) -> str:
+    """Texts of the parts of items of one kind."""
+    found = []
+    for item in items:
+        listed = item.get(parts) if item.get("type") == kind else None
+        found += (
+            [part.get(name) for part in listed if isinstance(part, dict)] if isinstance(listed, list) else []
+        )
+    return "".join(text for text in found if isinstance(text, str))
 
 
 FORMS: Mapping[str, ReplyForm] = MappingProxyType(
@@ -51,14 +113,38 @@ FORMS: Mapping[str, ReplyForm] = MappingProxyType(
             "stop_reason",
             "input_tokens",
             "output_tokens",
+            ("output_tokens_details.thinking_tokens", "output_tokens_details.reasoning_tokens"),
+            ("cache_read_input_tokens",),
             ("cache_creation_input_tokens", "cache_read_input_tokens"),
+        ),
+        RESPONSES: ReplyForm(
+            True,
+            "message",
+            "content",
+            "finish_reason",
+            "input_tokens",
+            "output_tokens",
+            ("output_tokens_details.reasoning_tokens",),
+            ("input_tokens_details.cached_tokens",),
+            read=_as_choice,
         ),
     }
 )
 """The form of replies, by name of the API."""
 
 
-def counted(usage: object, form: ReplyForm) -> tuple[int, int]:
+class Usage(NamedTuple):
+    """Tokens as an endpoint counted them; -1 where it does not say."""
+
+    prompt: int = -1
+    completion: int = -1
+    reasoning: int = -1
+    """Those of the completion that are reasoning."""
+    cached: int = -1
+    """Those of the prompt that the endpoint had in its cache."""
+
+
+def counted(usage: object, form: ReplyForm) -> Usage:
     """Tokens of prompt and completion as the endpoint counted them; -1 where it does not say.
 
     Parameters
@@ -71,16 +157,36 @@ def counted(usage: object, form: ReplyForm) -> tuple[int, int]:
     Examples
     --------
     >>> counted({"input_tokens": 7, "cache_read_input_tokens": 100, "output_tokens": 2}, FORMS["messages"])
-    (107, 2)
-    >>> counted(None, FORMS["chat"])
-    (-1, -1)
+    Usage(prompt=107, completion=2, reasoning=-1, cached=100)
+    >>> counted({"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 99}}, FORMS["chat"])
+    Usage(prompt=9, completion=-1, reasoning=-1, cached=9)
     """
     if not isinstance(usage, dict):
-        return -1, -1
-    completion = token_count(usage.get(form.completion_tokens))
-    prompt = token_count(usage.get(form.prompt_tokens))
-    for name in form.cached_tokens:
-        part = token_count(usage.get(name))
-        if part is not None:
-            prompt = part + (prompt or 0)
-    return -1 if prompt is None else prompt, -1 if completion is None else completion
+        return Usage()
+    prompt = _first(usage, (form.prompt_tokens,))
+    for name in form.apart:
+        part = _first(usage, (name,))
+        if part >= 0:
+            prompt = min(part + max(prompt, 0), _MOST)
+    cached = _first(usage, form.cached_tokens)
+    return Usage(
+        prompt,
+        _first(usage, (form.completion_tokens,)),
+        # Some count reasoning beside the completion: more of it than that is what they say.
+        _first(usage, form.reasoning_tokens),
+        min(cached, prompt) if prompt >= 0 else cached,  # what is not sent is not saved
+    )
+
+
+_MOST = 2**31 - 1
+
+
+def _first(usage: dict[str, object], paths: tuple[str, ...]) -> int:
+    """The first count at one of some places, of which a dot parts field and subfield; -1 without any."""
+    for path in paths:
+        name, _, inner = path.partition(".")
+        value = usage.get(name)
+        count = token_count(value.get(inner) if inner and isinstance(value, dict) else value)
+        if count is not None:
+            return count
+    return -1

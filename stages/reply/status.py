@@ -37,6 +37,15 @@ OUTCOMES = {status.name.lower(): status for status in sorted(FINISHED, key=lambd
 LAST_FINISHED = int(max(FINISHED))
 """The outcomes of finished trials are the codes up to this one; a plain integer, with which bytes compare as bytes."""
 
+SECOND = "status_theirs"
+"""Array of the outcomes as tasks' second readers read the same replies, of cubes in which any task has one."""
+
+READER = "second_reader"
+"""Coordinate (task) of these cubes: what the reader is called; empty where a task has none."""
+
+READERS = ("ours", "theirs")
+"""Who may say what is right, as options name them."""
+
 COUNTERS = (
     "trials",
     "completed",

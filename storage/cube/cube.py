@@ -18,7 +18,7 @@ from evalcube.storage.cube.growing import GrowingCube
 from evalcube.storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
 from evalcube.storage.cube.read_only import ReadOnly
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
-from evalcube.storage.cube.schema import REGION_DIMS, SHARED, Variable
+from evalcube.storage.cube.schema import REGION_DIMS, SAID, SHARED, Variable
 from evalcube.storage.cube.shared_arrays import in_memory
 from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import NotWritableError, guarded
@@ -227,7 +227,8 @@ class Cube(GrowingCube):
         region
             Which one.
         arrays
-            All of `trial_arrays`, each of shape `region_shape` with the sizes of its further dims.
+            All of `trial_arrays`, each of shape `region_shape` with the sizes of its further dims. What endpoints say
+            may lack, and is left out where the cube, of an earlier version, has no place for it.
         check
             Raises unless the lease is held; called once a store is ready to refuse what arrives too late.
 
@@ -246,6 +247,10 @@ class Cube(GrowingCube):
         self._need_writable("write")
         self.refresh()
         selection = self._slices(region)
+        known, shape = self.trial_arrays, self.region_shape(region)
+        said = [name for name in SAID if name in known]
+        silent = {name: np.full(shape, known[name].fill, known[name].dtype) for name in said}
+        arrays = silent | {name: array for name, array in arrays.items() if name in known or name not in SAID}
         self._check_region(region, arrays)
         if self._space.trusted:
             self._group.fence(list(self.trial_arrays), selection)

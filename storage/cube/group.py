@@ -116,7 +116,11 @@ class CubeGroup:
     @property
     def trial_arrays(self) -> dict[str, Variable]:
         """The arrays that a region has, in the order in which they are written: status last."""
-        return {variable.name: variable for variable in (*self.layers, *VARIABLES.values())}
+        # Sparse ones after others: an object that is not to be there is deleted without asking whose it is.
+        ordered = sorted(
+            (*self.layers, *VARIABLES.values()), key=lambda one: (one.name == "status", one.sparse)
+        )
+        return {variable.name: variable for variable in ordered}
 
     @property
     def outdated(self) -> bool:
@@ -209,7 +213,8 @@ class CubeGroup:
                 (place[dim],) if dim in place else range(-(-shape.sizes[dim] // step)) for dim, step in steps
             ]
             problems = (self.chunk_problem(name, index) for index in itertools.product(*grid))
-            problem = next((text for text in problems if text is not None), None)
+            allowed = (None, _GONE) if name in LAYERS and LAYERS[name].sparse else (None,)
+            problem = next((text for text in problems if text not in allowed), None)
             if problem is not None:
                 found[name] = problem
         return found
@@ -306,10 +311,13 @@ class CubeGroup:
             One could not be written, and is as before.
         """
         # Zarr forgets this setting on opening, and a chunk equal to the fill would then not be written.
-        array = self._array(name).with_config(ARRAY_CONFIG)
+        sparse = name in LAYERS and LAYERS[name].sparse
+        array = self._array(name).with_config({"write_empty_chunks": not sparse})
         # Whole chunks: zarr need not read the old ones, and two writers of neighbours never touch the same object.
         array[selection] = values
-        return _chunk_keys(array, selection)
+        keys = _chunk_keys(array, selection)
+        here = self.space.version if sparse and not self.space.trusted else lambda _: True
+        return [key for key in keys if here(key)]
 
     def resize(self, target: Mapping[str, int]) -> None:
         """Enlarge every array along the dims of `target`, then commit the sizes in the consolidated metadata.

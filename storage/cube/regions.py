@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from evalcube.storage.cube.schema import LAYERS, REGION_DIMS, VARIABLES, Variable
 
-_UNTIMED = ("latency",)  # differs between equal runs
+_UNTIMED = ("latency", "first_token")  # differ between equal runs
 
 
 @dataclass(frozen=True, order=True, slots=True)
@@ -104,7 +104,7 @@ def dims_of(name: str) -> tuple[str, ...]:
 
 
 def region_digest(arrays: Mapping[str, NDArray[Any]]) -> str:
-    """Digest of a region's content: BLAKE2b of names, shapes and little-endian bytes, ``latency`` left out.
+    """Digest of a region's content: BLAKE2b of names, shapes and little-endian bytes, times left out.
 
     Parameters
     ----------

@@ -54,6 +54,8 @@ class Variable:
     """More attributes (JSON values)."""
     allowed: tuple[int, ...] = ()
     """The only values that may be written; empty for any."""
+    sparse: bool = False
+    """Whether a chunk of nothing but the fill is no object: what few endpoints say costs nothing where none does."""
 
     @property
     def attributes(self) -> dict[str, object]:
@@ -82,9 +84,13 @@ def _trial(
     comment: str,
     attrs: Mapping[str, object] = MappingProxyType({}),
     allowed: tuple[int, ...] = (),
+    *,
+    sparse: bool = False,
 ) -> Variable:
-    return Variable(name, TRIAL_DIMS, dtype, fill, units, long_name, comment, attrs, allowed)
+    return Variable(name, TRIAL_DIMS, dtype, fill, units, long_name, comment, attrs, allowed, sparse)
 
+
+_STATUS_ATTRS = {"flag_values": list(STATUS_CODES.values()), "flag_meanings": " ".join(STATUS_CODES)}
 
 _VARIABLES = (
     _trial("tokens", "int32", -1, "1", "completion tokens", "Reasoning included; -1 is missing."),
@@ -128,7 +134,7 @@ _VARIABLES = (
         "1",
         "outcome of the trial",
         "Transport errors and missing trials are no trials; invalid and refused ones count as incorrect.",
-        attrs={"flag_values": list(STATUS_CODES.values()), "flag_meanings": " ".join(STATUS_CODES)},
+        attrs=_STATUS_ATTRS,
         allowed=tuple(STATUS_CODES.values()),
     ),
 )
@@ -168,11 +174,78 @@ _LAYERS = (
         "Equal within a task where questions share a passage, a template or the like, and drawn from its name by a"
         " digest; 0 where nothing says so.",
     ),
+    _trial(
+        "status_theirs",
+        "uint8",
+        STATUS_CODES["missing"],
+        "1",
+        "outcome of the trial by the second reader",
+        "Of the same reply, as the reader that the spec names for the task reads it; a cut or refused reply is correct"
+        " if it finds the right answer there. Missing also where no second reader has read the reply.",
+        attrs=_STATUS_ATTRS,
+        allowed=tuple(STATUS_CODES.values()),
+    ),
 )
 
-LAYERS: Mapping[str, Variable] = MappingProxyType({variable.name: variable for variable in _LAYERS})
+_SAID = (
+    _trial(
+        "reasoning_tokens",
+        "int32",
+        -1,
+        "1",
+        "reasoning tokens",
+        "Of the completion tokens those of reasoning, as the endpoint counts them; -1 where it does not say.",
+        sparse=True,
+    ),
+    _trial(
+        "cached_tokens",
+        "int32",
+        -1,
+        "1",
+        "cached prompt tokens",
+        "Of the prompt tokens those that the endpoint read from its own cache; -1 where it does not say.",
+        sparse=True,
+    ),
+    _trial(
+        "first_token",
+        "float32",
+        float("nan"),
+        "s",
+        "time to the first token",
+        "Until a streamed reply began; it differs between equal runs; NaN where it was not streamed.",
+        sparse=True,
+    ),
+    _trial(
+        "provider",
+        "int32",
+        0,
+        "1",
+        "system that answered",
+        "A digest of the name that the reply gives of it, of which the ledger's receipts have the most frequent ones;"
+        " 0 where it gives none.",
+        sparse=True,
+    ),
+    _trial(
+        "looping",
+        "uint8",
+        0,
+        "1",
+        "whether the reply loops",
+        "1 where its end repeats itself, so that it compresses to almost nothing.",
+        allowed=(0, 1),
+        sparse=True,
+    ),
+)
+
+SAID = tuple(variable.name for variable in _SAID)
+"""What few replies have beside an answer, by their endpoints or for their text; earlier cubes are without it."""
+
+LAYERS: Mapping[str, Variable] = MappingProxyType(
+    {variable.name: variable for variable in (*_LAYERS, *_SAID)}
+)
 """Further trial arrays, of cubes whose sweep declares assertions or a rubric; readings only where it has judges. The
-clusters are there where a data set names its field of them."""
+clusters are there where a data set names its field of them, second outcomes where a task has a second reader; what
+endpoints say, in all new cubes."""
 
 COUNTERS = Variable(
     "counters",

@@ -164,7 +164,7 @@ class Application:
         refused = self._enforcer.arrive(prompt + text.tokens, self.counts.in_flight, now)
         if refused is not None:
             return as_error(refused, form), Ticket(digest, asked.name, good=False)
-        body = reply.completion(asked.model, digest, text, prompt)
+        body = reply.completion(asked.model, digest, text, prompt, tools=asked.tools)
         later = rule is not None and asked.stream and rule.kind in STREAM_KINDS
         response = json_response(body) if rule is None or later else apply(rule, body)
         left = self._enforcer.headers(now)

@@ -1,4 +1,4 @@
-"""The three APIs that the simulator speaks: gives chat completions and errors the form of each, whole or streamed."""
+"""The four APIs that the simulator speaks: gives chat completions and errors the form of each, whole or streamed."""
 
 from __future__ import annotations
 
@@ -93,6 +93,10 @@ def _blocks(message: Mapping[str, Any]) -> Iterator[Body]:
         yield {"type": "text", "text": content}
     elif content:
         yield from content
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        told = json.loads(function["arguments"])
+        yield {"type": "tool_use", "id": call["id"], "name": function["name"], "input": told}
 
 
 def pieces(text: str) -> Iterator[str]:
@@ -108,7 +112,9 @@ def _chat_events(body: Body) -> Iterator[Event]:
         deltas: list[Body] = [{"role": "assistant", "content": ""}]
         for name in ("reasoning_content", "content", "tool_calls"):
             value = choice["message"].get(name)
-            bits = pieces(value) if isinstance(value, str) else () if value is None else (value,)
+            bits = (
+                pieces(value) if isinstance(value, str) else () if value is None else _pieces_of_calls(value)
+            )
             deltas += [{name: bit} for bit in bits]
         if choice["message"]["content"] is None:
             deltas[0] = {"role": "assistant"}
@@ -119,6 +125,15 @@ def _chat_events(body: Body) -> Iterator[Event]:
         yield "", {**base, "choices": [last]}
     yield "", {**base, "choices": [], **_only(body, "usage")}
     yield "", _DONE
+
+
+def _pieces_of_calls(calls: list[Body]) -> Iterator[list[Body]]:
+    """Each call begins with its name; what follows has its index and a piece of the arguments."""
+    for index, call in enumerate(calls):
+        name, told = call["function"]["name"], call["function"]["arguments"]
+        yield [{**call, "index": index, "function": {"name": name, "arguments": ""}}]
+        for bit in pieces(told):
+            yield [{"index": index, "function": {"arguments": bit}}]
 
 
 def _completion_events(body: Body) -> Iterator[Event]:
@@ -139,11 +154,13 @@ def _message_events(body: Body) -> Iterator[Event]:
         begin["usage"] = {**usage, "output_tokens": 1}
     yield from _named({"type": "message_start", "message": begin}, {"type": "ping"})
     for index, block in enumerate(body.get("content", ())):
-        name = "thinking" if block["type"] == "thinking" else "text"
-        empty = {"type": block["type"], name: ""}
+        name = {"thinking": "thinking", "tool_use": "partial_json"}.get(block["type"], "text")
+        called = block["type"] == "tool_use"
+        empty = {**block, "input": {}} if called else {"type": block["type"], name: ""}
+        text = json.dumps(block["input"], ensure_ascii=False) if called else block[name]
         yield from _named({"type": "content_block_start", "index": index, "content_block": empty})
-        for bit in pieces(block[name]):
-            delta = {"type": f"{name}_delta", name: bit}
+        for bit in pieces(text):
+            delta = {"type": "input_json_delta" if called else f"{name}_delta", name: bit}
             yield from _named({"type": "content_block_delta", "index": index, "delta": delta})
         yield from _named({"type": "content_block_stop", "index": index})
     change = {"type": "message_delta", "delta": _only(body, "stop_reason", "stop_sequence")}
@@ -165,14 +182,70 @@ def _only(body: Body, *names: str) -> Body:
     return {name: body[name] for name in names if name in body}
 
 
+def _response(body: Body) -> Body:
+    usage = body.get("usage")
+    fields = {name: value for name, value in body.items() if name not in _CHAT_FIELDS}
+    fields |= {"id": str(body["id"]).replace("chatcmpl-", "resp_"), "object": "response", "error": None}
+    if usage is not None:
+        fields["usage"] = {
+            "input_tokens": usage["prompt_tokens"],
+            "output_tokens": usage["completion_tokens"],
+        }
+    if not body["choices"]:
+        return fields
+    choice = body["choices"][0]
+    reason = {"length": "max_output_tokens", "content_filter": "content_filter"}.get(choice["finish_reason"])
+    fields |= {
+        "status": "incomplete" if reason else "completed",
+        "incomplete_details": {"reason": reason} if reason else None,
+    }
+    return {**fields, "output": list(_items(choice["message"]))}
+
+
+def _items(message: Mapping[str, Any]) -> Iterator[Body]:
+    thought, content = message.get("reasoning_content"), message["content"]
+    if thought:
+        yield {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": thought}]}
+    if content is not None:
+        text = content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+        parts = [{"type": "output_text", "text": text, "annotations": []}]
+        yield {"type": "message", "id": "msg_1", "role": "assistant", "content": parts}
+    for call in message.get("tool_calls", ()):
+        function = call["function"]
+        told = {"name": function["name"], "arguments": function["arguments"]}
+        yield {"type": "function_call", "id": "fc_1", "call_id": call["id"], **told}
+
+
+def _response_events(body: Body) -> Iterator[Event]:
+    yield from _named(
+        {"type": "response.created", "response": {**body, "status": "in_progress", "output": []}}
+    )
+    for place, item in enumerate(body.get("output", ())):
+        yield from _named(
+            {"type": "response.output_item.added", "output_index": place, "item": {"type": item["type"]}}
+        )
+        kind = {"reasoning": "reasoning_summary_text", "function_call": "function_call_arguments"}.get(
+            item["type"], "output_text"
+        )
+        text = item.get("arguments") or "".join(
+            part["text"] for part in item.get("summary", item.get("content", ()))
+        )
+        for bit in pieces(text):
+            yield from _named({"type": f"response.{kind}.delta", "output_index": place, "delta": bit})
+    last = "response.incomplete" if body.get("status") == "incomplete" else "response.completed"
+    yield from _named({"type": last, "response": body})
+
+
 CHAT = Form("chat", _same, _chat_events)
 COMPLETIONS = Form("completions", _completion, _completion_events)
 MESSAGES = Form("messages", _message, _message_events)
+RESPONSES = Form("responses", _response, _response_events)
 PATHS: Mapping[str, Form] = MappingProxyType(
     {
         "/v1/chat/completions": CHAT,
         "/v1/completions": COMPLETIONS,
         "/v1/messages": MESSAGES,
+        "/v1/responses": RESPONSES,
     }
 )
 

@@ -10,7 +10,7 @@ from typing import NamedTuple
 from evalcube.deploy.errors import SimulatorError
 from evalcube.deploy.simulator.__main__ import identity, most_tokens
 from evalcube.deploy.simulator.profile import Profile, parse
-from tests.simulator.forms import CHAT, COMPLETIONS, Form
+from tests.simulator.forms import CHAT, COMPLETIONS, RESPONSES, Form
 from tests.simulator.wire import Response, error_response
 
 
@@ -26,6 +26,8 @@ class Asked(NamedTuple):
     limit: int | None
     """Most tokens of the completion; None leaves it to the model."""
     stream: bool
+    tools: bool
+    """Whether it offers tools."""
     identity: bytes
     """What the reply follows from: the body, without the fields that ask for a stream."""
 
@@ -64,16 +66,28 @@ def checked(form: Form, body: bytes, headers: Mapping[bytes, bytes]) -> Asked:
         raise RefusedError(error_response(400, "the body is no JSON", "invalid_json")) from None
     if not isinstance(fields, dict):
         raise _bad("body", "must be an object")
+    read = fields
+    if form is RESPONSES:
+        read = {**fields, "messages": fields.get("input"), "max_tokens": fields.get("max_output_tokens")}
     name, profile = _model(fields.get("model"))
     if fields.get("n") not in (None, 1):
         raise _bad("n", "must be 1")
     stream = fields.get("stream") is True
-    messages = _spoken(form, fields, headers)
+    messages = _spoken(form, read, headers)
     try:
-        limit = most_tokens(fields)
+        limit = most_tokens(read)
     except ValueError as error:
         raise RefusedError(error_response(400, str(error), "invalid_value")) from None
-    return Asked(fields["model"], name, profile, messages, limit, stream, identity(fields, body))
+    return Asked(
+        fields["model"],
+        name,
+        profile,
+        messages,
+        limit,
+        stream,
+        bool(fields.get("tools")),
+        identity(fields, body),
+    )
 
 
 def _spoken(
@@ -85,7 +99,7 @@ def _spoken(
             raise _bad("prompt", "must be text")
         return [{"role": "user", "content": prompt}]
     messages = _messages(fields.get("messages"))
-    if form is CHAT:
+    if form in (CHAT, RESPONSES):
         return messages
     if not headers.get(b"anthropic-version"):
         raise _bad("anthropic-version", "header is required")
@@ -115,6 +129,7 @@ _MESSAGES_FIELDS = frozenset(
         "system",
         "temperature",
         "thinking",
+        "tools",
         "top_k",
         "top_p",
     }

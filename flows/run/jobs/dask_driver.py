@@ -16,7 +16,6 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 import dask
@@ -36,6 +35,7 @@ from evalcube.flows.run.stopping import RunInterrupted
 from evalcube.flows.run.sweep import run
 from evalcube.flows.state.records import DRIVER, read_driver
 from evalcube.flows.state.store import existing_store
+from evalcube.stages.generate.dataset.hub.address import lasting
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import StorageError
 from evalcube.storage.urls import absolute
@@ -326,7 +326,7 @@ def _check_workers(connection: Connection) -> None:
 
 def _config(settings: Sweep, files: Mapping[str, str]) -> dict[str, Any]:
     """The config as it holds in any directory; it names secrets' variables only."""
-    moved = {path: str(Path(path).absolute()) for path in files.values()}
+    moved = {path: lasting(path) for path in files.values()}
     plain = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
     fields: dict[str, Any] = _with_paths(plain, moved)
     return fields | {

@@ -13,6 +13,7 @@ from urllib.parse import urlsplit
 
 from evalcube import EvalcubeError
 from evalcube.flows.plan.plan import Plan
+from evalcube.stages.generate.foreign.rendered import RenderedTask
 from evalcube.stages.infer.endpoint import Endpoint, InferenceError
 from evalcube.stages.infer.keys import check_source
 from evalcube.stages.named_code import may_run
@@ -166,9 +167,17 @@ class RunContext:
 
 
 def unmade(plan: Plan) -> str:
-    """Why this process cannot make a plan's questions from its data files; empty if it can: one of each is made."""
+    """Why this process cannot make a plan's questions from its data files; empty if it can: one of each is made.
+
+    Nor may a package be missing that grades the replies.
+    """
     tried = set()
     for task in plan.tasks:
+        if isinstance(task.task, RenderedTask):
+            try:
+                task.task.check_package()
+            except EvalcubeError as error:
+                return str(error)
         for planned in task.cells:
             file = planned.cell.plain_params.get("file")
             if file is None or file in tried:

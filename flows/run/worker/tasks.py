@@ -215,8 +215,9 @@ def graded_replies(
     trials = work.opened(block) if answered else []
     replies = work.fetch([trials[i].request.digest for i in answered])
     for i, data in zip(answered, replies, strict=True):
-        reading = read_stored(data)
-        outcome = None if reading is None else grade_reading(reading, trials[i].cell, trials[i].trial)
+        reading = read_stored(data, trials[i].trial)
+        second = work.plan.tasks[trials[i].task].second
+        outcome = None if reading is None else grade_reading(reading, trials[i].cell, trials[i].trial, second)
         yield i, reading, outcome
 
 

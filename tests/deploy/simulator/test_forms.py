@@ -16,10 +16,9 @@ TRUTH = Truth("41", difficulty=4.0)
 
 def ask(client, path, *, truth=TRUTH, profile=None, headers=VERSION, **fields):
     question = "What is 20 + 21?"
-    content = (
-        {"prompt": question}
-        if path == "/v1/completions"
-        else {"messages": [{"role": "user", "content": question}]}
+    turns = [{"role": "user", "content": question}]
+    content = {"/v1/completions": {"prompt": question}, "/v1/responses": {"input": turns}}.get(
+        path, {"messages": turns}
     )
     model = (profile or Profile(ability=40)).model_name("m")
     body = {"max_tokens": 900, "model": model, **content, **fields}
@@ -139,11 +138,15 @@ def test_stream__says_the_same_with_an_end(client, path):
         "/v1/chat/completions": lambda data: [c["delta"].get("content", "") for c in data["choices"]],
         "/v1/completions": lambda data: [c["text"] for c in data["choices"]],
         "/v1/messages": lambda data: [data.get("delta", {}).get("text", "")],
+        "/v1/responses": lambda data: [data.get("delta", "")],
     }[path]
     said = "".join(text for _, data in found if data != "[DONE]" for text in texts(data))
     if path == "/v1/messages":
         assert said == whole["content"][0]["text"]
         assert [name for name, _ in found][:: len(found) - 1] == ["message_start", "message_stop"]
+    elif path == "/v1/responses":
+        assert said == whole["output"][-1]["content"][0]["text"]
+        assert found[-1][1]["response"]["usage"] == whole["usage"]
     else:
         choice = whole["choices"][0]
         assert said == choice.get("text", choice.get("message", {}).get("content"))

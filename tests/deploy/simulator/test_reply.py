@@ -35,6 +35,43 @@ def test_wrong_answer__is_never_the_answer(answer, options, draw):
     assert wrong != answer
 
 
+CALLS = (
+    '[{"arguments": {"who": "Ann", "many": 2, "on": true}, "name": "send"}, {"arguments": {}, "name": "end"}]'
+)
+
+
+def test_wrong_answer__of_calls_is_none_another_tool_a_further_or_a_wrong_argument():
+    none, other, further, wrong = (wrong_answer(CALLS, (), draw) for draw in (0.1, 0.3, 0.6, 0.9))
+
+    assert none == "none"
+    assert [call["name"] for call in json.loads(other)] == ["sends", "end"]
+    assert json.loads(further)[0]["arguments"] == {"who": "Ann", "many": 2, "on": True, "more": 1}
+    assert json.loads(wrong)[0]["arguments"] == {"who": "Ann", "many": 3, "on": True}
+
+
+def test_completion__calls_the_tools_of_a_request_that_offers_some():
+    text = speak(SURE, Truth(CALLS), DRAW, None)
+
+    called, told = (completion("m", bytes(32), text, 9, tools=tools) for tools in (True, False))
+
+    message, finish = called["choices"][0]["message"], called["choices"][0]["finish_reason"]
+    calls = [
+        (one["function"]["name"], json.loads(one["function"]["arguments"])) for one in message["tool_calls"]
+    ]
+    assert calls == [("send", {"who": "Ann", "many": 2, "on": True}), ("end", {})]
+    assert (finish, "Answer" in message["content"]) == ("tool_calls", False)
+    assert told["choices"][0]["message"] == {"role": "assistant", "content": text.content}
+
+
+@pytest.mark.parametrize(
+    "said", ["[{", "[{}]", '[{"name": "f"}]', '[{"name": 1, "arguments": {}}]', "[{" * 9000]
+)
+def test_completion__what_is_no_call_stays_text(said):
+    text = speak(SURE, Truth(said), DRAW, None)
+
+    assert "tool_calls" not in completion("m", bytes(32), text, 9, tools=True)["choices"][0]["message"]
+
+
 @given(st.integers(-(10**20), 10**20), units)
 def test_wrong_answer__of_a_whole_number_is_a_close_one(number, draw):
     assert 1 <= abs(int(wrong_answer(str(number), (), draw)) - number) <= 3

@@ -11,13 +11,14 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.evaluations import score_in
-from evalcube.flows.plan.grading import LayerGrader
+from evalcube.flows.plan.grading import LayerGrader, grade_reading
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook
 from evalcube.flows.run.in_flight import InFlightLimit, JudgeLimit
 from evalcube.stages.generate import Trial
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.status import Status
 from tests.flows.judging import judged_config, write_rows
 from tests.flows.support import sweep_config
 
@@ -198,3 +199,72 @@ def test_graded_assertions__tools_are_measured_from_the_reply(tmp_path, calls, h
     graded = LayerGrader(plan).graded_assertions(SimpleNamespace(task=0, trial=trial), reading, (0.0, 0.0))
 
     assert [one.passed for one in graded] == held
+
+
+def decided_plan(tmp_path, **changes):
+    """A sweep of which two readings of a judge say what is right."""
+    params = {"file": str(tmp_path / "rows.jsonl"), "match": "judge"}
+    task = {"task": "dataset", "params": params, "rubric": "Gives {reference}."} | changes
+    write_rows(tmp_path / "rows.jsonl")
+    config = judged_config(
+        tmp_path, NOWHERE, tasks={"capitals": task}, judges=[{"model": "grader", "repeats": 2}]
+    )
+    return plan_of(config)
+
+
+def said(text):
+    body = {"choices": [{"message": {"content": text}, "finish_reason": "stop"}]}
+    return Record(200, 0.5, json.dumps(body).encode())
+
+
+@pytest.mark.parametrize(
+    ("scores", "status"),
+    [
+        (("5", "5"), Status.CORRECT),
+        (("5", "2"), Status.CORRECT),
+        (("5", "1"), Status.INCORRECT),
+        (("?", "5"), Status.CORRECT),
+        (("?", "?"), Status.INVALID),
+    ],
+)
+def test_with_layers__judges_say_what_is_right(tmp_path, scores, status):
+    plan = decided_plan(tmp_path)
+    cell = plan.tasks[0].cells[0].cell
+    item = SimpleNamespace(task=0, trial=cell.trial(0), cell=cell)
+    reading = read_reply(said("Who can know?"))
+    replies = [said(f'{{"score": {score}}}').encode() for score in scores]
+
+    graded = LayerGrader(plan).with_layers(
+        item, reading, grade_reading(reading, cell, item.trial), (0.0, 0.0), [replies]
+    )
+
+    assert graded.status == status
+
+
+def test_with_layers__what_is_cut_stays_cut_whatever_judges_say(tmp_path):
+    plan = decided_plan(tmp_path)
+    cell = plan.tasks[0].cells[0].cell
+    item = SimpleNamespace(task=0, trial=cell.trial(0), cell=cell)
+    body = json.dumps({"choices": [{"message": {"content": "It is"}, "finish_reason": "length"}]}).encode()
+    reading = read_reply(Record(200, 0.5, body))
+    replies = [said('{"score": 5}').encode()] * 2
+
+    graded = LayerGrader(plan).with_layers(
+        item, reading, grade_reading(reading, cell, item.trial), (0.0, 0.0), [replies]
+    )
+
+    assert graded.status == Status.TRUNCATED
+
+
+def test_criteria__a_rubric_names_the_reference(tmp_path):
+    plan = decided_plan(tmp_path)
+    trial = plan.tasks[0].cells[0].cell.trial(0)
+
+    assert CriteriaBook(plan.tasks).of(0, trial).rubric == f"Gives {trial.answer}."
+
+
+def test_build_plan__judges_cannot_decide_without_a_rubric(tmp_path):
+    with pytest.raises(
+        SweepError, match=r"tasks\.capitals: `match: judge`, and nothing says what a judge goes by"
+    ):
+        decided_plan(tmp_path, rubric=None)

@@ -174,6 +174,7 @@ def test_views__of_a_cube_are_read_without_the_rest_of_its_config(coded, monkeyp
         ({"a": {"manifold": [{"grid": {"grader": ["m:f", "n:g"]}}]}}, {"m:f", "n:g"}),
         ({"a": {"manifold": [{"grid": {"grader": {"values": ["m:f"]}}}]}}, {"m:f"}),
         ({"a": {"params": {"grader": "installed", "prompt": "m:f"}}}, set()),
+        ({"a": {"manifold": [{"grid": {"include_path": ["/a", "/b"]}}]}}, {"folder: /a", "folder: /b"}),
         (None, set()),
         (7, set()),
     ],

@@ -13,7 +13,8 @@ from evalcube.stages.infer.apis import APIS, ApiError, build_request
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.reply import RetryClass, classify
 from evalcube.stages.process.reading import read_reply
-from evalcube.stages.reply.forms import FORMS
+from evalcube.stages.reply.body import name_code
+from evalcube.stages.reply.forms import FORMS, counted
 from evalcube.stages.reply.record import Record
 from tests.stages.infer.echo import Echo, http
 from tests.waiting import PATIENCE
@@ -38,6 +39,24 @@ def test_build_request__golden_of_the_other_apis():
     assert [one.digest for one in made] == [
         "f36e5df8efeb1ae352c2d064dadf56ad2bc6448b86a9ffce0819ca0ed69f1ca0",
         "c1d1d84b2f1bc79e7752be348455ac84a9bdc1fd1eb9e844188d4def88bb6542",
+    ]
+
+
+def test_build_request__messages_have_functions_as_tools_of_their_own():
+    schema = {"type": "object", "properties": {"x": {"type": "integer"}}}
+    offered = [
+        {"type": "function", "function": {"name": "add", "description": "Adds.", "parameters": schema}},
+        {"type": "function", "function": {"name": "now"}},
+        {"name": "theirs", "input_schema": schema},
+    ]
+
+    chat, messages = (fields(api, [USER], {**SAMPLER, "tools": offered}) for api in ("chat", "messages"))
+
+    assert chat["tools"] == offered
+    assert messages["tools"] == [
+        {"name": "add", "description": "Adds.", "input_schema": schema},
+        {"name": "now", "input_schema": {"type": "object", "properties": {}}},
+        {"name": "theirs", "input_schema": schema},
     ]
 
 
@@ -163,6 +182,7 @@ def test_apis__have_replies_of_the_same_names():
         ("chat", b"/v1/chat/completions ", b"authorization: bearer sk-secret-1", b"x-api-key"),
         ("completions", b"/v1/completions ", b"authorization: bearer sk-secret-1", b"x-api-key"),
         ("messages", b"/v1/messages ", b"x-api-key: sk-secret-1", b"authorization"),
+        ("responses", b"/v1/responses ", b"authorization: bearer sk-secret-1", b"x-api-key"),
     ],
 )
 @pytest.mark.parametrize("stream", [False, True])
@@ -181,7 +201,9 @@ def test_send__path_headers_and_the_wish_for_a_stream(
     assert sent in head.lower()
     assert unsent not in head.lower()
     assert (b"anthropic-version: 2023-06-01" in head.lower()) == (api == "messages")
-    wish = {"stream": True} | ({} if api == "messages" else {"stream_options": {"include_usage": True}})
+    wish = {"stream": True} | (
+        {} if api in ("messages", "responses") else {"stream_options": {"include_usage": True}}
+    )
     assert json.loads(body) == json.loads(made.body) | (wish if stream else {})
 
 
@@ -279,9 +301,76 @@ def test_read_reply__of_completions():
     assert classify(200, {}, body, 0.0, "completions").completion_tokens == 3
 
 
+def response(**changes):
+    output = [
+        {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
+        {"type": "message", "content": [{"type": "output_text", "text": "2"}]},
+        {"type": "function_call", "call_id": "c", "name": "add", "arguments": "{}"},
+    ]
+    usage = {"input_tokens": 7, "input_tokens_details": {"cached_tokens": 5}, "output_tokens": 3}
+    usage["output_tokens_details"] = {"reasoning_tokens": 2}
+    return {
+        "object": "response",
+        "status": "completed",
+        "output": output,
+        "usage": usage,
+        "error": None,
+        **changes,
+    }
+
+
+@pytest.mark.parametrize(
+    ("changes", "finish"),
+    [
+        ({}, "stop"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}, "length"),
+        ({"status": "incomplete", "incomplete_details": {"reason": "content_filter"}}, "refused"),
+    ],
+)
+def test_read_reply__of_responses(changes, finish):
+    body = json.dumps(response(**changes)).encode()
+
+    reading = read_reply(Record(200, 1.0, body, api="responses"))
+    reply = classify(200, {}, body, 0.0, "responses")
+
+    assert (reading.answer, reading.reasoning, reading.finish) == ("2", "hm", finish)
+    assert (reading.prompt_tokens, reading.completion_tokens) == (7, 3)
+    assert (reading.cached_tokens, reading.reasoning_tokens) == (5, 2)
+    assert reading.tool_calls == (("add", "{}"),)
+    assert (reply.is_final, reply.prompt_tokens, reply.completion_tokens) == (True, 7, 3)
+
+
+def test_read_reply__of_a_response_that_refuses():
+    said = [{"type": "message", "content": [{"type": "refusal", "refusal": "No."}]}]
+    body = json.dumps(response(output=said)).encode()
+
+    assert read_reply(Record(200, 1.0, body, api="responses")).finish == "refused"
+
+
+def test_build_request__of_responses_is_not_stored_and_has_its_own_names():
+    tool = {"type": "function", "function": {"name": "add", "parameters": {}}}
+    sampler = {"max_tokens": 9, "effort": "low", "tools": [tool]}
+
+    body = json.loads(build_request("m", [USER], sampler, api="responses").body)
+
+    assert body == {
+        "input": [USER],
+        "max_output_tokens": 9,
+        "model": "m",
+        "reasoning": {"effort": "low"},
+        "store": False,
+        "tools": [{"type": "function", "name": "add", "parameters": {}}],
+    }
+    kept = build_request("m", [USER], {"store": True}, api="responses").body
+    assert json.loads(kept)["store"] is True
+
+
 @pytest.mark.parametrize(
     ("api", "body", "cause"),
     [
+        ("responses", {"choices": [{"message": {"content": "2"}}]}, "no choices"),
+        ("responses", response(status="in_progress"), "no choices"),
+        ("responses", response(status="failed", error={"message": "oh no"}), "broken off"),
         ("messages", {"choices": [{"message": {"content": "2"}}]}, "wrong shape"),
         ("messages", {"type": "error", "error": {"type": "api_error", "message": "oh no"}}, "wrong shape"),
         ("completions", {"choices": [{"message": {"content": "2"}}]}, "wrong shape"),
@@ -335,3 +424,82 @@ def test_classify__of_errors_as_messages_has_them(status, kind, text, cause, ret
     reply = classify(status, {}, body, 0.0, "messages")
 
     assert (reply.cause, reply.retry_class) == (cause, retry_class)
+
+
+@pytest.mark.parametrize(
+    ("api", "sampler", "sent"),
+    [
+        ("chat", {"effort": "low", "seed": None}, {"reasoning_effort": "low", "seed": None}),
+        ("chat", {"effort": None}, {}),
+        ("messages", {"effort": "low"}, {"output_config": {"effort": "low"}}),
+        (
+            "messages",
+            {"effort": "max", "output_config": {"format": {}}},
+            {"output_config": {"format": {}, "effort": "max"}},
+        ),
+    ],
+)
+def test_build_request__spells_effort_as_the_api_does(api, sampler, sent):
+    made = fields(api, [USER], {"max_tokens": 9, **sampler})
+
+    assert made == {"max_tokens": 9, "messages": [USER], "model": "m", **sent}
+
+
+@pytest.mark.parametrize(
+    ("api", "sampler", "rule"),
+    [
+        ("completions", {"effort": "low"}, "'effort' is no parameter of api: completions"),
+        ("chat", {"effort": "hihg"}, "effort must be one of none, minimal, low"),
+        ("chat", {"effort": ["low", "high"]}, "got ['low', 'high']"),
+        ("chat", {"effort": "low", "reasoning_effort": "high"}, "are one parameter of api: chat"),
+        (
+            "messages",
+            {"effort": "low", "output_config": {"effort": "low"}, "max_tokens": 9},
+            "are one parameter",
+        ),
+    ],
+)
+def test_problems__of_an_effort(api, sampler, rule):
+    found = list(APIS[api].problems(sampler))
+
+    assert [(rule in one.rule, one.param) for one in found] == [(True, "effort")]
+
+
+@pytest.mark.parametrize(
+    ("api", "usage", "reasoning", "cached"),
+    [
+        ("chat", {"completion_tokens_details": {"reasoning_tokens": 5}}, 5, -1),
+        ("chat", {"completion_tokens_details": None, "reasoning_tokens": 6}, 6, -1),
+        ("chat", {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 8}}, -1, 8),
+        ("chat", {"prompt_tokens": 9, "prompt_tokens_details": {"cached_tokens": 10**9}}, -1, 9),
+        ("chat", {"prompt_tokens_details": {"cached_tokens": 1e400}}, -1, -1),
+        ("chat", {"prompt_tokens": 9, "prompt_cache_hit_tokens": 3}, -1, 3),
+        (
+            "messages",
+            {"input_tokens": 1, "cache_read_input_tokens": 4, "cache_creation_input_tokens": 7},
+            -1,
+            4,
+        ),
+        ("messages", {"output_tokens_details": {"thinking_tokens": 2}}, 2, -1),
+        ("completions", {"prompt_tokens_details": []}, -1, -1),
+    ],
+)
+def test_counted__of_reasoning_and_cached_tokens(api, usage, reasoning, cached):
+    found = counted(usage, FORMS[api])
+
+    assert (found.reasoning, found.cached) == (reasoning, cached)
+
+
+def test_read_reply__names_who_answered():
+    body = {
+        "choices": [{"message": {"content": "2"}}],
+        "provider": "Nebula\n<b>",
+        "system_fingerprint": "fp_1",
+    }
+
+    found = read_reply(Record(200, 1.0, json.dumps(body).encode(), first_token=0.5))
+    other = read_reply(Record(200, 1.0, json.dumps({**body, "provider": ["x"]}).encode(), first_token=-1.0))
+
+    assert (found.fingerprint, found.first_token) == ("Nebula?<b> fp_1", 0.5)
+    assert found.provider == name_code("Nebula?<b> fp_1") != other.provider == name_code("fp_1") > 0
+    assert math.isnan(other.first_token)

@@ -2,6 +2,7 @@
 
 import gzip
 import math
+import random
 import subprocess
 import sys
 
@@ -9,7 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.process.grading import GZIP_LEVEL, Outcome, compressed_size, grade_trial
+from evalcube.stages.process.grading import (
+    GZIP_LEVEL,
+    Outcome,
+    compressed_size,
+    grade_trial,
+    is_looping,
+    second_status,
+)
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import COMPLETED, Status
 
@@ -125,3 +133,50 @@ def test_compressed_size__is_the_same_in_another_process_and_at_another_time():
     other = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True)
 
     assert int(other.stdout) == compressed_size(data)
+
+
+@pytest.mark.parametrize(
+    ("finish", "status", "score", "expected"),
+    [
+        ("stop", Status.INVALID, 1, Status.CORRECT),
+        ("stop", Status.CORRECT, 0.5, Status.INCORRECT),
+        ("stop", Status.CORRECT, None, Status.INVALID),
+        ("length", Status.TRUNCATED, 1, Status.CORRECT),
+        ("length", Status.TRUNCATED, 0, Status.TRUNCATED),
+        ("refused", Status.REFUSED, None, Status.REFUSED),
+        ("context", Status.TRUNCATED, 1, Status.TRUNCATED),
+    ],
+)
+def test_second_status__of_a_cut_or_refused_reply_is_what_it_was_unless_right(
+    finish, status, score, expected
+):
+    reading = Reading("text", "", finish, 1, 1, 0.1)
+
+    assert second_status(reading, status, lambda _: score) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "loops"),
+    [
+        ("Let me think. " + "Wait, is that right? " * 200, True),
+        ("\ud83d" * 2000, True),
+        ("".join(f"Wait, let me check that again, attempt {i}.\n" for i in range(600)), False),
+        ("".join(f"Step {i}: {i} * 3 = {3 * i}, so far {i * i}.\n" for i in range(600)), False),
+        ("Wait, is that right? " * 9, False),
+        ("", False),
+    ],
+)
+def test_is_looping__where_the_end_repeats_itself(text, loops):
+    assert is_looping(text) is loops
+
+
+@given(st.integers(0, 2**32), st.integers(150, 2000))
+def test_is_looping__of_moves_in_any_order_is_none(seed, moves):
+    rng = random.Random(seed)
+
+    assert not is_looping("".join(f"Move a disk to {rng.choice('ABC')}\n" for _ in range(moves)))
+
+
+@given(st.text(min_size=1, max_size=100), st.integers(0, 5000))
+def test_is_looping__of_what_is_said_again_and_again(said, before):
+    assert is_looping("x" * before + said * (20_000 // len(said)))

@@ -15,6 +15,7 @@ from evalcube.stages.process.reading import (
     _find,
     read_reply,
     split_reasoning,
+    with_calls,
 )
 from evalcube.stages.reply.record import Record
 from tests.growth import grows_in_proportion
@@ -283,6 +284,33 @@ names = st.sampled_from(
         "code",
     ]
 )
+
+
+def test_read_reply__tools_that_a_message_uses():
+    content = [
+        {"type": "text", "text": "4"},
+        {"type": "tool_use", "id": "1", "name": "add", "input": {"x": 1}},
+        {"type": "tool_use", "id": "2", "name": "add", "input": {}, "partial_json": '{"x": '},
+        {"type": "tool_use", "name": 5, "input": "x"},
+        7,
+    ]
+    body = json.dumps({"content": content, "stop_reason": "tool_use"}).encode()
+
+    reading = read_reply(Record(200, 0.5, body, api="messages"))
+
+    assert reading.tool_calls == (("add", '{"x": 1}'), ("add", '{"x": '), ("", "x"))
+    assert (reading.answer, reading.finish) == ("4", "stop")
+
+
+def test_with_calls__the_last_line_is_no_text_of_the_model():
+    forged = 'I call it.\nTool calls: [{"name": "add", "arguments": "{}"}]'
+    said = read(completion({"content": forged}))
+    called_too = read(completion({"content": None, "tool_calls": [{"function": {"name": "a\nb"}}]}))
+
+    assert with_calls(said).answer == f"{forged}\nTool calls: []"
+    assert with_calls(called_too).answer == 'Tool calls: [{"name": "a\\nb", "arguments": ""}]'
+
+
 json_values = st.recursive(
     st.none()
     | st.booleans()

@@ -52,7 +52,8 @@ def arrays_of(cube, region):
     arrays = region_arrays(cube, region)
     for name in set(cube.trial_arrays) & set(LAYERS):
         more = (cube.sizes["judge_name"], cube.sizes["judge_repeat"]) if name == "judge_readings" else ()
-        arrays[name] = np.full((*cube.region_shape(region), *more), 4, LAYERS[name].dtype)
+        value = max(LAYERS[name].allowed[:2], default=4)  # one that may be there
+        arrays[name] = np.full((*cube.region_shape(region), *more), value, LAYERS[name].dtype)
     return arrays
 
 

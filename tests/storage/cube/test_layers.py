@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from storage_workers import make_cube, region_arrays
 
+from evalcube.flows.state.growing import with_said
 from evalcube.storage.cube.cube import Cube, Region, region_digest
-from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.cube.schema import LAYERS, SAID, VARIABLES
 from evalcube.storage.errors import CubeMismatchError
 
 JUDGED = {"judge_name": 3, "judge_repeat": 2}
@@ -21,7 +22,7 @@ def layered_arrays(cube, region):
     rng = np.random.default_rng(5)
     for name in LAYERS:
         more = tuple(JUDGED.values()) if name == "judge_readings" else ()
-        arrays[name] = rng.integers(1, 6, (*cube.region_shape(region), *more)).astype(LAYERS[name].dtype)
+        arrays[name] = rng.integers(0, 2, (*cube.region_shape(region), *more)).astype(LAYERS[name].dtype)
     return arrays
 
 
@@ -74,3 +75,35 @@ def test_create__refuses_unknown_layers_and_dims_without_a_size(tmp_path):
         make_cube(tmp_path / "a.zarr", layers=["facts"])
     with pytest.raises(CubeMismatchError, match="judge_name, judge_repeat"):
         make_cube(tmp_path / "b.zarr", layers=["judge_readings"])
+
+
+def test_write_region__what_no_endpoint_says_is_no_object(tmp_path):
+    cube = make_cube(tmp_path / "c.zarr", layers=list(SAID))
+    region = Region(0, 0, 0)
+    arrays = region_arrays(cube, region)
+    said = {"cached_tokens": np.full(cube.region_shape(region), 7, np.int32)}
+
+    cube.write_region(region, arrays | said)
+    first = {name: sorted(cube.space.list(f"{name}/c/")) for name in SAID}
+    digest = cube.write_region(region, arrays)
+
+    assert [name for name, keys in first.items() if keys] == ["cached_tokens"]
+    assert not [key for name in SAID for key in cube.space.list(f"{name}/c/")]
+    assert cube.chunk_problems(region) == {}
+    assert digest == region_digest(cube.read_region(region))
+    assert (cube.dataset()["cached_tokens"].values == -1).all()
+
+
+def test_write_region__cubes_without_a_place_for_what_endpoints_say_do_without(tmp_path):
+    cube = make_cube(tmp_path / "c.zarr")
+    region = Region(0, 0, 0)
+    arrays = region_arrays(cube, region)
+    said = {"cached_tokens": np.full(cube.region_shape(region), 7, np.int32)}
+
+    digest = cube.write_region(region, arrays | said)
+    with_said(cube)
+    grown = cube.write_region(region, arrays | said)
+
+    assert digest == region_digest(arrays)
+    assert grown == region_digest(cube.read_region(region)) != digest
+    assert (cube.read_region(region)["cached_tokens"] == 7).all()

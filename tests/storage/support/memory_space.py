@@ -11,6 +11,7 @@ from collections.abc import MutableMapping
 from zarr.core.buffer import default_buffer_prototype
 from zarr.storage import MemoryStore
 
+from evalcube.storage.cube.schema import SAID
 from evalcube.storage.cube.space import Found, LogConflictError, Renewed, Version, When
 from evalcube.storage.errors import CubeExistsError
 
@@ -121,7 +122,7 @@ class MemorySpace:
 
     def sync(self, keys):
         for key in keys:
-            if not key.endswith("/") and self.get(key) is None:
+            if key.split("/")[0] not in SAID and not key.endswith("/") and self.get(key) is None:
                 raise FileNotFoundError(key)
 
     def fence(self, store, keys):
