@@ -226,6 +226,21 @@ def difference_p(
     return np.asarray(np.minimum(2.0 * ndtr(-2.0 * np.abs(rate - 0.5) * np.sqrt(number)), 1.0))
 
 
+def difference_worth(
+    first_only: ArrayLike, second_only: ArrayLike, trials: ArrayLike, weights: ArrayLike = 1.0
+) -> float:
+    """Independent ±1 that say as much of the difference as these: its variance under d is (1 − d²)/worth.
+
+    Parameters and errors as of `paired_difference`; NaN without trials.
+
+    Examples
+    --------
+    >>> round(difference_worth([12], [2], [50])), round(difference_worth([0], [0], [50]))
+    (161, 675)
+    """
+    return float(effective_trials(_summed(first_only, second_only, trials, weights, -1))[1])
+
+
 def _summed(
     first_only: ArrayLike,
     second_only: ArrayLike,

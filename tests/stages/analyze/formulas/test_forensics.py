@@ -8,12 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evalcube.stages.analyze.formulas.budget import budget_curve
 from evalcube.stages.analyze.formulas.forensics import (
     aalen_johansen,
     count_ends,
     kaplan_meier,
     life_table,
 )
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 from evalcube.stages.reply.status import Status
 
 STATUS = [1, 1, 0, 1, 2, 0, 1, 2]
@@ -201,3 +203,41 @@ def test_curves__intervals_cover():
     covered = (incidence.lower[:, 2, 0] <= truth) & (truth <= incidence.upper[:, 2, 0])
 
     assert 0.92 < covered.mean() < 0.98
+
+
+def test_budget_curve__bounds_what_cut_replies_would_have_said():
+    curve = budget_curve([[[3, 1, 0], [2, 0, 2], [0, 0, 2]]])
+
+    _, low, _ = wilson_bounds([3, 5, 5], [10, 10, 10])
+    _, _, high = wilson_bounds([3, 7, 9], [10, 10, 10])
+    assert curve.value[0].tolist() == [0.3, 0.5, 0.5]
+    np.testing.assert_array_equal([curve.lower[0], curve.upper[0]], [low, high])
+    assert budget_curve([[3, 1, 0], [2, 0, 2]], [0, 2]).upper[1] == wilson_bounds(5, 8)[2]
+    assert np.isnan(budget_curve(np.zeros((1, 3), dtype=int)).value).all()
+
+
+@pytest.mark.parametrize("bound", [256, 1024], ids=["many cut", "few cut"])
+@pytest.mark.parametrize("tied", [False, True], ids=["right by chance", "long thoughts are wrong"])
+def test_budget_curve__holds_the_accuracy_of_a_thinker_whose_law_is_known(bound, tied):
+    """Thoughts of lognormal length under mixed limits; right with a chance that depends on the length or not."""
+    rng, limits = np.random.default_rng(11), np.arange(1, 9) * 256
+
+    def drawn(trials):
+        length = np.ceil(rng.lognormal(6, 0.8, trials))
+        chance = 1 / (1 + (length / 600) ** 2) if tied else np.full(trials, 0.6)
+        return length, rng.random(trials) < chance
+
+    length, right = drawn(400_000)
+    truth = np.array([(right & (length <= limit)).mean() for limit in limits])
+    held = []
+    for _ in range(300):
+        length, right = drawn(120)
+        most = rng.choice([bound, 2 * bound], 120)
+        status = np.where(length > most, Status.TRUNCATED, np.where(right, Status.CORRECT, Status.INCORRECT))
+        ends = count_ends(status, np.minimum(length, most).astype(int), width=256, bins=len(limits))
+        cut = [((status == Status.TRUNCATED) & (most == limit)).sum() for limit in limits]
+        curve = budget_curve(ends, cut)
+        held.append((curve.lower <= truth) & (truth <= curve.upper))
+
+    assert np.mean(held, axis=0).min() >= 0.93 - 2 * np.sqrt(0.93 * 0.07 / 300)
+    assert np.mean(held) >= 0.93

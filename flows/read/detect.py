@@ -1,0 +1,208 @@
+"""How many questions a sweep needs to tell two of its models apart by so many points, and what it can tell as it is."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from evalcube.flows.config.load import as_config
+from evalcube.flows.config.models import Sweep
+from evalcube.flows.errors import SweepError, need_number
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.plan import Plan
+from evalcube.flows.read.estimate import SweepEstimate, estimate
+from evalcube.flows.read.selection import Part, open_part
+from evalcube.stages.analyze.formulas.detect import (
+    Spread,
+    detect_power,
+    enough_questions,
+    told_difference,
+)
+from evalcube.stages.analyze.formulas.margins import POWER
+from evalcube.stages.analyze.labelled import pairing
+from evalcube.stages.errors import ArgumentError
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.urls import redacted
+
+_EXAMPLES = {"detect": "Give points of 100, such as 2", "power": "Give a share, such as 0.8"}
+_MOST_MODELS = 12
+"""Models of a cube whose pairs are looked at."""
+_MOST_PRICED = 1_000_000
+"""Questions up to which their prompts are looked at for the cost."""
+_MOST_REPEATS = 64
+"""Answers to a question beyond which asking again is no plan."""
+ASSUMED = 0.2
+"""Share of the questions on which two models are taken to disagree where nobody says it."""
+
+
+@dataclass(frozen=True)
+class Detection:
+    """What it takes to tell a difference between two models of a sweep."""
+
+    difference: float
+    """Points of 100."""
+    power: float
+    basis: str
+    """Where the spread is from, in words."""
+    spread: Spread
+    questions: int | None
+    """For each model; None if no number tells it."""
+    trials: int | None
+    """Of each point: the config's `trials`."""
+    repeats: int
+    """Answers to each question, as planned."""
+    planned: int
+    """Questions for each model as the sweep is planned."""
+    told: float
+    """Smallest difference that these tell with that power, in points of 100."""
+    most: int | None
+    """Different questions that there are, where fewer than are needed; None where there are enough."""
+    again: int | None
+    """Answers to each of these that tell the difference; None where `most` is, or no number does."""
+    estimate: SweepEstimate | None
+    """What so many questions would ask and cost."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as JSON values."""
+        own = {name: value for name, value in vars(self).items() if name not in ("spread", "estimate")}
+        cost = None if self.estimate is None else self.estimate.to_dict()
+        return {**own, "spread": asdict(self.spread), "estimate": cost}
+
+
+def detect(
+    config: Sweep | Mapping[str, Any] | str | Path,
+    difference: float,
+    *,
+    power: float = POWER,
+    against: str | Path | float | None = None,
+    cube: str | Path | None = None,
+    cache: str | Path | None = None,
+) -> Detection:
+    """Work out how many questions tell two models of a sweep apart, by a two-sided paired test at 5 %.
+
+    Parameters
+    ----------
+    config
+        A config, a mapping of the same form, or the path of a YAML file.
+    difference
+        In points of 100, above 0.
+    power
+        Chance to tell it, above 0.5 and below 1.
+    against
+        A cube in which two models answered questions of this kind, or the share of questions that only one of two
+        gets right; default: the sweep's own cube if it has two, else 0.2.
+    cube, cache
+        As for `estimate`.
+
+    Raises
+    ------
+    ConfigError
+        If the config has problems.
+    SweepError
+        If a number is out of range, or the cube has no two models with common answers.
+    """
+    for name, value, low, high in (("detect", difference, 0, 100), ("power", power, 0.5, 1)):
+        need_number(name, value)
+        if not low < value < high:
+            raise SweepError(f"`{name}` must be between {low} and {high}, got {value:g}", _EXAMPLES[name])
+    sweep = as_config(config, cube=cube, cache=cache)
+    plan = build_plan(sweep)
+    spread, basis = _spread(sweep, against, difference / 100)
+    planned = _questions(plan, plan.trials)
+    told = 100 * told_difference(planned, spread, plan.repeats, power=power)
+    needed, there = (
+        enough_questions(difference / 100, spread, plan.repeats, power=power),
+        int(plan.sources.sum()),
+    )
+    trials = again = None
+    if needed <= there:
+        trials = _first(plan.trials, lambda number: _questions(plan, number) >= needed)
+    else:
+        again = next(
+            (r for r in range(2, _MOST_REPEATS) if detect_power(difference / 100, there, spread, r) >= power),
+            None,
+        )
+    questions = None if trials is None else _questions(plan, trials)
+    asked = questions is not None and questions <= _MOST_PRICED
+    return Detection(
+        difference,
+        power,
+        basis,
+        spread,
+        questions,
+        trials,
+        plan.repeats,
+        planned,
+        told,
+        there if trials is None else None,
+        again,
+        estimate(sweep, trials=str(trials)) if asked else None,
+    )
+
+
+def _first(start: int, enough: Callable[[int], bool]) -> int:
+    """The least whole number that is enough, where all above it are."""
+    high = start
+    while not enough(high):
+        high *= 2
+    return bisect_left(range(high + 1), True, key=enough)
+
+
+def _questions(plan: Plan, trials: int) -> int:
+    """Different questions for each model with so many trials at each point."""
+    return int(np.minimum(plan.sources, trials).sum())
+
+
+def _spread(sweep: Sweep, against: str | Path | float | None, difference: float) -> tuple[Spread, str]:
+    """What a difference varies by, and where that is from."""
+    if against is None and not _two(sweep.cube):
+        said = f"two models being taken to disagree on {100 * ASSUMED:g} % of the questions"
+        return Spread.stated(ASSUMED, difference), f"{said}: give a cube that tells, or another share"
+    share = _share(against)
+    if share is not None:
+        if not difference < share <= 1:
+            raise SweepError(
+                f"`against`: models that differ by {100 * difference:g} points disagree on more than "
+                f"{difference:g} of the questions, and on 1 at most; got {share:g}",
+                "Give a share between, such as 0.2, or a cube",
+            )
+        return Spread.stated(
+            share, difference
+        ), f"two models disagreeing on {100 * share:g} % of the questions"
+    cube = str(against or sweep.cube)
+    dataset = open_part(cube, Part()).dataset
+    found = []
+    for first, second in combinations(range(min(dataset.sizes["model"], _MOST_MODELS)), 2):
+        try:
+            found.append(pairing.spread_of(dataset, first, second))
+        except ArgumentError:
+            continue
+    if not found:
+        raise SweepError(
+            f"`against`: no two models of cube '{cube}' have answered two questions of a point in common",
+            "Give a cube with two models, or the share of questions on which two disagree, such as 0.2",
+        )
+    widest = max(found, key=Spread.per_question)
+    return widest, f"as two models differ in {redacted(cube)}" + (
+        ", the most unlike" if len(found) > 1 else ""
+    )
+
+
+def _two(cube: str) -> bool:
+    return bool(Cube.exists(cube)) and Cube.open(cube).sizes["model"] > 1
+
+
+def _share(against: str | Path | float | None) -> float | None:
+    """A share, if that was given and no cube."""
+    if isinstance(against, int | float):
+        return float(against)
+    try:
+        return float(str(against))
+    except ValueError:
+        return None

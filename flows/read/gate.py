@@ -1,0 +1,343 @@
+"""Decide by a policy whether a treatment may replace the control: GO, NO-GO or INCONCLUSIVE, line by line."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
+from evalcube.flows.read.selection import Part
+from evalcube.flows.read.sides import SideBySide, side_by_side
+from evalcube.stages.analyze.formulas import margins
+from evalcube.stages.analyze.formulas.compare.paired import holm
+from evalcube.stages.analyze.labelled import pairing
+from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.reply.status import Status
+
+if TYPE_CHECKING:
+    from evalcube.stages.analyze.labelled.pairing import Difference
+
+Outcome = Literal["shown", "refuted", "open", "not measured"]
+Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
+_HOPELESS = 1e4
+"""Times as many questions as there are that nobody will ask."""
+EXIT_CODES: dict[Decision, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a policy on one task and tier, or on several together."""
+
+    role: str
+    """critical, supporting or advisory."""
+    task: str
+    """Empty for all together."""
+    tier: str
+    """Empty for all points."""
+    claim: str
+    """noninferior, equivalent or superior."""
+    margin: float
+    """As a share of 1; of a relative margin, what it is here. NaN where nothing was compared."""
+    questions: int = 0
+    """That both answered."""
+    lacking: int = 0
+    """Questions that were put to both, or to the control alone at points of its own, and not answered by both."""
+    control: float = math.nan
+    """Share right of the control, of the questions that both answered."""
+    treatment: float = math.nan
+    change: float = math.nan
+    """The treatment's share less the control's."""
+    lower: float = math.nan
+    """Of its 95 % interval, which is that of this line alone."""
+    upper: float = math.nan
+    lowest: float = math.nan
+    """The lower bound if every question that is lacking had gone against the treatment; `lower` if none is."""
+    highest: float = math.nan
+    """The upper bound if every one had gone for it."""
+    p_shown: float = math.nan
+    """One-sided: that the claim does not hold; with the lacking questions at their worst."""
+    p_refuted: float = math.nan
+    """One-sided: that it does hold, with these at their best; adjusted by Holm over the lines of this role."""
+    e: float = math.nan
+    """What speaks against the change being the margin itself, however often one looks: 20 is 5 %."""
+    more: int | None = None
+    """Further questions with which an open line is expected to be shown; None where no number would do."""
+    assumed: float = math.nan
+    """The true change at which that is so with power .8."""
+    worth: float = math.nan
+    """Independent questions that the change is worth; see `evalcube.stages.analyze.labelled.pairing.Difference`."""
+    look: int = 0
+    """Of how many planned ones this is; 0 where all there is was looked at once."""
+    looks: int = 0
+    outcome: Outcome = "not measured"
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What a policy says of a treatment."""
+
+    decision: Decision
+    reason: str
+    control: str
+    treatment: str
+    cubes: tuple[str, ...]
+    selection: str
+    lines: tuple[Line, ...]
+    """Critical ones first."""
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def exit_code(self) -> int:
+        """0 for GO, 1 for NO-GO, 3 for INCONCLUSIVE."""
+        return EXIT_CODES[self.decision]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The decision as JSON values."""
+        found = asdict(self)
+        return {"schema": "evalcube.gate", "schema_version": 1, **found, "confidence": 0.95}
+
+
+def gate(
+    policy: Policy, cubes: Sequence[str | Path], models: Sequence[str] = (), part: Part | None = None
+) -> GateResult:
+    """Compare a treatment with the control, line by line, and decide.
+
+    Truncated answers count as wrong. What is lacking is taken at its worst before a line is shown, and at its best
+    before it is refuted.
+
+    Parameters
+    ----------
+    policy
+        The lines.
+    cubes
+        Addresses of one cube, or of the control's and the treatment's.
+    models
+        The control and the treatment, as for `evalcube.flows.read.sides.side_by_side`.
+    part
+        Which part of the cubes; default: all.
+
+    Returns
+    -------
+    GateResult
+        The decision, and each line that it rests on.
+
+    Raises
+    ------
+    StorageError
+        If there is no cube, or it cannot be read.
+    SweepError
+        As `side_by_side`.
+    """
+    sides = side_by_side(cubes, models, part)
+    return concluded(sides, policy, [line for role in LEVELS for line in judged(sides, policy, role)])
+
+
+def concluded(sides: SideBySide, policy: Policy, lines: Sequence[Line]) -> GateResult:
+    """The decision that follows from the lines, with all that is to be known of it."""
+    decision, reason = decide(lines)
+    return GateResult(
+        decision,
+        reason,
+        sides.first.label,
+        sides.second.label,
+        tuple(dict.fromkeys((sides.first.address, sides.second.address))),
+        sides.selection,
+        tuple(lines),
+        (*sides.warnings, *_unknown(sides, policy)),
+    )
+
+
+def decide(lines: Sequence[Line]) -> tuple[Decision, str]:
+    """What follows from the lines, and why.
+
+    All critical ones must be shown, so that each may be tested at the full level: the chance of a false GO is that of
+    one line. One refuted line is enough for NO-GO, so that there the lines of a role share the level.
+
+    Parameters
+    ----------
+    lines
+        Of all roles.
+
+    Returns
+    -------
+    tuple
+        GO, NO-GO or INCONCLUSIVE, and a sentence.
+    """
+    there = {role: [line.outcome for line in lines if line.role == role] for role in LEVELS}
+    if "refuted" in there["critical"]:
+        return "NO-GO", "a critical line is shown not to hold"
+    if not there["critical"] or set(there["critical"]) != {"shown"}:
+        return "INCONCLUSIVE", "not every critical line is shown to hold, and none is shown not to"
+    if "refuted" in there["supporting"]:
+        return "INCONCLUSIVE", "a supporting line is shown not to hold: a person has to decide"
+    if "not measured" in there["supporting"]:
+        return "INCONCLUSIVE", "a supporting line was not measured: a person has to decide"
+    return "GO", "every critical line is shown to hold, and no supporting one is shown not to"
+
+
+def judged(sides: SideBySide, policy: Policy, role: str) -> list[Line]:
+    """The lines of a role, with their outcomes."""
+    found = [
+        measured(sides, rule, Line(role, task, tier, rule.claim, math.nan), cells)
+        for rule, task, tier, cells in places(sides, policy, role)
+    ]
+    adjusted = holm([line.p_refuted for line in found]).tolist() if found else []
+    return [settled(replace(line, p_refuted=p)) for line, p in zip(found, adjusted, strict=True)]
+
+
+def places(
+    sides: SideBySide, policy: Policy, role: str
+) -> Iterator[tuple[PolicyRule, str, str, npt.NDArray[np.bool_]]]:
+    """Rule, task, tier and points, shape (task, params), of each line of a role."""
+    tasks, tiers = sides.tasks, names(sides.dataset, "tier")
+    for rule in getattr(policy, role):
+        found = list(product(_chosen(rule.tasks, tasks), _chosen(rule.tiers, tiers)))
+        if EACH in (rule.tasks, rule.tiers):
+            # `each` means the pairs that there are: not every task has every tier.
+            there = [place for place in found if _cells(sides, *place).any()]
+            found = there + _unmet(rule, there)
+        for task, tier in found:
+            yield rule, task, tier, _cells(sides, task, tier)
+
+
+def _chosen(wanted: tuple[str, ...] | str | None, known: Sequence[str]) -> Sequence[str]:
+    """Names, each to be taken by itself; an empty one is all together."""
+    if wanted is None:
+        return ("",)
+    if isinstance(wanted, str):
+        return known
+    return wanted
+
+
+def _unmet(rule: PolicyRule, there: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
+    """Places of what a rule names and no pair has: without them it would be passed over in silence."""
+    tasks, tiers = ({place[side] for place in there} for side in (0, 1))
+    found = [(task, "") for task in _named(rule.tasks) if task not in tasks]
+    found += [("", tier) for tier in _named(rule.tiers) if tier not in tiers]
+    return found if found or there else [("", "")]
+
+
+def _named(wanted: tuple[str, ...] | str | None) -> tuple[str, ...]:
+    return wanted if isinstance(wanted, tuple) else ()
+
+
+def _unknown(sides: SideBySide, policy: Policy) -> Iterator[str]:
+    """What the rules name and neither side has, with the name that is near."""
+    known = {"task": sides.tasks, "tier": names(sides.dataset, "tier")}
+    rules = [rule for level in LEVELS for rule in getattr(policy, level)]
+    for what, there in known.items():
+        wanted = dict.fromkeys(name for rule in rules for name in _named(getattr(rule, f"{what}s")))
+        for name in wanted:
+            if name not in there:
+                remedy = did_you_mean(name, there, "Here are")
+                yield f"The policy names the {what} '{name}', which neither side has. {remedy}"
+
+
+def _cells(sides: SideBySide, task: str, tier: str) -> npt.NDArray[np.bool_]:
+    """Points of a task in a tier, shape (task, params)."""
+    dataset = sides.dataset
+    counts = np.array([len(points) for points in sides.points])
+    cells = np.arange(dataset.sizes["params"]) < counts[:, np.newaxis]
+    if task:
+        cells &= (np.array(sides.tasks) == task)[:, np.newaxis]
+    if tier:
+        inside = [name == tier for name in names(dataset, "tier")]
+        cells &= dataset["in_tier"].values[inside].any(axis=0)
+    return cells
+
+
+def measured(sides: SideBySide, rule: PolicyRule, line: Line, cells: npt.NDArray[np.bool_]) -> Line:
+    """A line with what was measured of it."""
+    asked = _asked(sides) & cells[..., np.newaxis, np.newaxis]
+    lost = asked & ~sides.both()
+    lacking = int((asked.any(axis=-1) & ~(asked & ~lost).any(axis=-1)).sum())
+    pair = sides.compared(cells=cells) if cells.any() else None
+    if pair is None:
+        return replace(line, lacking=lacking)
+    total, gap = pair.overall, pair.overall.difference
+    margin = min(rule.margin(total.first_rate), 1.0)
+    worst, best = (
+        (_filled(sides, lost, cells, better=better) for better in (0, 1)) if lost.any() else (total, total)
+    )
+    seen = [(-one.difference.value, one.worth) for one in (total, worst, best)]
+    low, high = margins.claim_scores(seen, rule.claim, margin)
+    more, assumed = _more(total, rule.claim, margin)
+    return replace(
+        line,
+        margin=margin,
+        questions=total.questions,
+        lacking=lacking,
+        control=total.first_rate,
+        treatment=total.second_rate,
+        change=-gap.value,
+        lower=-gap.upper,
+        upper=-gap.lower,
+        lowest=-worst.difference.upper,
+        highest=-best.difference.lower,
+        p_shown=margins.tail(low),
+        p_refuted=margins.tail(-high),
+        e=_e_value(sides, cells, -gap.value, rule.claim, margin),
+        more=more,
+        assumed=assumed,
+        worth=total.worth,
+    )
+
+
+def _asked(sides: SideBySide) -> npt.NDArray[np.bool_]:
+    """Trials that were put to both, or to the control at points that the treatment does not have: (..., repeat)."""
+    control, treatment = sides.planned
+    alone = ~treatment.any(axis=(-2, -1), keepdims=True)
+    return np.asarray(control & (treatment | alone))
+
+
+def _filled(
+    sides: SideBySide, lost: npt.NDArray[np.bool_], cells: npt.NDArray[np.bool_], *, better: int
+) -> Difference:
+    """The comparison if every answer that is lacking were for the treatment (`better`), or against it."""
+    done = pairing.counted(sides.status, "wrong")
+    right = np.array([not better, better])[:, np.newaxis, np.newaxis, np.newaxis, np.newaxis]
+    guess = np.where(right, int(Status.CORRECT), int(Status.INCORRECT))
+    status = np.where(lost & ~done, guess, sides.status).astype(np.uint8)
+    pair = replace(sides, dataset=sides.dataset.assign(status=(sides.dataset["status"].dims, status)))
+    found = pair.compared(cells=cells)
+    if found is None:
+        raise AssertionError("answers were filled in, and none is there")
+    return found.overall
+
+
+def _e_value(
+    sides: SideBySide, cells: npt.NDArray[np.bool_], change: float, claim: str, margin: float
+) -> float:
+    """What speaks against the change being the border that lies nearest to it."""
+    low, high = margins.borders(claim, margin)
+    border = low if change - low <= high - change else high
+    pair = sides.compared(cells=cells, border=-border)
+    return math.nan if pair is None else pair.overall.e
+
+
+def _more(total: Difference, claim: str, margin: float) -> tuple[int | None, float]:
+    """Further questions until the claim is expected to be shown, and the change that is assumed for it.
+
+    Of none, if that is inside the borders; where there should be enough questions for that, of the one observed.
+    """
+    for assumed in (0.0, -total.difference.value):
+        ratio = margins.enough_worth(assumed, claim, margin) / total.worth
+        if 1.0 < ratio < _HOPELESS:
+            return math.ceil(total.questions * (ratio - 1.0)), assumed
+    return None, math.nan
+
+
+def settled(line: Line, shown: float = margins.LEVEL, refuted: float = margins.LEVEL) -> Line:
+    """The line with what its p values say at these levels, if it was measured."""
+    if not line.questions:
+        return replace(line, outcome="not measured")
+    held, broken = line.p_shown <= shown, line.p_refuted <= refuted
+    return replace(line, outcome="shown" if held else "refuted" if broken else "open")

@@ -1,0 +1,155 @@
+"""A gate that is decided at planned looks while questions are asked: how far each line is, and which is asked next."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
+
+from evalcube.flows.config.views import LEVELS, Policy, PolicyRule
+from evalcube.flows.read import gate
+from evalcube.flows.read.gate import Line
+from evalcube.flows.read.sides import SideBySide
+from evalcube.stages.analyze.formulas import margins
+from evalcube.stages.analyze.formulas.spending import conditional_power, look_levels
+from evalcube.stages.reply.status import Status
+
+LOOKS = (0.4, 0.55, 0.7, 0.85, 1.0)
+"""Shares of the planned questions at which is looked: before two fifths next to nothing could be decided."""
+FUTILE = 0.25
+"""Chance of being shown in the end, below which a line is asked no further."""
+Sizes = Mapping[tuple[str, str], int]
+"""Different questions of each point, by label of its task and id of its cell."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a line is."""
+
+    line: Line
+    """As of its last look."""
+    cells: npt.NDArray[np.bool_]
+    """Its points, shape (task, params)."""
+    next: int | None
+    """Trials of each of its points at the next look; None if it is asked no further."""
+    chance: float
+    """Of being shown at the last look; NaN before the first."""
+
+
+def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> list[Progress]:
+    """Each line at the last of its looks for which the answers are there.
+
+    The looks of a line are at fixed numbers of its questions, in the order of the seed, whatever else is asked
+    meanwhile. At each it may be shown, or refuted, at the level that is due there; a line that is unlikely to be shown
+    in the end stays open and is asked no further.
+
+    Parameters
+    ----------
+    trials
+        Of each point in the end.
+    """
+    found = []
+    for role in LEVELS:
+        lines = list(gate.places(sides, policy, role))
+        for rule, task, tier, cells in lines:
+            blank = Line(role, task, tier, rule.claim, math.nan)
+            found.append(
+                _followed(sides, rule, blank, cells, _stops(sides, cells, trials, sizes), len(lines), sizes)
+            )
+    return found
+
+
+def furthest(lines: Sequence[Progress]) -> list[Progress]:
+    """Which lines are asked next: all that had no look; then the critical one that is least likely to be shown.
+
+    None once that cannot change the decision: a critical line was refuted, or given up.
+    """
+    critical = [one for one in lines if one.line.role == "critical"]
+    if any(one.next is None and one.line.outcome != "shown" for one in critical):
+        return []
+    begun = [one for one in lines if one.next is not None and math.isnan(one.chance)]
+    if begun:
+        return begun
+    return sorted((one for one in critical if one.next is not None), key=lambda one: one.chance)[:1]
+
+
+def _stops(sides: SideBySide, cells: npt.NDArray[np.bool_], trials: int, sizes: Sizes) -> dict[float, int]:
+    """Share of a line's questions -> trials of each of its points, of each look."""
+    own = np.array([size for (place, size) in _sized(sides, sizes) if cells[place]])
+    whole = np.minimum(own, trials).sum()
+    numbers = (math.ceil(share * trials) for share in LOOKS)
+    return {float(np.minimum(own, number).sum() / whole): number for number in numbers} if whole else {}
+
+
+def _sized(sides: SideBySide, sizes: Sizes) -> Iterator[tuple[tuple[int, int], int]]:
+    for row, points in enumerate(sides.points):
+        for column, point in enumerate(points):
+            yield (row, column), sizes.get((point.task, point.cell_id), 0)
+
+
+def _followed(
+    sides: SideBySide,
+    rule: PolicyRule,
+    line: Line,
+    cells: npt.NDArray[np.bool_],
+    stops: Mapping[float, int],
+    lines: int,
+    sizes: Sizes,
+) -> Progress:
+    """A line from look to look, as far as the answers go and until it is settled."""
+    if not stops:
+        return Progress(line, cells, None, math.nan)
+    line = replace(line, looks=len(stops))
+    shares = tuple(stops)
+    shown, refuted = (look_levels(shares, level) for level in (margins.LEVEL, margins.LEVEL / lines))
+    chance = math.nan
+    for look, (share, trials) in enumerate(stops.items()):
+        window = _window(sides, trials)
+        if not _answered(window, cells, trials, sizes):
+            return Progress(_repeated(line, shown[max(look - 1, 0)]), cells, trials, chance)
+        line = gate.measured(window, rule, replace(line, look=look + 1), cells)
+        line = gate.settled(line, shown[look], refuted[look])
+        chance = _chance(line, share, shown[-1])
+        if line.outcome != "open" or chance < FUTILE:
+            break
+    return Progress(_repeated(line, shown[line.look - 1]), cells, None, chance)
+
+
+def _window(sides: SideBySide, trials: int) -> SideBySide:
+    """The two with so many trials of each point."""
+    return replace(
+        sides, dataset=sides.dataset.isel(trial=slice(trials)), planned=sides.planned[..., :trials, :]
+    )
+
+
+def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], trials: int, sizes: Sizes) -> bool:
+    """Whether both were asked all that is due at a look; what failed is lacking, and no reason to wait."""
+    asked = window.planned & (window.status != int(Status.MISSING))
+    planned = window.planned.any(axis=-1).sum(axis=-1)
+    return all(
+        (planned[:, row, column] >= min(trials, size)).all()
+        and not (window.planned & ~asked)[:, row, column].any()
+        for (row, column), size in _sized(window, sizes)
+        if cells[row, column]
+    )
+
+
+def _chance(line: Line, share: float, last: float) -> float:
+    """Of being shown at the last look, if nothing has changed in truth; for a gain, if it is the one observed."""
+    if not line.questions or share >= 1.0:
+        return 0.0
+    truth = line.change if line.claim == "superior" else 0.0
+    drift = margins.inside_score(truth, line.worth / share, line.claim, line.margin)
+    return conditional_power(float(-ndtri(line.p_shown)), share, drift, float(-ndtri(last)))
+
+
+def _repeated(line: Line, level: float) -> Line:
+    """The line with an interval that holds at all looks together."""
+    half = (
+        float(-ndtri(level)) * math.sqrt((1.0 - line.change**2) / line.worth) if line.questions else math.nan
+    )
+    return replace(line, lower=max(line.change - half, -1.0), upper=min(line.change + half, 1.0))

@@ -1,0 +1,202 @@
+"""How many questions, asked how often, tell a difference of two models that answer the same ones; pure functions.
+
+Of a question, the difference d between the shares of right answers of two models varies by `between` over questions;
+the difference of two single answers varies by `within` around it. With Q questions, r answers each, the variance of the
+mean is::
+
+    V = (between + within/r + (m − 1) shared)/Q
+
+where questions come in clusters of m, whose differences have the covariance `shared` (Kish's design effect). Clusters
+are what is drawn, so the test has Student's t with one degree of freedom less than there are clusters, and its power is
+that of the noncentral t with δ/√V. Where a discordance is stated, the share of questions that only one of
+two got right, between + within = discordance − δ².
+
+References
+----------
+R. J. Connor (1987), Sample size for testing differences in proportions for the paired-sample design, Biometrics 43,
+207-211. https://doi.org/10.2307/2531961
+E. Miller (2024), Adding error bars to evals: a statistical approach to language model evaluations: variance between and
+within questions, clusters. https://arxiv.org/abs/2411.00640
+L. Kish (1965), Survey Sampling, Wiley, chapters 5 and 8: design effects.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import nctdtr, ndtr, ndtri, stdtrit
+
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.formulas.margins import LEVEL, POWER
+from evalcube.stages.errors import ArgumentError
+
+MOST_QUESTIONS = 10**9
+"""More than anybody asks: a difference that takes more is told by no number."""
+_LARGE = 10_000
+"""Degrees of freedom from which Student's t is normal."""
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What a difference of two models varies by."""
+
+    between: float
+    """Variance over questions of the difference of the two shares of right answers."""
+    within: float
+    """Variance of the difference of two single answers to a question; NaN where no question was asked twice, and
+    `between` has both."""
+    shared: float = 0.0
+    """Covariance of the differences of two questions of a cluster."""
+    size: float = 1.0
+    """Questions of a cluster as one of them sees it: Σm²/Σm."""
+    mean_size: float = 1.0
+    """Questions to a cluster."""
+
+    @classmethod
+    def stated(cls, discordance: float, difference: float = 0.0) -> Spread:
+        """What follows from the share of questions that only one of the two gets right."""
+        return cls(max(discordance - difference**2, 0.0), math.nan)
+
+    def per_question(self, repeats: int = 1) -> float:
+        """Variance that a question adds, its answers averaged; where `within` is not known, repeats change nothing."""
+        within = 0.0 if math.isnan(self.within) else self.within / repeats
+        return self.between + within + (self.size - 1.0) * self.shared
+
+    @property
+    def share_within(self) -> float:
+        """Share of the variance of single answers that asking a question again takes away; NaN if unknown."""
+        whole = self.per_question()
+        return self.within / whole if whole > 0 else math.nan
+
+
+def detect_power(difference: float, questions: float, spread: Spread, repeats: int = 1) -> float:
+    """Chance that so many questions tell a difference, by a two-sided test at 5 %.
+
+    Examples
+    --------
+    >>> round(detect_power(0.02, 3920, Spread.stated(0.2, 0.02)), 3)
+    0.8
+    """
+    variance = spread.per_question(repeats)
+    if variance <= 0.0:
+        return 1.0
+    freedom = questions / spread.mean_size - 1.0
+    if freedom <= 0.0:
+        return 0.0
+    shift = difference / math.sqrt(variance / questions)
+    if spread.mean_size <= 1.0 or freedom > _LARGE:
+        return float(ndtr(shift + ndtri(LEVEL)))
+    return float(1.0 - nctdtr(freedom, shift, stdtrit(freedom, 1.0 - LEVEL)))
+
+
+def enough_questions(difference: float, spread: Spread, repeats: int = 1, *, power: float = POWER) -> float:
+    """Questions from which on a difference is told with this power; infinite if no number does.
+
+    Examples
+    --------
+    >>> enough_questions(0.02, Spread.stated(0.2, 0.02))
+    3917
+    """
+    if not 0.0 < difference <= 1.0 or not LEVEL < power < 1.0:
+        raise ArgumentError("`difference` must be above 0 and at most 1, and `power` between 0.025 and 1")
+    low, high = 1.0, 4.0
+    while detect_power(difference, high, spread, repeats) < power:
+        low, high = high, 2.0 * high
+        if high > MOST_QUESTIONS:
+            return math.inf
+    while high - low > 1.0:
+        middle = math.floor((low + high) / 2.0)
+        low, high = (
+            (low, middle) if detect_power(difference, middle, spread, repeats) >= power else (middle, high)
+        )
+    return high
+
+
+def told_difference(questions: float, spread: Spread, repeats: int = 1, *, power: float = POWER) -> float:
+    """The smallest difference that so many questions tell with this power; NaN if none.
+
+    Examples
+    --------
+    >>> round(told_difference(3920, Spread.stated(0.2)), 4)
+    0.02
+    """
+    if detect_power(1.0, questions, spread, repeats) < power:
+        return math.nan
+    low, high = 0.0, 1.0
+    for _ in range(40):
+        middle = (low + high) / 2.0
+        low, high = (
+            (low, middle) if detect_power(middle, questions, spread, repeats) >= power else (middle, high)
+        )
+    return high
+
+
+def pair_spread(
+    trials: Floats,
+    first: Floats,
+    second: Floats,
+    weights: Floats,
+    clusters: NDArray[np.int64] | None = None,
+) -> Spread:
+    """What the difference of two models varies by, from counts of their common answers.
+
+    Parameters
+    ----------
+    trials, first, second
+        Shape (point, question): answers of both, of these right by the first alone, and by the second alone.
+    weights
+        Of the points.
+    clusters
+        Number of each question's cluster, shape (point, question); None: each is its own.
+
+    Raises
+    ------
+    ValueError
+        If fewer than two questions of a point were answered by both.
+
+    Examples
+    --------
+    >>> twice = np.full((1, 4), 2.0)
+    >>> found = pair_spread(twice, np.array([[2.0, 0, 1, 1]]), np.array([[0.0, 2, 1, 1]]), np.ones(1))
+    >>> round(found.between, 3), round(found.within, 3)
+    (0.167, 1.0)
+    """
+    asked = trials > 0
+    number = asked.sum(axis=-1)
+    used = (number > 1) & (weights > 0)
+    if not used.any():
+        raise ArgumentError("fewer than two questions of a point were answered by both")
+    count, share = number[used], weights[used] / weights[used].sum()
+    there, m = asked[used], np.where(asked, trials, 1.0)[used]
+    mean = np.where(there, (first[used] - second[used]) / m, 0.0)
+    apart = np.where(there, mean - (mean.sum(axis=-1) / count)[:, np.newaxis], 0.0)
+    # The variance of the weighted mean, times all questions: points weigh by their share and by how few they have.
+    scale = count.sum() * share**2 / count
+    variance = (apart**2).sum(axis=-1) / (count - 1.0)
+    again = there & (m > 1)
+    if not again.any():
+        found = Spread(float(scale @ variance), math.nan)
+    else:
+        own = ((first + second)[used] - m * mean**2) / np.maximum(m - 1.0, 1.0)
+        within = np.where(again, own, 0.0).sum(axis=-1) / np.maximum(again.sum(axis=-1), 1)
+        noise = within * np.where(there, 1.0 / m, 0.0).sum(axis=-1) / count
+        found = Spread(max(float(scale @ (variance - noise)), 0.0), float(scale @ within))
+    if clusters is None:
+        return found
+    return _clustered(found, apart[there], np.repeat(scale, count), clusters[used][there])
+
+
+def _clustered(found: Spread, apart: Floats, scale: Floats, clusters: NDArray[np.int64]) -> Spread:
+    """The spread with what questions of a cluster have in common."""
+    _, place = np.unique(clusters, return_inverse=True)
+    sizes = np.bincount(place).astype(float)
+    worth = np.sqrt(scale) * apart
+    sums, squares = np.bincount(place, worth), np.bincount(place, worth**2)
+    pairs = float((sizes * (sizes - 1.0)).sum())
+    shared = max(float((sums**2 - squares).sum()) / pairs, 0.0) if pairs else 0.0
+    freed = len(sizes) / max(len(sizes) - 1.0, 1.0)
+    size = float((sizes**2).sum() / sizes.sum())
+    return replace(found, shared=shared * freed, size=size, mean_size=float(sizes.mean()))

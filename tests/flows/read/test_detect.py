@@ -1,0 +1,81 @@
+"""What a sweep needs to tell two models apart, from a share that is stated and from a cube."""
+
+import json
+
+import pytest
+
+from evalcube.flows.errors import SweepError
+from evalcube.flows.read.detect import detect
+from evalcube.storage.errors import StorageError
+from tests.flows.support import evalcube, refused
+
+CONFIG = {
+    "name": "two",
+    "trials": 50,
+    "models": [
+        {"name": name, "endpoint": "sim:", "simulate": {"ability": ability}}
+        for name, ability in (("a", 3), ("b", 2.5))
+    ],
+    "tasks": {"arithmetic": {"manifold": [{"grid": {"length": [3, 6]}}]}},
+}
+
+
+@pytest.fixture
+def config(tmp_path):
+    return {**CONFIG, "cube": str(tmp_path / "two.zarr"), "cache": str(tmp_path / "cache")}
+
+
+def test_detect__of_a_stated_share_is_that_of_the_formula_at_each_point(config):
+    found = detect(config, 5, against=0.2)
+
+    assert (found.trials, found.questions, found.planned) == (311, 622, 100)
+    assert found.estimate.requests == 2 * 622
+    assert found.told == pytest.approx(12.4, abs=0.2)
+
+
+def test_detect__says_that_questions_run_out(config, tmp_path):
+    (tmp_path / "few.jsonl").write_text(
+        "".join(json.dumps({"prompt": f"{i}?", "answer": str(i)}) + "\n" for i in range(40))
+    )
+    few = {**config, "tasks": {"few": {"task": "dataset", "params": {"file": str(tmp_path / "few.jsonl")}}}}
+
+    found = detect(few, 5, against=0.2)
+
+    assert (found.questions, found.trials, found.estimate, found.most, found.planned) == (
+        None,
+        None,
+        None,
+        40,
+        40,
+    )
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"difference": 0}, "detect.*between 0 and 100"),
+        ({"difference": 2, "power": 1.0}, "power.*between"),
+        ({"difference": 20, "against": 0.1}, "disagree on more than"),
+        ({"difference": 2, "against": "nowhere.zarr"}, "nowhere.zarr"),
+    ],
+)
+def test_detect__refuses(config, given, told):
+    with pytest.raises((SweepError, StorageError), match=told):
+        detect(config, **given)
+
+
+@pytest.mark.cluster
+def test_plan__takes_the_spread_from_the_sweeps_own_cube(config, tmp_path):
+    (tmp_path / "two.json").write_text(json.dumps({**config, "repeats": 2}))
+    words = ("plan", "two.json", "--detect", "3")
+    assert evalcube("run", "two.json", "--quiet", cwd=tmp_path)[0] == 0
+
+    code, text = evalcube(*words, cwd=tmp_path)[:2]
+    found = json.loads(evalcube(*words, "--json", cwd=tmp_path)[1])
+
+    assert code == 0
+    assert f"to tell 3 points with power 0.8: {found['questions']:,} questions for each model" in text
+    assert "% from the questions" in text
+    assert found["spread"]["within"] is not None
+    assert found["estimate"]["requests"] == 2 * 2 * found["questions"]
+    refused(evalcube("plan", "two.json", "--power", ".9", cwd=tmp_path), "go with --detect")
