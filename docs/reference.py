@@ -22,10 +22,12 @@ import evalcube
 from evalcube.flows.cli.app import app
 from evalcube.flows.cli.output import EXIT_CODES
 from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.recipes import recipe_names, suite_names, suite_section
 from evalcube.flows.config.section import Section, forms, sections_below
-from evalcube.flows.config.suites import load_suite, suite_names
+from evalcube.flows.config.suites import load_suite
 from evalcube.flows.plan.build import build_plan
 from evalcube.stages.generate import TASKS
+from evalcube.stages.generate.foreign import gym
 
 _PLAIN = {int: "whole number", float: "number", bool: "true or false", str: "text"}
 Links = Mapping[type[BaseModel], str]
@@ -258,13 +260,45 @@ def suite_sizes() -> str:
         "| suite | tasks | points | per task and tier | with `density: corner` |",
         "|---|---|---|---|---|",
     ]
-    for name in sorted(suite_names(), reverse=True):
+    for name in sorted(set(suite_names()) - set(recipe_names()), reverse=True):
         config = load_suite(name, ["sim:"])
         plan = build_plan(config)
         corners = build_plan(config.model_copy(update={"density": "corner"}))
         sizes = sorted({sum(row) for tier in plan.in_tier.tolist() for row in tier})
         each = f"{sizes[0]} to {sizes[-1]}" if len(sizes) > 1 else f"{sizes[0]}"
         rows.append(f"| `{name}` | {len(plan.tasks)} | {plan.cells} | {each} | {corners.cells} |")
+    return "\n".join(rows)
+
+
+def floors() -> str:
+    """What no work gains at the points of gym30."""
+    rows = ["| generator | easy | medium | hard | questions |", "|---|---|---|---|---|"]
+    for name, points in sorted(gym.catalogue()["floors"].items()):
+        shares = " | ".join(f"{100 * point['floor']:.1f}" for point in points.values())
+        rows.append(f"| `{name}` | {shares} | {min(point['questions'] for point in points.values())} |")
+    return "\n".join(rows)
+
+
+def recipes() -> str:
+    """Where the known suites are from, and how far to trust them."""
+    rows = [
+        "| suite | rows | answers | licence | pinned as in | verified | follows, departs from |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for name in recipe_names():
+        (task,) = suite_section(name)["tasks"].values()
+        recipe, params = task["recipe"], task["params"]
+        how = "choice" if "options" in params else params.get("match", "text")
+        cells = (
+            f"`{name}`",
+            f"{recipe['rows']:,}",
+            how,
+            recipe.get("licence") or "as the hub says",
+            recipe.get("revision") or "the first fetch finds it",
+            "yes" if recipe["verified"] else "no",
+            _cell("; ".join(recipe["sources"])),
+        )
+        rows.append(f"| {' | '.join(cells)} |")
     return "\n".join(rows)
 
 
@@ -285,6 +319,8 @@ WRITTEN: Mapping[str, Callable[[], str]] = {
     "params": task_params,
     "commands": commands,
     "suites": suite_sizes,
+    "floors": floors,
+    "recipes": recipes,
 }
 """What may stand between marks; `names` describes those that stand there."""
 

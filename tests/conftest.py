@@ -23,7 +23,7 @@ os.fsync = lambda _: None
 # Hundreds of commands are called in one process; to make their tree anew for each would take a twentieth of a second.
 typer.main.get_command = typer.testing._get_command = cache(typer.main.get_command)
 
-pytest_plugins = ["tests.tiers", "tests.browser", "tests.examples", "tests.installed"]
+pytest_plugins = ["tests.tiers", "tests.browser", "tests.examples", "tests.installed", "tests.hub"]
 collect_ignore = ["data"]  # scripts that made samples, with packages that tests do not need
 
 # No deadline: a busy machine is no bug. In CI the same examples each time, so that a red run can be repeated.

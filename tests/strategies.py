@@ -10,8 +10,9 @@ from pydantic import ValidationError
 
 from evalcube.stages.generate import Task, TaskParams
 
-DESCRIBES_A_FILE = {"dataset": {"format", "answer_is", "rows", "match"}}
-"""Fields that must agree with the file that a task reads or with each other, and cannot be varied by themselves."""
+DESCRIBES_A_FILE = {"dataset": {"format", "answer_is", "rows", "match"}, "tools": {"call"}}
+"""Fields that must agree with the file that a task reads, with each other, or with how its requests are sent, and
+cannot be varied by themselves."""
 
 
 LONGEST = {("haystack", "length"): 5000}

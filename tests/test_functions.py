@@ -10,19 +10,20 @@ from evalcube.flows.cli.app import app
 
 PRINTED = {"as_json", "markdown", "as_csv", "jsonl", "parquet", "quiet", "plot", "watch", "log"}
 """How a command shows what a function returns, and how it says how far it is."""
-PART = {"where", "view", "trials", "unique_only", "clip_tokens"}
+PART = {"where", "view", "trials", "unique_only", "clip_tokens", "reader"}
 """What a `Part` holds."""
-CONFIG = {"models", "key_envs"}
+CONFIG = {"models", "key_envs", "judges"}
 """What `run` and `plan` change of a config that they read; a mapping has it."""
 TOLD = {"subscribers", "tick", "notify", "tell", "progress"}
 """Who is told how far a function is."""
 COMMANDS = {"import_logs": "import", "verify": "cube verify"}
 ONLY_COMMAND = {
-    "plan": {"check", "cluster", "scheduler", "task"},  # `run` checks by itself
+    "plan": {"check", "cluster", "scheduler", "task", "detect", "power", "against"},  # `run` checks by itself
     "leaderboard": {"by"},  # a board for each value: `Part(where=...)` in a loop
     "compare": {"cache", "flips", "limit"},  # `trials` has the answers
-    "verdict": {"more", "policy"},
+    "verdict": {"more"},
     "tasks": {"name"},
+    "trials": {"count"},  # `Counter` over `rows()`
 }
 ONLY_FUNCTION = {
     "run": {"sampling", "flush_seconds", "stop"},  # whoever types a command has Ctrl-C

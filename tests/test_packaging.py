@@ -101,7 +101,12 @@ def test_wheel__its_command_runs_without_the_sources(wheel_python, tmp_path):
 
 
 LOCKED = pytest.mark.parametrize(
-    ("name", "extra"), [("constraints.txt", "dev"), ("constraints-docs.txt", "docs")]
+    ("name", "extra"),
+    [
+        ("constraints.txt", "dev"),
+        ("constraints-docs.txt", "docs"),
+        *(("constraints-adapters.txt", extra) for extra in ("gym", "lm-eval")),
+    ],
 )
 
 
@@ -144,11 +149,12 @@ def test_constraints__each_pin_has_a_hash(name, extra):  # noqa: ARG001 - shares
     assert bare == []
 
 
-def test_constraints__of_the_documentation_agree_with_the_others():
-    ours, docs = pins("constraints.txt"), pins("constraints-docs.txt")
+@pytest.mark.parametrize("name", ["constraints-docs.txt", "constraints-adapters.txt"])
+def test_constraints__of_other_extras_agree_with_those_of_dev(name):
+    ours, others = pins("constraints.txt"), pins(name)
 
-    assert {package: docs[package][0] for package in ours.keys() & docs.keys()} == {
-        package: ours[package][0] for package in ours.keys() & docs.keys()
+    assert {package: others[package][0] for package in ours.keys() & others.keys()} == {
+        package: ours[package][0] for package in ours.keys() & others.keys()
     }
 
 

@@ -177,12 +177,19 @@ def rescore(
         typer.Option("--output", "-o", metavar="NEW", help="Write a new cube and leave this one as it is."),
     ] = None,
     cache: CacheOption = None,
+    reader: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CONFIG",
+            help="A config, or a suite, whose tasks' second readers read the replies, too; default: those of the cube.",
+        ),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
     from evalcube.flows.keep.rescore import rescore_cube
 
-    done = rescore_cube(cube, output=output, cache=cache, notify=complain)
+    done = rescore_cube(cube, output=output, cache=cache, reader=reader, notify=complain)
     if as_json:
         show_json(done.to_dict(), "rescoring")
     else:

@@ -36,6 +36,14 @@ WhereOption = Annotated[
         "parameter as in param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.",
     ),
 ]
+ReaderOption = Annotated[
+    str,
+    typer.Option(
+        "--reader",
+        metavar="ours|theirs",
+        help="Who says what is right: evalcube, or the second reader of the tasks that have one.",
+    ),
+]
 PART: dict[str, tuple[Any, Any]] = {
     "where": (WhereOption, None),
     "view": (
@@ -66,6 +74,7 @@ PART: dict[str, tuple[Any, Any]] = {
         ],
         None,
     ),
+    "reader": (ReaderOption, "ours"),
 }
 """The options that choose and count a part of a cube, and their defaults, by the field of `Part` that each sets."""
 
@@ -76,7 +85,7 @@ ModeOption = Annotated[
     typer.Option(
         "--mode",
         help="Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (guesses taken out); truncated trials as the "
-        "others (I), as wrong (P), as right (O).",
+        "others (I), as wrong (P), as right (O). A board's auto is C_P, and accuracy (E_P) where all is of data sets.",
     ),
 ]
 ScoreOption = Annotated[
@@ -102,6 +111,12 @@ ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.
 NewFolderOption = Annotated[
     Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
 ]
+GoldOption = Annotated[
+    str | None,
+    typer.Option(
+        help="File of ratings by people: how judges agree with them, and scores as they correct them."
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
 CsvOption = Annotated[
@@ -110,6 +125,9 @@ CsvOption = Annotated[
         "--csv",
         help="Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.",
     ),
+]
+ControlOption = Annotated[
+    str | None, typer.Option(help="The variant in use: a model's label, or an evaluation's name or number.")
 ]
 PlotOption = Annotated[
     Path | None,
@@ -130,9 +148,15 @@ AskedTrialsOption = Annotated[
     str | None,
     typer.Option(
         "--trials",
+        "--limit",
         metavar="[A:]B",
-        help="Ask only the trials from A to B - 1 of each cell now, counted from 0; each cell is planned with B.",
+        help="Ask only the trials from A to B - 1 of each cell now, counted from 0; each cell is planned with B. The "
+        "first 100 of a data set are a random sample of its rows.",
     ),
+]
+RepeatsOption = Annotated[
+    int | None,
+    typer.Option("--repeats", min=1, help="Times that each question is asked; default: the config's."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
 LogOption = Annotated[
@@ -142,10 +166,12 @@ LogOption = Annotated[
 
 # What is asked, where, and where its results are
 
-ConfigArgument = Annotated[
-    str,
+ConfigsArgument = Annotated[
+    list[str],
     typer.Argument(
-        help="The sweep's config, a YAML file (`evalcube init` writes one), or a suite: quick, m12."
+        metavar="CONFIG",
+        help="The sweep's config, a YAML file (`evalcube init` writes one); or a suite, such as quick, m12 or gsm8k; "
+        "or several suites as one sweep.",
     ),
 ]
 EndpointsOption = Annotated[
@@ -155,6 +181,15 @@ EndpointsOption = Annotated[
         metavar="[NAME=]ENDPOINT",
         help="A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. "
         "Give it again for more. Takes the place of the config's models.",
+    ),
+]
+JudgesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--judge",
+        metavar="[NAME=]ENDPOINT",
+        help="Who judges, written as a model and not measured; goes with --model, and takes the place of the config's "
+        "judges. May be given again, with a NAME each.",
     ),
 ]
 KeysOption = Annotated[

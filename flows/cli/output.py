@@ -306,8 +306,10 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
 
 
 def print_leaderboard(cube: str) -> None:
-    """Print the leaderboard as a table for a terminal."""
-    from evalcube.flows.read.statistics import leaderboard as make_board
+    """Print the leaderboard as a table for a terminal, and tell what a reader should know of it."""
+    from evalcube.flows.read.boards import boards
     from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 
-    show_table(leaderboard_spec(make_board(cube)))
+    warnings, found = boards(cube, None)
+    show_table(leaderboard_spec(found[""]))
+    warn(warnings)

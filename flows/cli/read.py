@@ -15,6 +15,7 @@ from evalcube.flows.cli.options import (
     CsvOption,
     CubeArgument,
     CubesArgument,
+    GoldOption,
     JsonOption,
     MarkdownOption,
     ModeOption,
@@ -51,7 +52,7 @@ def leaderboard(
     *,
     cube: CubesArgument,
     version: ScoreOption = "auto",
-    mode: ModeOption = "C_P",
+    mode: ModeOption = "auto",
     by: Annotated[
         str | None,
         typer.Option(
@@ -68,6 +69,7 @@ def leaderboard(
             "by score, or where trials are few by accuracy.",
         ),
     ] = "",
+    gold: GoldOption = None,
     plot: PlotOption = None,
     part: Part,
     as_json: JsonOption = False,
@@ -87,7 +89,7 @@ def leaderboard(
             "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
         )
     check_picture(plot)
-    warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort)  # type: ignore[arg-type]
+    warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort, gold=gold)  # type: ignore[arg-type]
     warn(warnings)
     if plot is not None:
         _draw(found[""], plot)
@@ -129,7 +131,7 @@ def report(
     ] = 1,
     cache: CacheOption = None,
     version: ScoreOption = "auto",
-    mode: ModeOption = "C_P",
+    mode: ModeOption = "auto",
     weigh: WeighOption = "tasks",
     part: Part,
     trials: Annotated[
@@ -240,7 +242,11 @@ def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
     response = missing if view.response is None else safe(view.response)
     console.print(Panel(Text(response), title="response", title_align="left"))
     parsed = "none" if view.parsed is None else safe(view.parsed)
-    console.print(Text(f"parsed {parsed}   reference {safe(view.reference)}   status {view.status}"))
+    status = f"{view.status} ({safe(view.fault)})" if view.fault else view.status
+    console.print(Text(f"parsed {parsed}   reference {safe(view.reference)}   status {status}"))
+    if view.theirs is not None:
+        found = f"parsed {safe(view.theirs.parsed)}   " if view.theirs.parsed is not None else ""
+        console.print(Text(f"{safe(view.theirs.reader)}: {found}status {view.theirs.status}"))
     for name, score in view.layers.items():
         console.print(Text(f"{name:8} {score:.2f}"))
     for said in view.opinions:
@@ -251,7 +257,13 @@ def _print_trial(view: TrialView, told: Container[str], missing: str) -> None:
     first = "" if math.isnan(view.first_token) else f"   first token {view.first_token:.3f} s"
     tokens = "not known" if view.tokens < 0 else str(view.tokens)
     latency = "not known" if math.isnan(view.latency) else f"{view.latency:.3f} s"
-    console.print(Text(f"tokens {tokens}   latency {latency}{first}", style="dim"))
+    counts = {name: getattr(view, f"{name}_tokens") for name in ("prompt", "cached", "reasoning")}
+    more = "".join(f"   {name} {count}" for name, count in counts.items() if count is not None)
+    console.print(Text(f"tokens {tokens}{more}   latency {latency}{first}", style="dim"))
+    if view.looping:
+        console.print(Text("its end repeats itself: it loops", style="dim"))
+    if view.provider:
+        console.print(Text(f"answered by {safe(view.provider)}", style="dim"))
     # On one line however narrow the terminal is: it is there to be copied.
     console.print(Text(f"key {view.digest}", style="dim"), soft_wrap=True)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from itertools import chain
 from operator import attrgetter
@@ -22,6 +22,7 @@ from evalcube.flows.cli.options import (
     JsonOption,
     MarkdownOption,
     NewFolderOption,
+    ReaderOption,
     WhereOption,
     in_flags,
     names_of,
@@ -53,8 +54,8 @@ def trials(
             "--where",
             metavar="NAME=VALUE",
             help="Only this: as for leaderboard, and what single trials have: trial=0..9, tokens=1000.., latency=..2, "
-            "repeat, prompt_tokens, fact, judge, ..., or row_id=NAME of a data set. Give it again for more conditions; "
-            "all must hold.",
+            "repeat, prompt_tokens, fact, judge, ..., row_id=NAME of a data set, or disagree: where a second reader "
+            "differs from evalcube's. Give it again for more conditions; all must hold.",
         ),
     ] = None,
     status: Annotated[
@@ -94,7 +95,15 @@ def trials(
             help="Columns, or `all`; default: a few where a table is shown, else all.",
         ),
     ] = None,
+    count: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAMES",
+            help="Count the trials that have the same values in these columns, as in model,status or model,fault.",
+        ),
+    ] = None,
     cache: CachesOption = None,
+    reader: ReaderOption = "ours",
     as_json: JsonOption = False,
     jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object for each trial.")] = False,
     as_csv: Annotated[
@@ -121,6 +130,10 @@ def trials(
     from evalcube.flows.read.trials.read import trials as read
 
     for_people = markdown or not any(forms.values())
+    if count is not None:
+        others = {"--columns": columns, "--limit": limit, "--sort": sort, "--jsonl": jsonl or None}
+        for name, given in {**others, "--parquet": parquet}.items():
+            exclusive({"--count": True, name: given is not None})
     named = None if columns in (None, "all") else names_of(str(columns))
     table = read(
         cube,
@@ -130,10 +143,14 @@ def trials(
         regex=regex,
         within=names_of(within),
         sort=sort,
-        limit=_first(for_people) if limit is None else limit,
+        limit=_first(for_people and count is None) if limit is None else limit,
         columns=named,
         cache=cache,
+        reader=reader,
     )
+    if count is not None:
+        _show_counts(table, names_of(count), as_json=as_json, as_csv=as_csv, markdown=markdown)
+        return
     if for_people:
         _show_brief(table, columns, markdown=markdown, counted=limit is None or not (grep or regex))
         return
@@ -165,6 +182,25 @@ def _first(for_people: bool) -> int | None:
     from evalcube.flows.read.trials.brief import FIRST
 
     return FIRST
+
+
+def _show_counts(table: Trials, names: Sequence[str], *, as_json: bool, as_csv: bool, markdown: bool) -> None:
+    from rich.console import Console
+
+    from evalcube.flows.read.trials.brief import brief_table, counted
+    from evalcube.flows.read.trials.columns import chosen
+
+    table = table.with_columns(chosen(names, {one.name: one for one in table.columns}, "count"))
+    columns, rows = counted(table)
+    if as_json:
+        show_json({"rows": rows, "notes": list(table.notes)}, "trial_counts")
+    elif as_csv:
+        show_csv(rows, [column.name for column in columns])
+    else:
+        width = _MARKDOWN_WIDTH if markdown else Console().width
+        print_table(brief_table(columns, rows, (), width, table.varying), markdown=markdown)
+    if not as_json:
+        warn(_in_flags(table.notes))
 
 
 def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: bool) -> None:

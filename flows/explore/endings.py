@@ -51,6 +51,7 @@ def hazard(explored: Explored, query: Query) -> Json:
             str(name): row.astype(int) for name, row in zip(ends["end"].values, ends.values, strict=True)
         },
         "survival": _curve(found["survival"]),
+        "budget": _curve(found["budget"]),
         **{
             name: {str(cause): _curve(found[name].sel(cause=cause)) for cause in found["cause"].values}
             for name in ("hazard", "incidence")
@@ -71,6 +72,20 @@ def bin_width(dataset: xr.Dataset) -> int:
     trials, tokens = (float(cells.sel(counter=name).sum()) for name in ("trials", "tokens_sum"))
     mean = tokens / trials if trials else 0.0
     return int(min(max(4, 2 ** int(np.round(np.log2(max(4.0 * mean / BINS, 1.0))))), _WIDEST))
+
+
+def loops(explored: Explored, query: Query) -> Json:
+    """How many replies of each model, and to each task, end in a loop; nothing where no cube says so."""
+    dataset, labels = chosen(explored, query, with_trials(explored, query).dataset)
+    if "looping" not in dataset:
+        return {"model": {}, "task": {}}
+    sums = dataset["looping"].reset_coords(drop=True).sum(["params", "trial", "repeat"], dtype=np.int64)
+    counts = sums.transpose("model", "task").values
+    tasks = axes.names(dataset, "task")
+    return {
+        "model": dict(zip(labels, counts.sum(axis=1).tolist(), strict=True)),
+        "task": dict(zip(tasks, counts.sum(axis=0).tolist(), strict=True)),
+    }
 
 
 def _curve(values: xr.DataArray) -> dict[str, npt.NDArray[Any]]:
@@ -247,5 +262,6 @@ def _once(explored: Explored) -> Iterable[Query]:
 ENDPOINTS = (
     Endpoint("hazard", hazard, each_model),
     Endpoint("traces", traces, each_model),
+    Endpoint("loops", loops),
     Endpoint("judges", judges, _once),
 )

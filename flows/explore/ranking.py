@@ -54,7 +54,7 @@ def ranking(explored: Explored, query: Query) -> Json:
     board = leaderboard_of(
         opened,
         version=query.choice("score", VERSIONS, "auto"),  # type: ignore[arg-type]  # checked
-        mode=query.choice("mode", MODES, "C_P"),  # type: ignore[arg-type]
+        mode=query.choice("mode", ("auto", *MODES), "auto"),  # type: ignore[arg-type]
         draws=draws,
     )
     rows: list[Json] = board.to_dict()["rows"]  # type: ignore[assignment]
@@ -64,7 +64,8 @@ def ranking(explored: Explored, query: Query) -> Json:
         row |= {"label": by_id[row["eval_id"]], "groups": letters, "latency": seconds}
     _add_fronts(rows, board)
     head = {
-        name: getattr(board, name) for name in ("lead", "mode", "version", "tiers", "tasks", "confidence")
+        name: getattr(board, name)
+        for name in ("lead", "mode", "rate_name", "version", "tiers", "tasks", "confidence")
     }
     return {
         **head,

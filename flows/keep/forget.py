@@ -60,7 +60,7 @@ def judge_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache)
             rubric = book.of(item.task, item.trial).rubric
             if rubric:
                 reply = cache.get(item.request.digest)
-                keys = list(judge_keys(plan.judges, rubric, item.trial.prompt, reply))
+                keys = list(judge_keys(plan.judges, rubric, item.trial, reply))
                 yield from (
                     key for key, there in zip(keys, cache.contents(keys), strict=True) if there is not None
                 )

@@ -87,7 +87,7 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
                             key = trial_request(evaluation, planned.cell, truth, repeat).digest
                             yield key
                             if answers is not None and rubric:
-                                yield from judge_keys(plan.judges, rubric, truth.prompt, answers.get(key))
+                                yield from judge_keys(plan.judges, rubric, truth, answers.get(key))
 
 
 def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iterator[int]:

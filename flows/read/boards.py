@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
+from typing import Literal
 
 from evalcube.flows.errors import refused
 from evalcube.flows.nouns import CubeLike
@@ -22,8 +24,9 @@ def boards(
     part: Part | None = None,
     *,
     version: Version = "auto",
-    mode: Mode = "C_P",
+    mode: Mode | Literal["auto"] = "auto",
     sort: str = "",
+    gold: str | Path | None = None,
 ) -> tuple[tuple[str, ...], dict[str, LeaderboardResult]]:
     """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
 
@@ -35,7 +38,7 @@ def boards(
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
     part
         Which part of it; default: all of it.
-    version, mode, sort
+    version, mode, sort, gold
         As for `leaderboard`.
 
     Returns
@@ -48,7 +51,11 @@ def boards(
     StorageError, SweepError
         As `leaderboard`.
     """
-    opened = open_part(cube, part, trials=False)
+    opened = open_part(cube, part, trials=gold is not None)
+    if gold is not None:
+        from evalcube.flows.read.gold import rated_by_people  # with plans, which take a while
+
+        opened = rated_by_people(opened, cube, gold)
     if by is None:
         return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode, sort=sort)}
     table = keys(opened.arrays)

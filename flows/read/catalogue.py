@@ -77,7 +77,7 @@ def _allowed(field: Mapping[str, Any]) -> str:
     if "enum" in field:
         return ", ".join(map(str, field["enum"]))
     if "anyOf" in field:
-        return " or ".join(_allowed(option) for option in field["anyOf"])
+        return " or ".join(_allowed(option) for option in field["anyOf"] if option.get("type") != "null")
     if "const" in field:
         return str(field["const"])
     low, high = field.get("minimum"), field.get("maximum")

@@ -25,7 +25,7 @@ _DIGITS = 8
 
 
 def with_design(dataset: xr.Dataset) -> xr.Dataset:
-    """The dataset of a cube with ``base_trials`` (model, task, params) and ``max_tokens`` (model).
+    """The dataset of a cube with ``base_trials`` (model, task, params), ``max_tokens`` (model) and ``data_set`` (task).
 
     Where a data file was edited, ``file_version`` and ``older_file`` (task, params) tell what was asked before from
     what is asked now.
@@ -49,6 +49,7 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     except SweepError:
         return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
     dataset = _with_versions(spec, dataset)
+    dataset = _with_data_sets(spec, dataset)
     limits = {row.eval_id: _limit(row.sampler.params) for row in spec.evaluations}
     tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
     found = _with(
@@ -60,6 +61,22 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     stored = dataset[BASE].transpose("model", *_CELL).values if BASE in dataset.coords else None
     coordinate = base_coordinate(filled_base(stored, base, dataset.sizes["model"]))
     return _with(found, BASE, coordinate.dims, coordinate.values, dict(coordinate.attrs))
+
+
+def of_data_set(task: str) -> bool:
+    """Whether a task of that name asks the rows of a data set, and generates nothing."""
+    return task == "dataset" or task.startswith("lm-eval:")
+
+
+def _with_data_sets(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
+    """The dataset with ``data_set`` (task); as it is where its labels are gone, which whoever needs them tells."""
+    if "task" not in dataset.coords:
+        return dataset
+    of_rows = {task.label: of_data_set(task.name) for task in spec.tasks}
+    rows = np.array([of_rows.get(name, False) for name in names(dataset, "task")], dtype=bool)
+    return _with(
+        dataset, "data_set", ("task",), rows, {"long_name": "whether its questions are of a data set"}
+    )
 
 
 def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:

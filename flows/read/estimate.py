@@ -14,6 +14,7 @@ from evalcube import known_as
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import did_you_mean
+from evalcube.flows.config.recipes import unverified
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
@@ -110,6 +111,8 @@ class SweepEstimate:
     """What the planned questions are enough for, where outputs are scored in layers and variants compared."""
     few_problems: Mapping[str, int] = field(default_factory=dict)
     """By task, how many of its easiest points repeat a problem in more than half of their trials."""
+    notes: tuple[str, ...] = ()
+    """What to know of the numbers to come, a sentence each."""
 
     @property
     def rows(self) -> tuple[EvaluationEstimate, ...]:
@@ -144,6 +147,7 @@ def estimate(
     cache: str | Path | None = None,
     only: Sequence[str] = (),
     trials: str | None = None,
+    repeats: int | None = None,
 ) -> SweepEstimate:
     """Work out what a run would ask and cost, without asking.
 
@@ -155,6 +159,8 @@ def estimate(
         Address of the results and of the response cache; default: those of the config.
     only, trials
         The part of the plan that a run is to ask, as for `evalcube.run`; default: all of it.
+    repeats
+        Times that each question is asked; default: the config's.
 
     Returns
     -------
@@ -174,7 +180,7 @@ def estimate(
     >>> ec.plan("sweep.yaml").requests
     64
     """
-    config = as_config(config, cube=cube, cache=cache)
+    config = as_config(config, cube=cube, cache=cache, repeats=repeats)
     part = Only.of(only, trials)
     own = plan = build_plan(config)
     if part is not None and part.trials is not None:
@@ -239,6 +245,7 @@ def estimate(
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
         own.few_problems(most),
+        unverified(config.model_dump(include={"tasks"})["tasks"]),
     )
 
 

@@ -28,6 +28,7 @@ from evalcube.stages.analyze.render import table_specs
 from evalcube.stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows
 from evalcube.stages.analyze.render.table import TableSpec
 from evalcube.stages.process.grading import compressed_size
+from evalcube.stages.reply.status import Status
 from evalcube.stages.score.recount import recount
 
 if TYPE_CHECKING:
@@ -182,21 +183,25 @@ def clip(
     check_picture(plot)
     wanted = [_limit(text) for text in limits]
     opened = open_part(cube, part)
-    boards: dict[int | None, Leaderboard] = {}
-    for limit in [*sorted(wanted or _default_limits(opened.dataset)), None]:
-        dataset = opened.dataset
+
+    def board(dataset: xr.Dataset, limit: int | None) -> Leaderboard:
         with refused():
             dataset = dataset if limit is None else recount(dataset, clip_tokens=limit)
-        boards[limit] = leaderboard_of(
-            replace(opened, arrays=dataset),
-            version=version,  # type: ignore[arg-type]  # refused there if it is none
-            mode="C_P",
+        arrays = replace(opened, arrays=dataset)
+        return leaderboard_of(arrays, version=version, mode="C_P")  # type: ignore[arg-type]  # refused there
+
+    boards: dict[int | None, Leaderboard] = {}
+    rows: list[PlainRow] = []
+    for limit in [*sorted(wanted or _default_limits(opened.dataset)), None]:
+        found = boards[limit] = board(opened.dataset, limit)
+        most = (
+            board(_all_right(opened.dataset, limit), limit)
+            if limit and _cut(opened.dataset, limit).any()
+            else found
         )
+        rows += _clipped(limit, found, most)
     names = axes.evaluation_labels(opened.dataset)
-    rows = sorted(
-        (row for limit, board in boards.items() for row in _clipped(limit, board)),
-        key=lambda row: names.index(row["model"]),
-    )
+    rows.sort(key=lambda row: names.index(row["model"]))
     if plot is not None:
         write_picture(plot, _clip_figure(rows, names))
     return opened, table_specs.clip_spec(rows, (*_notes(opened), _lead(boards[None]))), rows
@@ -255,7 +260,20 @@ def cost(
     return opened, table_specs.cost_spec(rows, _groups(by_task=by_task), notes), rows
 
 
-def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
+def _cut(dataset: xr.Dataset, limit: int) -> xr.DataArray:
+    """Which trials were cut before a limit: nobody knows what they would have said with it."""
+    return (dataset["status"] == int(Status.TRUNCATED)) & (dataset["tokens"] < limit)
+
+
+def _all_right(dataset: xr.Dataset, limit: int) -> xr.Dataset:
+    """The dataset as if all of these were right."""
+    status = dataset["status"].where(~_cut(dataset, limit), np.uint8(Status.CORRECT))
+    return dataset.assign(status=status)
+
+
+def _clipped(limit: int | None, board: Leaderboard, most: Leaderboard) -> list[PlainRow]:
+    """Rows of a limit; `most` is the board on which all that was cut before it is right."""
+    upper = {row.eval_id: row.rate for row in most.rows}
     return [
         {
             "model": label,
@@ -266,6 +284,9 @@ def _clipped(limit: int | None, board: Leaderboard) -> list[PlainRow]:
             "version": board.version,
             "rank": row.rank,
             "accuracy": row.rate.value,
+            "accuracy_lower": row.rate.lower,
+            "accuracy_most": upper[row.eval_id].value,
+            "accuracy_upper": upper[row.eval_id].upper,
             "truncated": row.truncated,
             "tokens": row.tokens_per_trial,
             "cost_per_1000": row.cost_per_1000,

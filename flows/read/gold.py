@@ -1,4 +1,4 @@
-"""Read files of ratings by people, with which judges are compared."""
+"""Read files of ratings by people, by which judges are compared and corrected."""
 
 from __future__ import annotations
 
@@ -7,51 +7,161 @@ import io
 import json
 import math
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
 
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import SweepError
+from evalcube.flows.nouns import CubeLike, address_and_part, listed
+from evalcube.flows.plan.plan import Plan, carries
+from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.selection import OpenPart
+from evalcube.stages.analyze.labelled.by_people import PEOPLE_RIGHT
+from evalcube.stages.analyze.labelled.composites import PEOPLE_SCORE
+
+if TYPE_CHECKING:
+    import xarray as xr
 
 LARGEST_FILE = 50_000_000
 """Bytes."""
+_QUESTION = ("model", "task", "params", "trial")
 _FORM = (
     'Write a line for each rating, such as {"unit": "qa/0/3", "score": 4}; or a CSV with columns unit, score'
 )
 
 
-def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> dict[str, float]:
-    """Ratings by unit.
+@dataclass(frozen=True)
+class Ratings:
+    """What people say of answers, by variant ("" where a row names none) and unit."""
+
+    scores: Mapping[str, Mapping[str, float]]
+    """From 1 to 5."""
+    right: Mapping[str, Mapping[str, float]]
+    """1 for a right answer, 0 for a wrong one."""
+
+
+def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> Ratings:
+    """Ratings by people.
 
     Parameters
     ----------
     path
-        JSON lines, or a CSV file with a header (``.csv``). Each row has a ``score`` from 1 to 5, and the ``unit`` or
-        the ``id`` that the data set gives it.
+        JSON lines, or a CSV file with a header (``.csv``). Each row has a ``score`` from 1 to 5, ``correct``, true or
+        false, or both; the ``unit`` or the ``id`` that the data set gives it; and the ``variant`` that answered.
     ids
         Units that each id of a data set stands for.
 
     Returns
     -------
-    dict
-        Unit -> rating, from 1 to 5; ids that no unit has stay as ``id:...``.
+    Ratings
+        Ids that no unit has stay as ``id:...``.
 
     Raises
     ------
     SweepError
         If the file cannot be read, or a row is not a rating of one unit.
     """
-    ratings: dict[str, float] = {}
+    scores: dict[str, dict[str, float]] = {}
+    right: dict[str, dict[str, float]] = {}
+    seen = set()
     for line, row in _rows(Path(path)):
         place = f"{path}:{line}"
-        unit = _unit(row, ids, place)
-        if unit in ratings:
+        unit, variant = _unit(row, ids, place), str(row.get("variant") or "")
+        if (variant, unit) in seen:
             raise SweepError(
                 f"{place}: unit {show(unit)} is rated twice", "Keep one rating, such as the mean"
             )
-        ratings[unit] = _score(row.get("score"), place)
-    if not ratings:
+        seen.add((variant, unit))
+        said = row.get("correct")
+        if said is not None and said != "":
+            right.setdefault(variant, {})[unit] = _right(said, place)
+        if row.get("score") not in (None, "") or said in (None, ""):
+            scores.setdefault(variant, {})[unit] = _score(row.get("score"), place)
+    if not seen:
         raise SweepError(f"{path}: holds no rating", _FORM)
-    return ratings
+    return Ratings(scores, right)
+
+
+def rated_by_people(opened: OpenPart, cube: CubeLike, gold: str | Path) -> OpenPart:
+    """The part with what people say of its answers.
+
+    Raises
+    ------
+    SweepError
+        If there are several cubes, the file is none of ratings, or names what the cube does not have.
+    """
+    if len(given := listed(cube)) > 1:
+        raise SweepError(
+            "`gold`: ratings are of the answers of one cube, and several are given", "Give one cube"
+        )
+    reader = Reader(address_and_part(given[0])[0])
+    return replace(opened, arrays=with_ratings(opened.dataset, reader, gold))
+
+
+def with_ratings(dataset: xr.Dataset, reader: Reader, path: str | Path) -> xr.Dataset:
+    """A cube's dataset with what people say as ``people_score`` and ``people_right``, by model, task, params and trial.
+
+    Raises
+    ------
+    SweepError
+        If a row names a variant or a unit that the cube does not have, or no variant where there are several.
+    """
+    plan = reader.plan
+    points = {
+        entry.cell.id: f"{label}/{slot}"
+        for task, label in zip(plan.tasks, plan.task_names, strict=True)
+        for slot, entry in enumerate(task.cells)
+    }
+    found = read_gold(path, _ids(plan, dataset.sizes["trial"]))
+    shape = tuple(dataset.sizes[name] for name in _QUESTION)
+    rows = {str(one): place for place, one in enumerate(dataset["eval_id"].values.tolist())}
+    places = {
+        points[cell]: (t, slot)
+        for t, line in enumerate(dataset["cell_id"].values.tolist())
+        for slot, cell in enumerate(line)
+        if cell in points
+    }
+    arrays = {}
+    for name, ratings in ((PEOPLE_SCORE, found.scores), (PEOPLE_RIGHT, found.right)):
+        values = np.full(shape, np.nan, dtype=np.float32)
+        for variant, units in ratings.items():
+            row = rows.get(plan.evaluations[_variant(reader, variant, path)].eval_id)
+            for unit, value in units.items():
+                point, _, trial = unit.rpartition("/")
+                if not trial.isdecimal() or int(trial) >= shape[-1] or point not in places:
+                    raise SweepError(
+                        f"{path}: unit {show(unit)} is not in this part of the cube",
+                        "Units are named task/slot/trial, as in `evalcube show`; or give the data set's id",
+                    )
+                if row is not None:
+                    values[(row, *places[point], int(trial))] = value
+        arrays[name] = (_QUESTION, values)
+    return dataset.assign(arrays)
+
+
+def _variant(reader: Reader, name: str, path: str | Path) -> int:
+    labels = reader.plan.labels
+    if not name and len(labels) > 1:
+        raise SweepError(
+            f"{path}: rows do not name the `variant` whose answer was rated",
+            f"Write one of: {', '.join(labels)}",
+        )
+    return reader.evaluation_index(name or 0, "variant")
+
+
+def _ids(plan: Plan, trials: int) -> dict[str, list[str]]:
+    """Units by the id that a data set gives their row."""
+    found: dict[str, list[str]] = {}
+    for task, label in zip(plan.tasks, plan.task_names, strict=True):
+        for slot, entry in enumerate(task.cells):
+            if carries(entry.cell, "id"):
+                for index in range(min(entry.cell.size or trials, trials)):
+                    name = str(entry.cell.trial(index).extras.get("id", ""))
+                    found.setdefault(name, []).append(f"{label}/{slot}/{index}")
+    return found
 
 
 def _unit(row: Mapping[str, object], ids: Mapping[str, list[str]], place: str) -> str:
@@ -67,6 +177,13 @@ def _unit(row: Mapping[str, object], ids: Mapping[str, list[str]], place: str) -
             "Name the unit, or choose one task with `tasks`",
         )
     return found[0] if found else f"id:{name}"
+
+
+def _right(value: object, place: str) -> float:
+    word = str(value).strip().lower()
+    if word not in ("true", "false", "1", "0"):
+        raise SweepError(f"{place}: correct must be true or false, got {show(value)}", "Correct the row")
+    return float(word in ("true", "1"))
 
 
 def _score(value: object, place: str) -> float:

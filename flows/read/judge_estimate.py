@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from evalcube.flows.plan.evaluations import read_answered
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import CriteriaBook, Prepared
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.stages.process.reading import read_reply
-from evalcube.stages.reply.record import Record
 from evalcube.storage.cache.cache import Cache
 
 
@@ -55,7 +54,7 @@ class JudgeTally:
         rubric = self._book.of(item.task, item.trial).rubric if self.counts else ""
         if not rubric:
             return
-        output = "" if data is None else read_reply(Record.decode(data)).answer
+        output = "" if data is None else read_answered(data, item.trial)[1].answer
         for judge, sampled in zip(self._plan.judges, self._sampled, strict=True):
             for request in judge.requests(rubric, item.trial.prompt, output):
                 if (

@@ -5,15 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import Opinion, evaluation_place, opinions
+from evalcube.flows.plan.evaluations import Opinion, evaluation_place, opinions, read_answered
 from evalcube.flows.plan.filters import matching_points
-from evalcube.flows.plan.plan import is_imported
+from evalcube.flows.plan.plan import TaskPlan, is_imported
 from evalcube.flows.plan.requests import CriteriaBook, trial_messages, trial_request
 from evalcube.flows.state.caches import replies_at_hand
 from evalcube.flows.state.records import read_notes
@@ -22,12 +23,14 @@ from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.errors import CodeError
 from evalcube.stages.generate.stream import canonical_json
-from evalcube.stages.process.reading import Reading, read_reply
-from evalcube.stages.reply.record import Record
-from evalcube.stages.reply.status import Status
+from evalcube.stages.process.reading import Reading
+from evalcube.stages.reply.body import name_code, short_text
+from evalcube.stages.reply.status import SECOND, Status
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.schema import SAID
 from evalcube.storage.urls import Address
 
 ANSWERED = "answered"
@@ -39,10 +42,10 @@ class Answered:
     """A reply as it was read. `reading` and `parsed` are a model's own text."""
 
     reading: Reading
-    first_token: float
-    """Seconds until the reply began; NaN where it was not streamed."""
     parsed: str | None
     """The answer in it; None if it has none, did not end by itself, was not to be read, or the code for that lacks."""
+    fault: str = ""
+    """In what way it is wrong, where it was read and the task tells."""
 
 
 def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = True) -> Answered | None:
@@ -62,18 +65,19 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
     if data is None:
         return None
     try:
-        record = Record.decode(data)
+        _, reading = read_answered(data, truth)
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
-    reading = read_reply(record)
+    fault = ""
     if is_imported(cell):  # no parser of ours has read it
         parsed = None if reading.imported is None else reading.imported.answer
     else:
         try:
             parsed = cell.parse(reading.answer, truth) if parse and reading.finish == "stop" else None
+            fault = cell.fault(parsed, truth) if parse and reading.finish == "stop" else ""
         except CodeError:  # what was recorded stands; `Plan.not_run` says why no more is known
             parsed = None
-    return Answered(reading, record.first_token, parsed)
+    return Answered(reading, parsed, fault)
 
 
 def row_of(truth: Trial) -> tuple[int | None, str]:
@@ -106,6 +110,17 @@ SCORES = ("fact", "behavior", "judge")
 
 
 @dataclass(frozen=True)
+class SecondView:
+    """What a second reader makes of a reply."""
+
+    reader: str
+    status: str
+    """As recorded in the cube."""
+    parsed: str | None
+    """What its pattern finds, a model's own text; None if that is nothing, or it is no pattern."""
+
+
+@dataclass(frozen=True)
 class TrialView:
     """One trial as a person wants to see it. `response`, `reasoning` and `parsed` are a model's own text."""
 
@@ -133,10 +148,22 @@ class TrialView:
     """Scores from 1 to 5 of the layers that there are."""
     opinions: Sequence[Opinion]
     """Of the judges, as far as the cache holds them."""
-    row: int | None = None
+    row: int | None
     """Number of the row, from 1, where the question is from a file."""
-    row_id: str = ""
+    row_id: str
     """The row's own name, where the data set names a field with it."""
+    prompt_tokens: int | None
+    """None where the endpoint does not say, as below."""
+    reasoning_tokens: int | None
+    cached_tokens: int | None
+    provider: str | None
+    """What the reply says of the system that gave it."""
+    looping: bool
+    """Whether the end of the reply repeats itself."""
+    fault: str
+    """In what way the answer is wrong, where the task tells; else empty."""
+    theirs: SecondView | None = None
+    """What the task's second reader makes of the reply; None where there is none, or it has not read it."""
 
     def to_dict(self) -> dict[str, Any]:
         """The view as JSON values; what is not a number is None."""
@@ -165,6 +192,18 @@ class Reader:
             self.away.clear()
             self._replies = replies_at_hand(self.cube, self.notes.get("cache"), self._cache, away=self.away)
         return self._replies
+
+    @cached_property
+    def _providers(self) -> dict[int, str]:
+        with Ledger(self.cube.records) as ledger:
+            names = {
+                short_text(name) for receipt in ledger.newest().values() for name in receipt.fingerprints
+            }
+        return {name_code(name): name for name in names}
+
+    def provider(self, code: int) -> str | None:
+        """The name that a number of the array ``provider`` stands for; a number in hex if the ledger lacks it."""
+        return self._providers.get(code, f"#{code:08x}") if code > 0 else None
 
     def evaluation_index(self, name: str | int, parameter: str = "model") -> int:
         """The place of an evaluation, by its model's label, its full label or its number.
@@ -245,7 +284,7 @@ class Reader:
         evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
         cell = entry.cells[slot].cell
         stored = self._stored(model, task, slot, trial, repeat)
-        response, reasoning, parsed, first_token = None, "", None, math.nan
+        response, reasoning, parsed, fault = None, "", None, ""
         messages: Sequence[Mapping[str, str]]
         absent = [cell.task.reason] if isinstance(cell.task, AbsentTask) else []
         truth = Trial("", "") if absent else cell.trial(trial)
@@ -260,7 +299,7 @@ class Reader:
         answered = read_answer(None if store is None else store.get(key), cell, truth)
         if answered is not None and store is not None:
             response, reasoning = answered.reading.answer, answered.reading.reasoning
-            parsed, first_token = answered.parsed, answered.first_token
+            parsed, fault = answered.parsed, answered.fault
             if answered.reading.imported is not None and answered.reading.imported.prompt is not None:
                 messages = [{"role": "user", "content": answered.reading.imported.prompt}]
             rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
@@ -280,11 +319,18 @@ class Reader:
             truth.answer,
             int(stored["tokens"]),
             float(stored["latency"]),
-            first_token,
+            _first_token(stored, answered),
             key,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
             said,
             *row_of(truth),
+            _count(stored, "prompt_tokens"),
+            _count(stored, "reasoning_tokens"),
+            _count(stored, "cached_tokens"),
+            self.provider(int(stored.get("provider", 0))),
+            bool(stored.get("looping", False)),
+            fault,
+            theirs=_second(entry, stored, response),
         )
 
     def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
@@ -292,8 +338,25 @@ class Reader:
         region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
         known, arrays = self._region
         if known != region:  # trials that are looked at one after another are mostly of one region
-            names = [name for name in SCORES if name in self.plan.layers]
-            arrays = self.cube.read_region(region, ("status", "tokens", "latency", *names))
+            names = [name for name in (*SCORES, *SAID, SECOND) if name in self.cube.trial_arrays]
+            arrays = self.cube.read_region(region, ("status", "tokens", "prompt_tokens", "latency", *names))
             self._region = (region, arrays)
         place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
         return {name: values[place] for name, values in arrays.items()}
+
+
+def _count(stored: Mapping[str, Any], name: str) -> int | None:
+    return int(stored[name]) if stored.get(name, -1) >= 0 else None
+
+
+def _first_token(stored: Mapping[str, Any], answered: Answered | None) -> float:
+    """As the cube has it, or one of an earlier version, which has no place for it, by the reply."""
+    said = math.nan if answered is None else answered.reading.first_token
+    return float(stored.get("first_token", said))
+
+
+def _second(task: TaskPlan, stored: Mapping[str, Any], response: str | None) -> SecondView | None:
+    status = Status(int(stored.get(SECOND, Status.MISSING)))
+    if task.second is None or status == Status.MISSING:
+        return None
+    return SecondView(task.second.name, status.name.lower(), task.second.found(response or ""))

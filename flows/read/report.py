@@ -8,7 +8,7 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -60,7 +60,7 @@ def report(
     date: datetime.date | None = None,
     part: Part | None = None,
     version: Version = "auto",
-    mode: Mode = "C_P",
+    mode: Mode | Literal["auto"] = "auto",
     weigh: Weigh = "tasks",
     tell: Callable[[str], object] = str,
 ) -> Path:

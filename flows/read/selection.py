@@ -12,6 +12,7 @@ import numpy as np
 
 from evalcube import known_as
 from evalcube._arrays import as_xarray, variable
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
 from evalcube.flows.nouns import (
     CubeLike,
@@ -25,7 +26,7 @@ from evalcube.flows.nouns import (
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.design import composite_settings, tells_version, with_design, without_older
-from evalcube.flows.state.engines import origins_of, read_engines
+from evalcube.flows.state.engines import origins_of, read_engines, with_answers
 from evalcube.flows.state.records import priced_models, read_notes
 from evalcube.flows.state.unasked import noted_unnamed
 from evalcube.stages.analyze.labelled import axes, counters
@@ -33,7 +34,7 @@ from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.process.grading import GRADER, IMPORTED
-from evalcube.stages.reply.status import FEW_TRIALS
+from evalcube.stages.reply.status import FEW_TRIALS, READERS, SECOND
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
@@ -57,9 +58,12 @@ class Part:
     """Only questions that are new in their cell."""
     clip_tokens: int | None = None
     """As if the limit of completion tokens had been this."""
+    reader: str = "ours"
+    """Who says what is right: "ours", or "theirs", the second reader of the tasks that have one."""
 
     def __post_init__(self) -> None:
-        """Refuse what is no number, before a cube is opened."""
+        """Refuse what is no number, or no reader, before a cube is opened."""
+        checked_option("reader", self.reader, READERS)
         for name in ("trials", "clip_tokens"):
             if getattr(self, name) is not None:
                 need_number(name, getattr(self, name), whole=True)
@@ -67,7 +71,8 @@ class Part:
     @property
     def recounts(self) -> bool:
         """Whether trials have to be counted again."""
-        return self.trials is not None or self.unique_only or self.clip_tokens is not None
+        others = self.unique_only or self.clip_tokens is not None or self.reader != "ours"
+        return self.trials is not None or others
 
 
 @known_as("evalcube.results")
@@ -146,9 +151,8 @@ def open_part(
         notes = {} if behind is None else read_notes(behind.records)
     view = _view(part.view, notes)
     most = min((n for n in (part.trials, view.trials if view else None) if n is not None), default=None)
-    chosen = Part(
-        part.where, view, most, part.unique_only or bool(view and view.unique_only), part.clip_tokens
-    )
+    fewer = part.unique_only or bool(view and view.unique_only)
+    chosen = replace(part, view=view, trials=most, unique_only=fewer)
     recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = _labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
@@ -158,27 +162,21 @@ def open_part(
         *_graders(receipts),
         *_engines(behind, dataset, receipts),
         *_kept(notes),
-        *_unanswered(dataset),
+        *_unverified(notes, dataset),
+        *(_unanswered(dataset) if part.reader == "ours" else ()),
         *(_uncounted(dataset, receipts) if behind is opened else ()),  # of a selection, counts are of a part
         *(() if chosen.unique_only else _few_problems(dataset)),
         *_warnings(dataset, chosen),
     )
     with refused():
-        if not recounts:  # that counts what is missing of each trial by itself
-            dataset = with_unasked(dataset)
-        else:
-            from evalcube.stages.score.recount import recount, trimmed  # with `dask`, which takes a while
+        read_by, told = "", list[str]()
+        if recounts:
+            from evalcube.flows.read.recounting import recounted  # with `dask`, which takes a while
 
-            dataset = recount(
-                dataset, trials=most, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
-            )
-            # Counters are counted with the rules of the plan, which trial arrays alone do not hold: so both.
-            dataset = trimmed(
-                dataset, trials=most, unique_only=chosen.unique_only, clip_tokens=part.clip_tokens
-            )
-        if part.clip_tokens is not None and "max_tokens" in dataset.coords:
-            limit = dataset["max_tokens"].where(dataset["max_tokens"] > 0, part.clip_tokens)
-            dataset = dataset.assign_coords(max_tokens=limit.clip(max=part.clip_tokens))
+            dataset, read_by, told = recounted(dataset, chosen)
+        else:
+            dataset = with_unasked(dataset)
+    warnings = (*warnings, *told)
     whole = dataset
     if not tells_version(part.where) and not (view is not None and tells_version(view.criteria)):
         dataset, left_out = without_older(dataset)
@@ -190,7 +188,9 @@ def open_part(
     if part.where:
         words = _in_words(Part(part.where))
         dataset = _restricted(dataset, part.where, f"`where`: nothing fulfils all of {words}")
-    words = ", ".join(filter(None, ("as selected with xarray" if selected else "", _in_words(chosen))))
+    words = ", ".join(
+        filter(None, ("as selected with xarray" if selected else "", _in_words(chosen), read_by))
+    )
     return OpenPart(dataset, words, warnings, whole, composite_settings(notes)[0])
 
 
@@ -252,8 +252,8 @@ def _opened(cube: str | Path) -> Cube:
 def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     if not isinstance(opened, Cube):
         return with_design(with_question_moments(opened))
-    # Composites are means over single trials, and clusters lie anywhere among them.
-    if trials or {"fact", "cluster"} & set(opened.trial_arrays):
+    # Composites and readers are compared by single trials, and clusters lie anywhere among them.
+    if trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays):
         return labelled_dataset(opened)
     return with_design(with_question_moments(opened.summary()))
 
@@ -333,17 +333,25 @@ def _engines(opened: Cube | None, dataset: xr.Dataset, receipts: Sequence[Receip
     if not engines and not any(one.fingerprints for one in receipts):
         return ()  # of most cubes: neither the plan nor anything else has to be read
     labels, names = axes.evaluation_labels(dataset), axes.names(dataset, "eval_id")
-    return tuple(
-        one.warning
-        for one in origins_of(list(zip(labels, names, strict=True)), engines, receipts)
-        if one.mixed
-    )
+    origins = origins_of(list(zip(labels, names, strict=True)), engines, receipts)
+    return tuple(one.warning for one in with_answers(origins, opened, receipts) if one.mixed)
 
 
 def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
     """That the cube holds more than the config of its last run names."""
     found = noted_unnamed(notes)
     return () if found is None else (f"{str(found)[:1].upper()}{str(found)[1:]}; shown all the same.",)
+
+
+def _unverified(notes: Mapping[str, object], dataset: xr.Dataset) -> tuple[str, ...]:
+    """Of which of its tasks nobody knows whether their numbers may be held against published ones."""
+    config, there = notes.get("config"), axes.names(dataset, "task")
+    tasks = config.get("tasks") if isinstance(config, Mapping) else None
+    if not isinstance(tasks, Mapping) or not any("recipe" in task for task in tasks.values() if task):
+        return ()
+    from evalcube.flows.config.recipes import unverified  # with pydantic, which most boards need nothing of
+
+    return unverified({label: tasks[label] for label in there if label in tasks})
 
 
 def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:

@@ -101,7 +101,7 @@ class SideBySide:
         return np.asarray(pairing.counted(self.status, truncated).all(axis=0))
 
     def compared(
-        self, *, truncated: str = "wrong", cells: npt.NDArray[np.bool_] | None = None
+        self, *, truncated: str = "wrong", cells: npt.NDArray[np.bool_] | None = None, border: float = 0.0
     ) -> Pair | None:
         """The paired comparison of the two; None where they have no finished trial in common.
 
@@ -111,6 +111,8 @@ class SideBySide:
             See `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
         cells
             Points that are meant, shape (task, params); default: all.
+        border
+            As for `evalcube.stages.analyze.labelled.pairing.compare_evaluations`.
         """
         dataset = self.dataset
         mask = self.both(truncated)
@@ -122,7 +124,7 @@ class SideBySide:
             mask &= cells[..., np.newaxis, np.newaxis]
         if not mask.any():
             return None
-        (pair,) = pairing.compare_evaluations(dataset, [0, 1], truncated=truncated)
+        (pair,) = pairing.compare_evaluations(dataset, [0, 1], truncated=truncated, border=border)
         return replace(pair, first=self.first.label, second=self.second.label)
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, get_args
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
 
@@ -37,10 +38,12 @@ from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
+from evalcube.stages.analyze.labelled.by_people import with_accuracy_by_people
 from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, refuse_votes
 from evalcube.stages.analyze.labelled.points import told_of_points
+from evalcube.stages.analyze.labelled.readers import with_gaps
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.analyze.labelled.sorting import sorted_by
@@ -57,11 +60,12 @@ def leaderboard(
     part: Part | None = None,
     *,
     version: Version = "auto",
-    mode: Mode = "C_P",
+    mode: Mode | Literal["auto"] = "auto",
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
     sort: str = "",
+    gold: str | Path | None = None,
 ) -> LeaderboardResult:
     """All evaluations of a cube, or of a part of it, ranked by ReasonScore; by accuracy where trials are few.
 
@@ -71,15 +75,18 @@ def leaderboard(
         A cube, or several in a list; which part of it, by default all.
     version
         "auto" is honest at any size: the score of what the rates may be, or the rate of `mode` where a task has few
-        trials in a tier. "v1" scores upper bounds, "v2" what was measured.
+        trials in a tier, or where all questions are of data sets. "v1" scores upper bounds, "v2" what was measured.
     mode
-        Estimator of the column ``rate``.
+        Estimator of the column ``rate``; "auto" is C_P, and accuracy (E_P) where all questions are of data sets.
     seed, draws
         Of the draws behind the intervals.
     confidence
         Level of the intervals.
     sort
         A column of the board, such as "score/token", whose best value comes first; default: what leads the board.
+    gold
+        File of ratings by people, see `evalcube.flows.read.gold.read_gold`: scores correct composites from 50 of a row
+        on, and answers called right or wrong the accuracy, from 100 on. Of one cube only.
 
     Returns
     -------
@@ -97,7 +104,11 @@ def leaderboard(
     >>> ec.leaderboard("results/sweep.zarr", ec.Part(["task=sort"])).to_dataframe()["model_name"].tolist()
     ['large', 'small']
     """
-    opened = open_part(cube, part, trials=False)
+    opened = open_part(cube, part, trials=gold is not None)
+    if gold is not None:
+        from evalcube.flows.read.gold import rated_by_people  # with plans, which take a while
+
+        opened = rated_by_people(opened, cube, gold)
     return leaderboard_of(
         opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence, sort=sort
     )
@@ -107,7 +118,7 @@ def leaderboard_of(
     opened: OpenPart,
     *,
     version: Version = "auto",
-    mode: Mode = "C_P",
+    mode: Mode | Literal["auto"] = "auto",
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
@@ -115,7 +126,7 @@ def leaderboard_of(
 ) -> LeaderboardResult:
     """`leaderboard` of a part that is open already."""
     checked_option("version", version, VERSIONS)
-    checked_option("mode", mode, MODES)
+    checked_option("mode", mode, ("auto", *MODES))
     need_number("seed", seed, whole=True)
     need_number("draws", draws, whole=True)
     need_number("confidence", confidence)
@@ -129,7 +140,8 @@ def leaderboard_of(
             confidence=confidence,
             selection=opened.selection,
         )
-        board = with_composites(board, opened.arrays, opened.weights)
+        board = with_composites(with_accuracy_by_people(board, opened.arrays), opened.arrays, opened.weights)
+        board = with_gaps(board, opened.arrays)
         return LeaderboardResult.of(sorted_by(board, need_text("sort", sort)) if sort else board)
 
 

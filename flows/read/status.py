@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING, Any
 from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.state.engines import origins_of, read_engines
+from evalcube.flows.state.engines import origins_of, read_engines, with_answers
 from evalcube.flows.state.records import read_driver, read_live, read_notes, read_spent
 from evalcube.flows.state.shared_arrays import refuse_unrecorded
 from evalcube.flows.state.store import cube_plan
 from evalcube.flows.state.unasked import KEY, noted_unnamed
-from evalcube.stages.infer.apis import APIS
+from evalcube.stages.infer.apis import APIS, EFFORT
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, graders_of
@@ -62,6 +62,8 @@ def _advice(planned: list[Evaluation], one: Evaluation, name: str, wanted: str) 
     if name in APIS[one.api].required and not wanted:
         return f"Write another value of `{name}` under samplers, {one.sampler.name}."
     before = dict(one.sampler.params)
+    if EFFORT in before and name == APIS[one.api].effort.partition(".")[0]:
+        name = EFFORT  # as the config has it
     value = before.get(name, _USUAL_LIMIT)
     after = {key: kept for key, kept in before.items() if key != name} | ({wanted: value} if wanted else {})
     own, model = _named(one.sampler.name), _named(one.model)
@@ -138,11 +140,9 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     counts = SampleTargets(opened.read_planned("trial"), opened.read_planned("repeat")).counts
     regions = math.prod(-(-opened.sizes[dim] // opened.chunks[dim]) for dim in ("trial", "repeat"))
     models: list[dict[str, Any]] = []
-    origins = origins_of(
-        [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)],
-        read_engines(opened.records),
-        receipts.values(),
-    )
+    named = [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)]
+    whole = [receipt for region, receipt in receipts.items() if region not in damaged]
+    origins = with_answers(origins_of(named, read_engines(opened.records), receipts.values()), opened, whole)
     for i, label in enumerate(plan.labels):
         mine = [
             receipt for region, receipt in receipts.items() if region.model == i and region not in damaged

@@ -111,9 +111,9 @@ def cube_verdict(
         Declared weights by layer, such as {"fact": 2, "judge": 1}; a layer that is not named has none. Default: those
         of the config, else all weigh the same.
     gold
-        File of ratings by people, see `evalcube.flows.read.gold.read_gold`.
+        File of ratings by people, see `evalcube.flows.read.gold.read_gold`; 50 of a variant correct its scores.
     gold_variant
-        The variant whose answers were rated; default: the control.
+        The variant whose answers were rated, where rows do not name one; default: the control.
     missing
         Largest share of a variant's scores that may be missing, from 0 to 1; default: .1.
     holdout
@@ -191,7 +191,7 @@ def cube_verdict(
         missing=Thresholds.missing if missing is None else missing,
         holdout_ratio=0.0 if holdout is None else holdout,
         weights=None if weights is None else _weights(weights),
-        gold=None if gold is None else _gold(gold, data),
+        gold=None if gold is None else _gold(gold, reader, data, names, rated),
         gold_variant=rated,
     )
     asked, given = data.counted_readings()
@@ -360,16 +360,23 @@ def _weights(weights: Mapping[str, float]) -> list[float]:
     return [float(weights.get(name, 0.0)) / largest for name in LAYERS]
 
 
-def _gold(path: str | Path, data: _Data) -> dict[str, float]:
-    ratings = read_gold(path, data.ids())
-    known = set(data.units)
-    if known.isdisjoint(ratings):
-        first = next(iter(ratings)).removeprefix("id:")
+def _gold(
+    path: str | Path, reader: Reader, data: _Data, names: Sequence[str], rated: str | None
+) -> dict[str, Mapping[str, float]]:
+    """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
+    found = read_gold(path, data.ids()).scores
+    named = {
+        reader.plan.labels[reader.evaluation_index(name, "variant")] if name else rated or names[0]: scores
+        for name, scores in found.items()
+    }
+    units = [unit for scores in named.values() for unit in scores]
+    if set(data.units).isdisjoint(units):
+        first = units[0].removeprefix("id:") if units else "none has a score"
         raise SweepError(
-            f"`gold`: none of the {len(ratings)} rated units is compared here: '{first}' is not, for one",
+            f"`gold`: none of the {len(units)} rated units is compared here: '{first}' is not, for one",
             f"Units are named task/slot/trial, such as {data.units[0]}; or give the data set's id",
         )
-    return ratings
+    return {name: scores for name, scores in named.items() if name in names}
 
 
 def _chosen_models(
@@ -379,7 +386,7 @@ def _chosen_models(
         raise SweepError(
             f"cube '{reader.cube.url}' has no layer scores: its sweep declares neither assertions nor a rubric",
             "Declare some in the config, and run it with another cube, to which the answers come from the cache; or "
-            "decide by right and wrong answers alone: `evalcube verdict --policy FILE`, with the drops that you allow",
+            "decide by right and wrong answers alone: `evalcube gate POLICY CUBE`, with the margins that you state",
         )
     known = ", ".join(f"{place} = {reader.plan.labels[place]}" for place in here)
     if control is None and len(here) > 1:

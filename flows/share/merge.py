@@ -30,6 +30,7 @@ from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.schema import LAYERS
 from evalcube.storage.errors import CubeExistsError
 from evalcube.storage.urls import MadeCube
 
@@ -180,7 +181,7 @@ def write_joined(
         coordinates=[*joined.labels(), *joined.row_ids()],
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", **attrs, **description(joined.plan.spec())},
-        layers=list(joined.plan.more_arrays),
+        layers=[name for name in joined.variables if name in LAYERS],
         fill=lambda draft: more(draft, _write_arrays(joined, draft, newer=newer)),
     )
 

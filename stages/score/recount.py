@@ -15,7 +15,7 @@ from dask.base import is_dask_collection
 from dask.system import CPU_COUNT
 
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
-from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
+from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, SECOND, Status
 from evalcube.stages.score.counters import (
     VALUES,
     FloatArray,
@@ -112,14 +112,16 @@ def trimmed(
         Counters are not counted again.
     """
     kept = dataset.isel(trial=slice(trials))
-    status = kept["status"]
-    if unique_only:
-        status = status.where(kept["duplicate"] != 1, np.uint8(Status.MISSING))
-    if clip_tokens is not None:
-        over = xr.apply_ufunc(over_limit, status, kept["tokens"], clip_tokens, dask="allowed")
-        status = status.where(~over, np.uint8(Status.TRUNCATED))
-        kept["tokens"] = kept["tokens"].clip(max=clip_tokens)
-    kept["status"] = status
+    tokens = kept["tokens"]
+    for name in ("status", *([SECOND] if SECOND in kept else [])):
+        status = kept[name]
+        if unique_only:
+            status = status.where(kept["duplicate"] != 1, np.uint8(Status.MISSING))
+        if clip_tokens is not None:
+            over = xr.apply_ufunc(over_limit, status, tokens, clip_tokens, dask="allowed")
+            status = status.where(~over, np.uint8(Status.TRUNCATED))
+            kept["tokens"] = tokens.clip(max=clip_tokens)
+        kept[name] = status
     return kept
 
 

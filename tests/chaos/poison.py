@@ -26,11 +26,11 @@ def dask_setup(worker):  # noqa: ARG001 - the interface of preloads
         _die_if(cell.task.name == "arithmetic" and ("make", cell.plain_params["length"], index) in poison)
         return make(cell, index)
 
-    def grade_trial(reading, cell, trial):
+    def grade_trial(reading, cell, trial, *second):
         if cell.task.name == "arithmetic":
             here = ("grade", cell.plain_params["length"])
             _die_if(any((when, where) == here and trial == make(cell, i) for when, where, i in poison))
-        return grade(reading, cell, trial)
+        return grade(reading, cell, trial, *second)
 
     Cell.trial, tasks.grade_reading = make_trial, grade_trial
 

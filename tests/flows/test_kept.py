@@ -9,6 +9,8 @@ import tarfile
 
 import pytest
 
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.schema import SAID
 from tests.docs.pages import ROOT
 from tests.flows.support import evalcube
 
@@ -60,3 +62,11 @@ def test_kept__more_trials_are_asked_and_old_replies_shown(kept):
     rows = json.loads(output)["rows"]
     assert len(rows) == 120
     assert all(row["response"] for row in rows)
+
+
+def test_kept__what_endpoints_said_is_read_from_old_replies(kept):
+    for command in ("run first.yaml", "rescore first.zarr", "cube verify first.zarr"):
+        code, output, errors = evalcube(*command.split(), cwd=kept)
+        assert code == 0, output + errors
+
+    assert set(SAID) <= set(Cube.open(kept / "first.zarr").trial_arrays)

@@ -5,7 +5,8 @@
   const IDLE = 4000;
   const SCORES = [["", "score as fits"], ["v1", "score v1"], ["v2", "score v2"]];
   const MODES = [
-    ["", "C_P: truncated are wrong"],
+    ["", "as fits: C_P, or accuracy"],
+    ["C_P", "C_P: truncated are wrong"],
     ["C_I", "C_I: truncated left out"],
     ["C_O", "C_O: truncated are right"],
     ["E_P", "E_P: with guesses"],
@@ -81,9 +82,9 @@
     byScore,
     /** What rows are ordered by: the estimate of a row, its name, and a value of it as text. */
     lead: (board, row) => (byScore(board) ? row.score : row.rate),
-    leadName: (board) => (byScore(board) ? "score" : board.mode),
+    leadName: (board) => (byScore(board) ? "score" : board.rate_name),
     shown: (board, value) => (byScore(board) ? format.number(value, 0) : format.percent(value)),
-    leadTitle: (board) => (byScore(board) ? "ReasonScore" : `${board.mode}, %`),
+    leadTitle: (board) => (byScore(board) ? "ReasonScore" : `${board.rate_name}, %`),
     controls: (page, ...more) =>
       explorer.filters(page, { models: true }, find(page), ...(explorer.bundle ? [] : estimators(page)), ...more),
     extent: (values) => {

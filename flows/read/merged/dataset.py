@@ -18,7 +18,7 @@ from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.layers import Array, Contradiction, Part, lay
 from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, summed
-from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
+from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, SECOND, Status
 from evalcube.stages.score.counters import add_counters, set_cost
 from evalcube.storage.cube.ledger import Receipt, graders_of, most_fingerprints
 from evalcube.storage.cube.regions import Region
@@ -316,7 +316,7 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
         },
     }
     # There are no composites without the layers of single trials, nor sums by cluster.
-    if trials or {"fact", "cluster"} & set(joined.variables):
+    if trials or {"fact", "cluster", SECOND} & set(joined.variables):
         variables |= {
             name: _variable(variable, _lazy(joined, name, variable, more))
             for name, (variable, more) in joined.variables.items()

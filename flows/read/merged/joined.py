@@ -22,7 +22,7 @@ from evalcube.flows.state.questions import offer_questions
 from evalcube.flows.state.recording import forgotten_cells
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.storage.cube.cube import Coordinate
-from evalcube.storage.cube.schema import DUPLICATE
+from evalcube.storage.cube.schema import DUPLICATE, SAID
 
 _UNKNOWN = int(DUPLICATE.fill)
 
@@ -115,7 +115,10 @@ class Joined:
         self.union: Union = part or unite(specs, names, [one.prices for one in inputs])
         self.notes = list(self.union.notes)
         self.plan = self._planned_sweep({} if part else _noted_files(inputs))
-        self.variables: Variables = trial_variables(self.plan)
+        there = {name for one in self.inputs for name in one.cube.trial_arrays}
+        self.variables: Variables = {
+            name: one for name, one in trial_variables(self.plan).items() if name not in SAID or name in there
+        }
         if unjudged:
             self.variables = {name: one for name, one in self.variables.items() if name != "judge"}
             self.notes.append(

@@ -13,16 +13,17 @@ import numpy.typing as npt
 
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.union import Place
-from evalcube.stages.reply.status import LAST_FINISHED, Status
+from evalcube.stages.reply.status import LAST_FINISHED, SECOND, Status
 from evalcube.storage.cube.ledger import Receipt
 from evalcube.storage.cube.regions import Region
-from evalcube.storage.cube.schema import Variable
+from evalcube.storage.cube.schema import SAID, Variable
 
 Array = npt.NDArray[Any]
 
 _TRANSPORT = int(Status.TRANSPORT)
-UNTIMED = "latency"
-"""The array that differs between equal runs."""
+_LATENCY = "latency"
+_BESIDE = (_LATENCY, *SAID)
+"""Arrays that differ between equal runs, or that only some cubes have: no outcome."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +70,8 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Co
     -------
     Layer
         Finished trials of any layer, else transport errors, else missing ones. Of equal outcomes the shorter latency
-        is kept, so that the order of layers is of no account where nothing contradicts.
+        is kept, and of what endpoints said the larger number, so that the order of layers is of no account where
+        nothing contradicts.
     list of Contradiction
         One for each layer that contradicts those before it, if any.
     """
@@ -99,8 +101,12 @@ def _lay_one(
     theirs = {name: _flat(values)[both] for name, values in layer.arrays.items()}
     differ = differing(ours, theirs)
     same = both[~differ]
-    latency = _flat(arrays[UNTIMED])
-    latency[same] = np.fmin(latency[same], _flat(layer.arrays[UNTIMED])[same])
+    if SECOND in arrays:  # a cube may have no second reader of what another one read twice
+        read = _flat(arrays[SECOND])
+        read[same] = np.minimum(read[same], _flat(layer.arrays[SECOND])[same])
+    for name in arrays.keys() & set(_BESIDE):
+        flat, pick = _flat(arrays[name]), np.fmin if name == _LATENCY else np.fmax
+        flat[same] = pick(flat[same], _flat(layer.arrays[name])[same])
     if not differ.any():
         return []
     where = both[differ]
@@ -129,7 +135,7 @@ def _lay_one(
 
 
 def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> Array:
-    """Which trials have other values than latencies, bool (trial,).
+    """Which trials have other values than times and what endpoints say of them, bool (trial,).
 
     Parameters
     ----------
@@ -138,12 +144,14 @@ def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> Array:
     """
     found = np.zeros(len(ours["status"]), dtype=bool)
     for name, values in ours.items():
-        if name == UNTIMED:
+        if name in _BESIDE:
             continue
         other = theirs[name]
         unequal = values != other
         if values.dtype.kind == "f":
             unequal &= ~(np.isnan(values) & np.isnan(other))
+        if name == SECOND:
+            unequal &= (values != _MISSING) & (other != _MISSING)
         found |= unequal.any(axis=tuple(range(1, unequal.ndim)))
     return found
 

@@ -207,11 +207,14 @@ def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
     ]
     first, home = pairs[0]
     points: dict[str, list[PointSpec]] = {}
+    reader: Mapping[str, Any] = {}
     for task, name in pairs:
+        reader = reader or task.reader
         for what, one, other in (
             ("generators", [first.name, first.version], [task.name, task.version]),
             ("assertions", first.assertions, task.assertions),
             ("rubrics", first.rubric, task.rubric),
+            ("readers", reader, task.reader or reader),
         ):
             if one != other:
                 raise SweepError(
@@ -222,7 +225,7 @@ def _task(label: str, specs: Sequence[Spec], names: Sequence[str]) -> TaskSpec:
         for point in task.points:
             points.setdefault(point.cell_id, []).append(point)
     joined = sorted(map(_point, points.values()), key=lambda point: (_natural(point.params), point.cell_id))
-    return first.model_copy(update={"points": joined})
+    return first.model_copy(update={"points": joined, "reader": reader})
 
 
 def _point(same: Sequence[PointSpec]) -> PointSpec:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.cells import cell_len
 
+from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.filters import telling
 from evalcube.flows.read.trials.columns import TrialColumn
 from evalcube.flows.read.trials.escaped import visible
 from evalcube.stages.analyze.render.shown import WIDTH
 from evalcube.stages.analyze.render.table import GAP, NAME_WIDTH, Column, TableSpec
 from evalcube.stages.analyze.render.text import ABSENT, shorten
+from evalcube.stages.reply.status import SECOND
 
 if TYPE_CHECKING:
     from evalcube.flows.read.trials.read import Trials
@@ -36,13 +39,13 @@ _NARROWER = (*_NARROWER, *((name, 6) for name in _QUESTION))
 """Texts that get less where there is no room for what they should keep, and what they keep then."""
 _FIRST_TO_GO = 9
 _DIGITS = {"latency": 3, "first_token": 3, "cost": 6, "fact": 2, "behavior": 2, "judge": 2}
-_FEW_VALUES = ("status", "finish", "digest", "eval_id", "cell_id")
+_FEW_VALUES = ("status", SECOND, "finish", "digest", "eval_id", "cell_id")
 """Texts that are short, or of use only if they are whole."""
 
 
 def brief_of(table: Trials) -> list[TrialColumn]:
     """The columns of a table that are shown if none are named."""
-    names = table.distinguishing | ({"fact", "behavior", "judge"} if table.layered else set())
+    names = table.distinguishing | table.graded
     left_out = ({"repeat"} if not table.repeated else set()) | (
         {"params"} if not any(table.varying.values()) else set()
     )
@@ -62,6 +65,26 @@ def first_rows(table: Trials, count: int = FIRST, width: int = WIDTH) -> TableSp
     every = table.count()
     notes = [f"{len(rows):,} of {every:,} trials."] if every > len(rows) else []
     return brief_table(some.columns, rows, [*notes, *some.notes], width, some.varying)
+
+
+def counted(table: Trials) -> tuple[list[TrialColumn], list[dict[str, Any]]]:
+    """Columns and rows of a table of how many trials have the same values.
+
+    Raises
+    ------
+    SweepError
+        If a column has lists.
+    """
+    for column in table.columns:
+        if column.kind in ("texts", "messages", "opinions"):
+            raise SweepError(
+                f"`count`: '{column.name}' has lists, by which nothing is counted", "Leave it out"
+            )
+    found = Counter(tuple(row.values()) for row in table.rows())
+    columns = [*table.columns, TrialColumn("trials", "integer", "cube", "How many have these values.")]
+    names = [column.name for column in columns]
+    ordered = sorted(found.items(), key=lambda item: [(one is not None, str(one)) for one in item[0]])
+    return columns, [dict(zip(names, (*values, times), strict=True)) for values, times in ordered]
 
 
 def brief_table(

@@ -14,11 +14,14 @@ import numpy.typing as npt
 
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_text
+from evalcube.stages.reply.status import SECOND, Status
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
     from evalcube.flows.plan.plan import Plan
+
+DISAGREE = "disagree"
 
 Kind = Literal["text", "integer", "single", "number", "flag", "texts", "messages", "opinions"]
 """What a cell holds: a text, a whole number, a number in single or double precision, yes or no, a list of texts, of
@@ -67,13 +70,29 @@ COLUMNS: Sequence[TrialColumn] = (
         "correct, incorrect, truncated, invalid, refused; answered where there is no reference; transport, missing.",
         brief=True,
     ),
+    TrialColumn(
+        SECOND,
+        "text",
+        "cube",
+        "The outcome by the task's second reader; absent where that has not read the reply.",
+    ),
+    TrialColumn(
+        DISAGREE, "flag", "cube", "Whether one of the two readers finds the reply right, and the other not."
+    ),
     TrialColumn("tokens", "integer", "cube", "Completion tokens, reasoning included.", brief=True),
     TrialColumn("prompt_tokens", "integer", "cube", "Prompt tokens."),
+    TrialColumn("reasoning_tokens", "integer", "cube", "Those of the completion that are reasoning."),
+    TrialColumn(
+        "cached_tokens", "integer", "cube", "Those of the prompt that the endpoint had in its cache."
+    ),
     TrialColumn("reasoning_bytes", "integer", "cube", "Length of the reasoning trace, UTF-8 bytes."),
     TrialColumn("compressed_bytes", "integer", "cube", "Its length after gzip."),
     TrialColumn(
         "latency", "single", "cube", "Seconds from sending the request to the end of the reply.", brief=True
     ),
+    TrialColumn("first_token", "single", "cube", "Seconds until a streamed reply began."),
+    TrialColumn("provider", "text", "cube", "What the reply says of the system that gave it."),
+    TrialColumn("looping", "flag", "cube", "Whether the end of the reply repeats itself."),
     TrialColumn("guess_chance", "single", "cube", "Chance of a right guess; 0 for write-in answers."),
     TrialColumn("cost", "number", "cube", "USD at the cube's prices; absent where none is known."),
     TrialColumn("fact", "single", "cube", "Score of the fact assertions, 1 to 5."),
@@ -88,12 +107,18 @@ COLUMNS: Sequence[TrialColumn] = (
     TrialColumn("reference", "text", "question", "The right answer; empty where there is none.", brief=True),
     TrialColumn("digest", "text", "question", "Digest of the request, which is the cache's key."),
     TrialColumn("answer", "text", "reply", "The answer that was read in the response.", brief=True),
+    TrialColumn(
+        "fault",
+        "text",
+        "reply",
+        "In what way the answer is wrong, where the task tells: of tools no call, wrong tool, broken schema, wrong "
+        "arguments.",
+    ),
     TrialColumn("response", "text", "reply", "The model's text after its reasoning."),
     TrialColumn("reasoning", "text", "reply", "Its reasoning trace; empty if it shows none."),
     TrialColumn(
         "finish", "text", "reply", "Why it ended: stop, length, context (too long a prompt), refused."
     ),
-    TrialColumn("first_token", "number", "reply", "Seconds until a streamed reply began."),
     TrialColumn("tool_calls", "text", "reply", "Tools that the model asked for, JSON; absent if none."),
     TrialColumn("opinions", "opinions", "reply", "What each judge gave, 1 to 5, and its reason."),
 )
@@ -197,6 +222,12 @@ def arrow_schema(columns: Sequence[TrialColumn]) -> pa.Schema:
     return pa.schema(
         [pa.field(one.name, arrow_type(one.kind), metadata={"comment": one.meaning}) for one in columns]
     )
+
+
+def disagree(ours: npt.NDArray[np.uint8], theirs: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
+    """Whether one of two readers finds a reply right, and the other not, by their outcomes."""
+    differ: npt.NDArray[np.bool_] = (ours == Status.CORRECT) != (theirs == Status.CORRECT)
+    return differ
 
 
 Places = npt.NDArray[np.intp]

@@ -18,14 +18,15 @@ from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.read.trials.columns import PARAM, Labels, Rows, TrialColumn
+from evalcube.flows.read.trials.columns import DISAGREE, PARAM, Labels, Rows, TrialColumn
 from evalcube.flows.state.records import priced_models
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.urls import redacted
 
-MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "latency",
-            "guess_chance", "fact", "behavior", "judge", ROW_ID)  # fmt: skip
+MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_tokens", "cached_tokens", "reasoning_bytes",
+            "compressed_bytes", "latency", "first_token", "looping", "guess_chance", "fact", "behavior", "judge",
+            DISAGREE, ROW_ID)  # fmt: skip
 """What conditions on single trials may name: numbers, and the data set's name of a row."""
 
 
@@ -51,7 +52,7 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
         return {name: condition for name, condition in where.items() if name not in MEASURED}, measured
     rest = []
     for text in where:
-        name, value = split_condition(text)
+        name, value = (DISAGREE, "true") if text == DISAGREE else split_condition(text)
         if name == "status":
             raise SweepError("`where`: it knows nothing of outcomes", f"Give `status` {value} for that")
         if name not in MEASURED:
@@ -62,7 +63,8 @@ def split_where(where: Mapping[str, object] | Sequence[str]) -> tuple[Any, dict[
                 f"Give all of its values at once: {name}=1,2 or {name}=1..9",
             )
         else:
-            measured[name] = value if name == ROW_ID else read_condition(name, value, [0.0])
+            known = [True] if name == DISAGREE else [0.0]
+            measured[name] = value if name == ROW_ID else read_condition(name, value, known)
     return tuple(rest), measured
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from importlib.util import find_spec
 from itertools import compress
 from pathlib import Path
@@ -13,12 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalcube import known_as
+from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import CubeLike, address_and_part, listed, need_addresses
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.filters import differing
 from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import (
+    DISAGREE,
     Plain,
     Rows,
     TrialColumn,
@@ -30,7 +33,9 @@ from evalcube.flows.read.trials.columns import (
 from evalcube.flows.read.trials.opened import OpenCube, split_where
 from evalcube.flows.read.trials.search import Order, Search, Wanted, check_status, scan
 from evalcube.flows.read.trials.texts import AT_ONCE, Texts, arrays_of, measured
+from evalcube.stages.analyze.labelled.second import NO_READER
 from evalcube.stages.analyze.render.shown import Shown
+from evalcube.stages.reply.status import READERS, SECOND
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -57,6 +62,7 @@ def trials(
     limit: int | None = None,
     columns: Sequence[str] | None = None,
     cache: str | Path | Sequence[str | Path] | None = None,
+    reader: str = "ours",
 ) -> Trials:
     """The trials of cubes as a table, one row each, read while it is used.
 
@@ -67,7 +73,8 @@ def trials(
     where
         Conditions on models and points, as for `Part.where`, and on single trials: ``trial``, ``repeat``, ``tokens``,
         ``prompt_tokens``, ``reasoning_bytes``, ``compressed_bytes``, ``latency``, ``guess_chance``, ``fact``,
-        ``behavior``, ``judge``, and ``row_id``, the names of a data set's rows.
+        ``behavior``, ``judge``, and ``row_id``, the names of a data set's rows. ``disagree``: one of the two readers
+        finds the reply right, and the other not.
     status
         Outcomes: correct, incorrect, answered, truncated, invalid, refused, transport, missing; default: all but the
         last two, which are no trials.
@@ -89,6 +96,8 @@ def trials(
     cache
         Address of the response cache, or several; default: the one of this user's own run, or one beside the cube.
         Without it what comes from replies is absent.
+    reader
+        Whose outcomes ``status`` is: "ours", or "theirs", those of the tasks' second readers.
 
     Returns
     -------
@@ -115,6 +124,7 @@ def trials(
         need_number(name, value, whole=True)
         if value < 0:
             raise SweepError(f"`{name}`: {value} is less than 0", "Give a number from 0")
+    checked_option("reader", reader, READERS)
     labels, numbers = split_where(where)
     if len(given) > 1:
         opened = [OpenCube(address, labels, cache) for address in need_addresses(given)]
@@ -127,12 +137,14 @@ def trials(
             "Only data sets with a field for it (id:) have names of rows; "
             "`evalcube trials CUBE --columns row_id` lists them",
         )
+    if (reader != "ours" or DISAGREE in numbers) and not any(one.plan.readers for one in opened):
+        raise SweepError("`reader`: no task here has a second reader", NO_READER)
     known = columns_of(one.plan for one in opened)
     return Trials(
         opened,
         list(known.values()) if columns is None else chosen(columns, known),
         known,
-        Wanted(check_status(status), numbers),
+        Wanted(check_status(status), numbers, theirs=reader != "ours"),
         Search.of(grep, regex, within),
         Order.of(sort, known, limit),
         (offset, limit),
@@ -170,9 +182,10 @@ class Trials(Shown):
         return any(one.plan.repeats > 1 for one in self._opened)
 
     @property
-    def layered(self) -> bool:
-        """Whether outputs have scores of assertions or judges."""
-        return any(one.plan.layers for one in self._opened)
+    def graded(self) -> set[str]:
+        """Columns of what outputs were graded by beside their outcome: assertions or judges, a second reader."""
+        layers = {"fact", "behavior", "judge"} if any(one.plan.layers for one in self._opened) else set()
+        return layers | ({SECOND} if any(one.plan.readers for one in self._opened) else set())
 
     @property
     def distinguishing(self) -> set[str]:
@@ -350,7 +363,7 @@ class Trials(Shown):
     def _scan(self, columns: Iterable[TrialColumn]) -> Iterator[Rows]:
         """The rows that fulfil all but what is said of texts, with the arrays that some columns need."""
         needed = dict.fromkeys(name for column in columns for name in arrays_of(column))
-        wanted = Wanted(self._wanted.status, self._wanted.measured, tuple(needed))
+        wanted = replace(self._wanted, arrays=tuple(needed))
         for number, opened in enumerate(self._opened):
             yield from scan(opened, number, wanted)
 

@@ -14,11 +14,20 @@ from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.read.reader import ANSWERED
 from evalcube.flows.read.trials import columns as places
-from evalcube.flows.read.trials.columns import TEXTS, Numbers, Rows, TrialColumn, Values, chosen
+from evalcube.flows.read.trials.columns import (
+    DISAGREE,
+    TEXTS,
+    Numbers,
+    Rows,
+    TrialColumn,
+    Values,
+    chosen,
+    disagree,
+)
 from evalcube.flows.read.trials.opened import OpenCube, fulfils
 from evalcube.stages.process.assertions.model import UnmeasuredError
 from evalcube.stages.process.assertions.patterns import SECONDS, compile_pattern, search
-from evalcube.stages.reply.status import FINISHED, Status
+from evalcube.stages.reply.status import FINISHED, LAST_FINISHED, SECOND, Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 
 _MOST_SLOW = 5
@@ -227,6 +236,13 @@ class Wanted:
     """Conditions on numbers of single trials."""
     arrays: Sequence[str] = ()
     """Out of `ARRAYS`."""
+    theirs: bool = False
+    """Whether outcomes are those of the second reader."""
+
+    @property
+    def twice(self) -> bool:
+        """Whether the outcomes of both readers are needed."""
+        return self.theirs or DISAGREE in self.measured or SECOND in self.arrays
 
 
 def check_status(names: Sequence[str]) -> tuple[str, ...]:
@@ -277,8 +293,15 @@ def _spans(opened: OpenCube) -> Iterator[_Span]:
 
 def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | None:
     """The rows of one span; None without any."""
-    status = _read(opened, span, ["status"])["status"]
+    codes = _read(opened, span, ["status", *([SECOND] if wanted.twice else [])])
+    status = ours = codes.pop("status")
+    if wanted.theirs:
+        status = np.where(ours <= LAST_FINISHED, codes[SECOND], ours)
     found = _meant(opened, wanted.status, status) & _planned(opened, span)
+    if DISAGREE in wanted.measured:
+        found &= (codes[SECOND] != Status.MISSING) & fulfils(
+            disagree(ours, codes[SECOND]), wanted.measured[DISAGREE]
+        )
     if opened.selected is not None:
         found &= opened.selected.of_numbers(span.trials, span.repeats)
     _narrow(found, opened, span, wanted.measured)
@@ -292,7 +315,8 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
             arrays = {other: values[keep] for other, values in {**arrays, name: values}.items()}
     if not len(positions):
         return None
-    read = _read(opened, span, [name for name in wanted.arrays if name not in arrays])
+    read = _read(opened, span, [name for name in wanted.arrays if name not in (*arrays, *codes)])
+    read |= codes | {"ours": ours}
     task, slot, trial, repeat = np.unravel_index(positions, status.shape)
     return {
         "cube": np.full(len(positions), number),
@@ -342,11 +366,14 @@ def _narrow(
 
 
 def _read(opened: OpenCube, span: _Span, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """Arrays of a span; NaN of layers that the cube does not have."""
+    """Arrays of a span; of layers that the cube does not have, what stands for nothing."""
     there = [name for name in names if name in opened.cube.trial_arrays]
     read = opened.cube.read_span(span.model, span.trials, span.repeats, there)
     if len(there) < len(names):
-        lengths = (part.stop - part.start for part in (span.trials, span.repeats))
-        lacking = np.full((*opened.cells.shape, *lengths), np.nan, dtype=np.float32)
-        read |= {name: lacking for name in names if name not in read}
+        lengths = [part.stop - part.start for part in (span.trials, span.repeats)]
+        read |= {
+            name: np.full((*opened.cells.shape, *lengths), LAYERS[name].fill, LAYERS[name].dtype)
+            for name in names
+            if name not in read
+        }
     return read

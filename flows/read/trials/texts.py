@@ -16,11 +16,21 @@ from evalcube.flows.config.templates import Message
 from evalcube.flows.plan.evaluations import Evaluation, opinion_keys, read_opinion
 from evalcube.flows.plan.requests import CriteriaBook, messages_request, trial_messages
 from evalcube.flows.read.reader import ANSWERED, Answered, read_answer, row_of
-from evalcube.flows.read.trials.columns import Labels, Numbers, Plain, Rows, TrialColumn, Values, count
+from evalcube.flows.read.trials.columns import (
+    DISAGREE,
+    Labels,
+    Numbers,
+    Plain,
+    Rows,
+    TrialColumn,
+    Values,
+    count,
+    disagree,
+)
 from evalcube.flows.read.trials.opened import OpenCube
 from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.absent import AbsentTask
-from evalcube.stages.reply.status import Status
+from evalcube.stages.reply.status import SECOND, Status
 from evalcube.storage.cache.cache import Cache
 from evalcube.storage.cube.regions import Region
 
@@ -30,6 +40,8 @@ _ROOM = 100_000_000
 """Characters of questions that are kept, about."""
 _OVERHEAD = 500
 """What a question takes beside its own text, about."""
+_TOOL = 10
+"""How many times as much a tool takes that goes along with one, about."""
 _HALVES = re.compile("[\ud800-\udfff]")
 
 
@@ -86,7 +98,7 @@ class Texts:
         replies = any(column.source == "reply" or column.name in looked_up for column in columns)
         found = self._rows(rows, asked=replies or bool(names & {"messages", "digest"}))
         if replies:
-            self._look_up(found, parse="answer" in names)
+            self._look_up(found, parse=bool(names & {"answer", "fault"}))
         if "opinions" in names and self._opened.plan.judges:
             self._ask_judges(found)
         return {
@@ -117,7 +129,7 @@ class Texts:
             truth = cell.trial(trial)
             if self._shared and self._room > 0:
                 self._questions[place] = truth
-                self._room -= len(truth.prompt) + _OVERHEAD
+                self._room -= len(truth.prompt) + _OVERHEAD * (1 + _TOOL * len(truth.tools))
         return truth
 
     def _look_up(self, rows: Sequence[_Row], *, parse: bool) -> None:
@@ -230,10 +242,10 @@ _READ: Mapping[str, Callable[[_Row], Any]] = {
     "reference": lambda row: whole(_known(row).answer),
     "digest": lambda row: row.digest or None,
     "answer": _of_reply(lambda answered: _text(answered.parsed)),
+    "fault": _of_reply(lambda answered: answered.fault or None),
     "response": _of_reply(lambda answered: whole(answered.reading.answer)),
     "reasoning": _of_reply(lambda answered: whole(answered.reading.reasoning)),
     "finish": _of_reply(lambda answered: answered.reading.finish),
-    "first_token": _of_reply(lambda answered: _number(answered.first_token)),
     "tool_calls": _of_reply(_tool_calls),
     "opinions": lambda row: row.opinions,
 }
@@ -245,11 +257,13 @@ _NEEDS: Mapping[str, Sequence[str]] = {
     "repeat": (),
     "status": (),
     "duplicate": (),
+    DISAGREE: (SECOND,),
     "cost": ("prompt_tokens", "tokens"),
 }
 _NAMES = [*(status.name.lower() for status in Status), ANSWERED]
 _CODES = np.zeros(256, dtype=np.int8)
 _CODES[list(Status)] = np.arange(len(Status))
+_MISSING = list(Status).index(Status.MISSING)
 
 
 def arrays_of(column: TrialColumn) -> Sequence[str]:
@@ -278,6 +292,17 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
             return Numbers(rows[column.name], np.zeros(count(rows), dtype=bool))
         case "cost":
             return _cost(opened, rows)
+        case "provider":
+            # Of layers that the cube does not have, values are NaN.
+            codes = np.nan_to_num(rows["provider"]).tolist()
+            return Plain([opened.reader.provider(int(code)) for code in codes])
+        case "status_theirs":
+            return Labels([*_NAMES[:_MISSING], None], np.minimum(_CODES[rows[SECOND]], _MISSING))
+        case "disagree":
+            return Numbers(disagree(rows["ours"], rows[SECOND]), rows[SECOND] == Status.MISSING)
+        case "looping":
+            flags = rows["looping"]
+            return Numbers(flags == 1, np.isnan(flags))
         case "duplicate":
             flags = opened.duplicates[rows["task"], rows["slot"], rows["trial"]]
             return Numbers(flags == 1, flags > 1)

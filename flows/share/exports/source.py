@@ -19,6 +19,7 @@ from evalcube.flows.plan.plan import TaskPlan
 from evalcube.flows.read.trials.opened import OpenCube
 from evalcube.flows.read.trials.read import Trials, trials
 from evalcube.flows.state.records import read_notes
+from evalcube.stages.generate.dataset.hub.address import shareable
 from evalcube.storage.cube.ledger import Ledger, graders_of
 
 CONFIDENCE = 0.95
@@ -251,9 +252,7 @@ def file_name(text: str) -> str:
 
 def shared(params: Mapping[str, object]) -> dict[str, object]:
     """Parameters as others may see them: of a file its name alone, and nothing that looks like a secret."""
-    found = dict(params)
-    if "sha256" in found and isinstance(found.get("file"), str):
-        found["file"] = PurePosixPath(str(found["file"])).name
+    found: dict[str, Any] = shareable(params)
     return {
         name: mask(value) if isinstance(value, str) and name != "sha256" else value
         for name, value in found.items()
@@ -271,8 +270,9 @@ def described(row: Row) -> dict[str, object]:
         "params": plain_params(row),
         **{
             name: row[name]
-            for name in ("cell_id", "tiers", "difficulty", "trial", "repeat", "status", "finish", "guess_chance",
-                         "cost", "duplicate", "row", "row_id", "digest", "first_token", *LAYERS, "opinions")
+            for name in ("cell_id", "tiers", "difficulty", "trial", "repeat", "status", "status_theirs", "finish",
+                         "guess_chance", "cost", "duplicate", "row", "row_id", "digest", "first_token", *LAYERS,
+                         "opinions")
         },
     }  # fmt: skip
     return {name: value for name, value in found.items() if value is not None}

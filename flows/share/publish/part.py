@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from pathlib import PurePath
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from evalcube.flows.read.merged.union import Place, Union
 from evalcube.flows.state.records import PACKAGES
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import keys, select
+from evalcube.stages.generate.dataset.hub.address import bare_name, shareable
 
 
 def copied_part(url: str, where: Sequence[str] = ()) -> Joined:
@@ -80,9 +80,7 @@ def _described(spec: Mapping[str, Any], place: Place, tiers: set[str] | None) ->
         for point in task["points"]:
             if tiers is not None:
                 point["tiers"] = [tier for tier in point["tiers"] if tier in tiers]
-            if "sha256" in point["params"] and isinstance(point["params"].get("file"), str):
-                # The digest is what tells the file; where it lies on this machine is nobody's business.
-                point["params"]["file"] = PurePath(point["params"]["file"]).name
+            point["params"] = shareable(point["params"])
     return found
 
 
@@ -157,7 +155,9 @@ def _without_folders(value: Any) -> Any:  # noqa: ANN401 - any JSON value
     """The same with data files named without their folders."""
     if isinstance(value, Mapping):
         return {
-            name: PurePath(item).name if name == "file" and isinstance(item, str) else _without_folders(item)
+            name: bare_name(item)
+            if name in ("file", "include_path") and isinstance(item, str)
+            else _without_folders(item)
             for name, item in value.items()
         }
     if isinstance(value, (list, tuple)):

@@ -14,6 +14,7 @@ from evalcube.flows.plan.requests import CriteriaBook, trial_request
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.outputs import Ticker
 from evalcube.flows.share.publish.record import REPLIES, Packed
+from evalcube.stages.generate import Trial
 from evalcube.storage.cache.archive import read_archive, write_archive
 from evalcube.storage.cache.cache import ManagedCache, open_cache
 from evalcube.storage.cache.entry import Contexts, decode
@@ -128,8 +129,10 @@ def _looked_up(
     return found
 
 
-def _requests(plan: Plan, targets: SampleTargets, model: int) -> Iterator[tuple[str, tuple[str, str] | None]]:
-    """Each request of an evaluation once, with rubric and prompt where judges are asked about its reply."""
+def _requests(
+    plan: Plan, targets: SampleTargets, model: int
+) -> Iterator[tuple[str, tuple[str, Trial] | None]]:
+    """Each request of an evaluation once, with rubric and question where judges are asked about its reply."""
     book = CriteriaBook(plan.tasks)
     evaluation = plan.evaluations[model]
     for row, task in enumerate(plan.tasks):
@@ -142,7 +145,7 @@ def _requests(plan: Plan, targets: SampleTargets, model: int) -> Iterator[tuple[
                     key = trial_request(evaluation, planned.cell, truth, repeat).digest
                     if key not in seen:
                         seen.add(key)
-                        yield key, (rubric, truth.prompt) if rubric else None
+                        yield key, (rubric, truth) if rubric else None
 
 
 def put_replies(archives: Iterator[tuple[str, bytes]], address: str) -> int:

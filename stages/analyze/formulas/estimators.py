@@ -29,6 +29,8 @@ from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 Mode = Literal["E_I", "E_P", "E_O", "C_I", "C_P", "C_O"]
+PLAIN: Mode = "E_P"
+"""Accuracy: the plain share of right answers, truncated ones being wrong."""
 MODES: tuple[Mode, ...] = get_args(Mode)
 
 Joint = Literal["none", "bonferroni"]

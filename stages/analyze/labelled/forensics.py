@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import forensics
 from evalcube.stages.analyze.formulas.arguments import column
+from evalcube.stages.analyze.formulas.budget import budget_curve
 from evalcube.stages.analyze.formulas.forensics import costs, pareto_front
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.stratified import combine
@@ -22,7 +23,7 @@ from evalcube.stages.analyze.labelled.clustering import question_effects, token_
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
-from evalcube.stages.reply.status import OUTCOMES
+from evalcube.stages.reply.status import OUTCOMES, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -54,19 +55,21 @@ def hazard_table(
     -------
     Dataset
         ``ends`` (model[, task], bin, end), ``at_risk`` (…, bin), ``hazard`` and ``incidence`` (…, bin, cause,
-        bound), ``survival`` (…, bin, bound); coordinate ``tokens`` (bin) is the last number of tokens of a bin.
+        bound), ``survival`` and ``budget`` (…, bin, bound); coordinate ``tokens`` (bin) is the last number of tokens of
+        a bin.
 
     Raises
     ------
     ValueError
         If an array is missing or `width` < 1.
     """
-    counted = [
-        forensics.count_ends(status, tokens, width=width)
-        for status, tokens in _trials(ds, ("status", "tokens"), by_task=by_task)
-    ]
+    counted, at_end = [], []
+    for status, tokens in _trials(ds, ("status", "tokens"), by_task=by_task):
+        counted.append(forensics.count_ends(status, tokens, width=width))
+        last = np.where(tokens % width, np.uint8(Status.MISSING), status)
+        at_end.append(forensics.count_ends(last, tokens, width=width, bins=counted[-1].shape[-2]))
     bins = max((item.shape[-2] for item in counted), default=1)
-    ends = np.stack([_padded(item, bins) for item in counted])
+    ends, ends_last = (np.stack([_padded(item, bins) for item in items]) for items in (counted, at_end))
     table = forensics.life_table(ends, confidence=confidence)
     groups = ("model", "task") if by_task else ("model",)
     variables = {
@@ -77,6 +80,10 @@ def hazard_table(
         "incidence": (
             (*groups, "bin", "cause", "bound"),
             _bounds(forensics.aalen_johansen(ends, confidence=confidence)),
+        ),
+        "budget": (
+            (*groups, "bin", "bound"),
+            _bounds(budget_curve(ends, ends_last[..., -1], confidence=confidence)),
         ),
     }
     edges = (np.arange(bins) + 1) * width

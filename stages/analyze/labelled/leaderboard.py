@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,7 +14,7 @@ from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
-from evalcube.stages.analyze.formulas.estimators import Bounds, Mode, brought
+from evalcube.stages.analyze.formulas.estimators import PLAIN, Bounds, Mode, brought
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.formulas.reasonscore import Basis
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH
@@ -69,14 +69,14 @@ def leaderboard(
     ds: xr.Dataset,
     *,
     version: Version = "auto",
-    mode: Mode = "C_P",
+    mode: Mode | Literal["auto"] = "auto",
     basis: Basis = "completed",
     seed: int = 0,
     draws: int = 2000,
     confidence: float = 0.95,
     selection: str = "",
 ) -> Leaderboard:
-    """All evaluations of a cube ranked by ReasonScore or, where trials are few, by accuracy; with intervals.
+    """All evaluations of a cube ranked by ReasonScore or, of data sets or few trials, by accuracy; with intervals.
 
     Parameters
     ----------
@@ -86,11 +86,13 @@ def leaderboard(
         by question where questions were asked several times.
     version
         "auto" scores what the rates may be (`evalcube.stages.analyze.formulas.reasonscore_posterior`), and leads with
-        the rate of `mode` where a task has fewer than `ENOUGH` trials in a tier; "v1" scores upper bounds
+        the rate of `mode` where a task has fewer than `ENOUGH` trials in a tier, and where all questions are of data
+        sets, by the coordinate ``data_set`` (task); "v1" scores upper bounds
         (`evalcube.stages.analyze.formulas.reasonscore`), "v2" what was measured
         (`evalcube.stages.analyze.formulas.reasonscore_v2`), both at any size.
     mode
-        Estimator of the column ``rate``, one of `evalcube.stages.analyze.formulas.estimators.MODES`.
+        Estimator of the column ``rate``, one of `evalcube.stages.analyze.formulas.estimators.MODES`; "auto" is C_P, and
+        accuracy (E_P) where all questions are of data sets.
     basis
         Denominator of version 1, see `evalcube.stages.analyze.formulas.reasonscore.adjusted`.
     seed
@@ -125,10 +127,13 @@ def leaderboard(
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
     worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
-    how = How(version, mode, basis, seed, draws, confidence, worth, token_effects(ds))
     part, planned = common_part(loaded)
+    published = _data_sets_only(ds, planned)
+    chosen: Mode = mode if mode != "auto" else PLAIN if published else "C_P"
+    how = How(version, chosen, basis, seed, draws, confidence, worth, token_effects(ds))
     common = common_points(planned & members(ds).any(axis=0), names(ds, "task"))
-    scored = _score(part, loaded, how, common, shortfall(ds.assign(counters=cells), planned))
+    short = shortfall(ds.assign(counters=cells), planned)
+    scored = _score(part, loaded, how, common, short, published=published)
     having = np.array([not text for text in common.lacks], dtype=bool)
     apart = contradicting(ds, planned & common.points & having[:, np.newaxis, np.newaxis])
     uneven, weighed, repeats = _uneven(loaded), weighing(loaded), most_repeats(ds)
@@ -145,7 +150,8 @@ def leaderboard(
         lead=scored.lead,
         size=scored.size,
         enough=ENOUGH,
-        mode=mode,
+        data_sets=published,
+        mode=chosen,
         uneven=uneven,
         weighed=weighed,
         repeats=repeats,
@@ -165,7 +171,17 @@ class _Scored:
     ceiling: float
 
 
-def _score(ds: xr.Dataset, whole: xr.Dataset, how: How, common: Common, short: Shortfall) -> _Scored:
+def _data_sets_only(ds: xr.Dataset, planned: NDArray[np.bool_]) -> bool:
+    """Whether all that was asked is of data sets, which have no difficulty to be scored by."""
+    if "data_set" not in ds.coords:
+        return False
+    asked = planned.any(axis=(0, 2))
+    return bool(asked.any() and ds.variables["data_set"].values[asked].all())
+
+
+def _score(
+    ds: xr.Dataset, whole: xr.Dataset, how: How, common: Common, short: Shortfall, *, published: bool
+) -> _Scored:
     """Rows on the part that they are ranked on; what was done, and what it cost, is of the whole."""
     labels = names(ds, "counter")
     cells = ds.variables["counters"].values
@@ -184,7 +200,7 @@ def _score(ds: xr.Dataset, whole: xr.Dataset, how: How, common: Common, short: S
     sizes = column(grouped, "trials", labels) / effect[:, np.newaxis]
     size = float(np.where(sizes > 0, sizes, np.inf)[~behind].min(initial=np.inf))
     scores = posterior(ds, how, grouped, member) if how.version == "auto" else None
-    lead = "rate" if how.version == "auto" and not size >= ENOUGH else "score"
+    lead = "rate" if how.version == "auto" and (published or not size >= ENOUGH) else "score"
     if scores is None:
         scores = resampled(ds, how, grouped, member)
     ranked = np.asarray(member.any(axis=0))

@@ -11,10 +11,17 @@ from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.clustering import unit_effect, unit_means
-from evalcube.stages.analyze.formulas.compare.paired import difference_p, holm, pair_table, paired_difference
+from evalcube.stages.analyze.formulas.compare.paired import (
+    difference_p,
+    difference_worth,
+    holm,
+    pair_table,
+    paired_difference,
+)
 from evalcube.stages.analyze.formulas.compare.repeated import design_effect
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
+from evalcube.stages.analyze.formulas.detect import Spread, pair_spread
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.sequential import mean_e_value
 from evalcube.stages.analyze.labelled import axes, counters
@@ -55,6 +62,9 @@ class Difference:
     e: float
     """What speaks against this difference being 0 however often one looks: from 20 on, the chance of a false alarm at
     any look is at most 5 %. See `evalcube.stages.analyze.formulas.sequential.mean_e_value`."""
+    worth: float = np.nan
+    """Independent questions of even chances that say as much of the difference as these: its error is
+    ((1 − difference²)/worth)^½. NaN without any."""
 
 
 @dataclass(frozen=True)
@@ -87,6 +97,7 @@ def compare_evaluations(
     *,
     truncated: str = "wrong",
     weigh: Weigh = "tasks",
+    border: float = 0.0,
 ) -> tuple[Pair, ...]:
     """Every pair of some evaluations, compared on the trials that both finished.
 
@@ -104,6 +115,8 @@ def compare_evaluations(
         "wrong": a truncated trial is a failure. "drop": trials that either truncated are left out.
     weigh
         As for `evalcube.stages.analyze.labelled.aggregate.aggregate`.
+    border
+        The difference that the overall e-value speaks against; all p values are of 0.
 
     Raises
     ------
@@ -135,11 +148,29 @@ def compare_evaluations(
                 for task, name in enumerate(tasks)
             )
             counts = rated & (weights > 0)
-            overall = _difference(cells, weights * (counts if counts.any() else 1.0), "", units)
+            overall = _difference(cells, weights * (counts if counts.any() else 1.0), "", units, border)
             alike = tuple(axes.plain(tasks[task]) for task in np.flatnonzero(apart))
             cut = tuple(int((one == int(Status.TRUNCATED)).sum()) for one in (codes, others))
             found.append(Pair(labels[first], labels[second], single, overall, (cut[0], cut[1]), weigh, alike))
     return _adjusted(found)
+
+
+def spread_of(ds: xr.Dataset, first: int, second: int) -> Spread:
+    """What the difference of two evaluations varies by, points and tasks weighing as in a comparison.
+
+    Raises
+    ------
+    ValueError
+        If they have no two questions of a point in common.
+    """
+    base = axes.base_design(ds)
+    cells = _cells(_codes(ds, first), _codes(ds, second), "wrong")
+    weights, _ = _weights(cells, base[first], base[second], "tasks")
+    units = pair_units(ds, first, second)
+    shape = (-1, cells.shape[2])
+    trials, alone, other = (cells[..., place].reshape(shape) for place in range(3))
+    weights = weights * _rated(ds)
+    return pair_spread(trials, alone, other, weights.ravel(), None if units is None else units.reshape(shape))
 
 
 def _adjusted(pairs: Sequence[Pair]) -> tuple[Pair, ...]:
@@ -205,9 +236,14 @@ def _weights(cells: Floats, first: Floats, second: Floats, weigh: Weigh) -> tupl
 
 
 def _e_value(
-    trials: Floats, first: Floats, second: Floats, weights: Floats, units: NDArray[np.int64] | None
+    trials: Floats,
+    first: Floats,
+    second: Floats,
+    weights: Floats,
+    units: NDArray[np.int64] | None,
+    border: float,
 ) -> float:
-    """Of counts (point, question); a point's weight is shared by its questions. NaN without any.
+    """Of counts (point, question), against `border`; a point's weight is shared by its questions. NaN without any.
 
     Where questions have clusters, one of these is a step, with the mean of its questions.
     """
@@ -217,11 +253,12 @@ def _e_value(
     worth = np.broadcast_to(share, asked.shape)[asked]
     if units is not None:
         steps, worth = unit_means(steps, worth, units.reshape(asked.shape)[asked])
-    return mean_e_value(steps, worth) if asked.any() else np.nan
+    # Less the border, differences still have to lie between -1 and 1, as bets on them do.
+    return mean_e_value((steps - border) / (1.0 + abs(border)), worth) if asked.any() else np.nan
 
 
 def _difference(
-    cells: Floats, weights: Floats, task: str, units: NDArray[np.int64] | None = None
+    cells: Floats, weights: Floats, task: str, units: NDArray[np.int64] | None = None, border: float = 0.0
 ) -> Difference:
     """Of trials (..., question, 4) of points with weights (...); `p_holm` is left to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
@@ -252,5 +289,6 @@ def _difference(
         Estimate.of(bounds),
         p,
         p,
-        _e_value(trials, first, second, share, units),
+        _e_value(trials, first, second, share, units, border),
+        difference_worth(right, wrong, size, share),
     )

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields
-from typing import SupportsFloat
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any, SupportsFloat
 
 from evalcube import known_as
-from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.formulas.estimators import PLAIN, Mode
 from evalcube.stages.analyze.labelled.axes import Facet, distinguishing
+from evalcube.stages.analyze.labelled.second import ReaderGap, told_of_readers
 
 SCHEMA = "evalcube.leaderboard"
 SCHEMA_VERSION = 3
@@ -27,7 +28,6 @@ CUT = 0.01
 
 _NAMED = 3
 """Evaluations that a note names."""
-
 SCALE = 1000
 """The score's upper end."""
 
@@ -89,6 +89,8 @@ class Composite:
     """Whether each of these reaches the gate of 3.5."""
     units: int
     """Questions with a composite."""
+    rated: int = 0
+    """Ratings by people that have corrected it; 0 where none have."""
 
 
 @dataclass(frozen=True)
@@ -152,6 +154,8 @@ class Row:
     """Accuracy with all lost trials wrong and with all right, if more than 5 % of a point's were lost."""
     composite: Composite | None = None
     """Of its outputs' layers; None where outputs have none."""
+    gap: ReaderGap | None = None
+    """Between evalcube's reading of its replies and a second reader's; None where there is none."""
 
     @property
     def incomplete(self) -> bool:
@@ -220,8 +224,12 @@ class Leaderboard:
     """Column that the rows are in the order of; empty for what leads the board."""
     cautions: tuple[str, ...] = ()
     """What its points are short of and how they weigh, a sentence each."""
+    data_sets: bool = False
+    """Whether all questions are of data sets, which have no difficulty to be scored by: accuracy leads then."""
     layer_weights: Mapping[str, float] = field(default_factory=dict)
     """Weights of the layers in the composites, as the config has them; empty where all are the same."""
+    readers: Mapping[str, str] = field(default_factory=dict)
+    """Names of second readers, by task."""
 
     @property
     def worth(self) -> bool:
@@ -240,7 +248,12 @@ class Leaderboard:
     @property
     def heads(self) -> tuple[str, str]:
         """What the columns are called that `leading` and `by_token` are shown in."""
-        return ("score", "score/token") if self.lead == "score" else (self.mode, "right/1k tok")
+        return ("score", "score/token") if self.lead == "score" else (self.rate_name, "right/1k tok")
+
+    @property
+    def rate_name(self) -> str:
+        """What the column of `mode` is called."""
+        return "accuracy" if self.mode == PLAIN else self.mode
 
     def by_token(self, row: Row) -> Estimate:
         """What a token of the row brings: of the score, or where that does not lead of right answers."""
@@ -299,7 +312,7 @@ def _plain(value: object) -> object:
         return [_plain(item) for item in value]
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in sorted(value.items())}
-    if isinstance(value, Estimate | TierEstimate | Composite):
+    if is_dataclass(value):
         data = _plain_fields(value)
         return {**data, "incomplete": value.incomplete} if isinstance(value, TierEstimate) else data
     return value
@@ -310,7 +323,7 @@ def _plain_row(row: Row) -> dict[str, object]:
     return {**_plain_fields(row), **own}
 
 
-def _plain_fields(value: Estimate | TierEstimate | Composite | Row) -> dict[str, object]:
+def _plain_fields(value: Any) -> dict[str, object]:  # noqa: ANN401 - of a dataclass
     return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
 
 
@@ -338,6 +351,8 @@ def _remarks(board: Leaderboard) -> list[str]:
             f"composite: mean of the layers in brackets, {how}, from 1 to 5. It compares answers to the same questions "
             "and is no absolute level."
         )
+    if board.readers:
+        found.append(told_of_readers(board.readers, board.tasks))
     if board.lead == "score" and board.ceiling_text and any(row.accuracy.value == 1 for row in board.rows):
         found.append(board.ceiling_text)
     return found
@@ -361,11 +376,11 @@ def _by_token(board: Leaderboard) -> list[str]:
 
 def _notes(board: Leaderboard) -> list[str]:
     notes = [f"Part of the cube ({board.selection})."] if board.selection else []
-    if board.lead == "rate" and not math.isnan(board.size):
+    if board.lead == "rate" and not board.data_sets and not math.isnan(board.size):
         have = "those here are worth" if board.worth else "here are"
         notes.append(
             f"ReasonScore needs about {board.enough} trials per task and tier, {have} {board.size:.0f}: so this is "
-            f"ordered by {board.mode}."
+            f"ordered by {board.rate_name}."
         )
     notes += _truncation(board)
     short = len(board.incomplete)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from evalcube._arrays import variable
 from evalcube.stages.analyze.labelled.axes import facets, names
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
-from evalcube.stages.reply.status import QUESTION_MOMENTS, Status
+from evalcube.stages.reply.status import QUESTION_MOMENTS, SECOND, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -285,6 +285,7 @@ _NOTHING = {
     "counters": 0.0,
     QUESTION_MOMENTS: 0.0,
     "status": np.uint8(Status.MISSING),
+    SECOND: np.uint8(Status.MISSING),
     "planned_trials": np.int32(0),
     "planned_repeats": np.int32(0),
 }

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 
+from evalcube.stages.analyze.formulas.estimators import PLAIN
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.ranking import Ranking
 from evalcube.stages.analyze.labelled.results import (
@@ -16,7 +17,14 @@ from evalcube.stages.analyze.labelled.results import (
     label_rows,
 )
 from evalcube.stages.analyze.render.table import Column, TableSpec
-from evalcube.stages.analyze.render.table_specs import INCOMPLETE, share_done, shares, span
+from evalcube.stages.analyze.render.table_specs import (
+    INCOMPLETE,
+    point_span,
+    points,
+    share_done,
+    shares,
+    span,
+)
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
 from evalcube.stages.analyze.verdict.composite import LAYERS
 
@@ -34,6 +42,7 @@ def leaderboard_spec(board: Leaderboard) -> TableSpec:
         Column("model", lambda row: labels[id(row)], right=False, name=True),
         *(_score_columns(board) if by_score else _rate_columns(board)),
         *_composite_columns(board),
+        *_gap_columns(board),
         *([Column("done", lambda row: share_done(row.trials, row.planned), 3)] if partial else []),
         Column("tokens", lambda row: number(row.tokens_per_trial), 6),
         Column("truncated", lambda row: percent(row.truncated), 0 if cut else 7),
@@ -73,18 +82,21 @@ def _score_columns(board: Leaderboard) -> list[Column]:
         Column("score/token", lambda row: significant(row.score_per_token.value), 2),
         *_tier_columns(board, lambda tier: number(tier.score.value)),
         Column("accuracy", lambda row: percent(row.accuracy.value), 3),
-        Column(board.mode, lambda row: percent(row.rate.value), 5),
+        *([] if board.mode == PLAIN else [Column(board.mode, lambda row: percent(row.rate.value), 5)]),
     ]
 
 
 def _rate_columns(board: Leaderboard) -> list[Column]:
     """Where trials are too few for a score: what was right, with and without guesses; the latter orders the board."""
     level = _level(board)
-    return [
+    plain_too = [
         Column("accuracy", lambda row: percent(row.accuracy.value), 2),
         Column(level, lambda row: shares(row.accuracy.lower, row.accuracy.upper), 5, of="accuracy"),
-        Column(board.mode, lambda row: percent(row.rate.value) + (INCOMPLETE if row.marked else "")),
-        Column(level, lambda row: shares(row.rate.lower, row.rate.upper), 1, of=board.mode),
+    ]
+    return [
+        *([] if board.mode == PLAIN else plain_too),
+        Column(board.rate_name, lambda row: percent(row.rate.value) + (INCOMPLETE if row.marked else "")),
+        Column(level, lambda row: shares(row.rate.lower, row.rate.upper), 1, of=board.rate_name),
         Column("right/1k tok", lambda row: significant(row.correct_per_1000_tokens.value), 2),
         *_tier_columns(board, lambda tier: percent(tier.rate.value)),
     ]
@@ -109,6 +121,22 @@ def _composite_columns(board: Leaderboard) -> list[Column]:
             of="composite",
         ),
         *(Column(name, mean(name), 6) for name in LAYERS),
+    ]
+
+
+def _gap_columns(board: Leaderboard) -> list[Column]:
+    """What is right by a second reader, and how much more is by ours with its interval, where replies have two."""
+    if not any(row.gap is not None for row in board.rows):
+        return []
+    return [
+        Column("theirs", lambda row: ABSENT if row.gap is None else percent(row.gap.theirs), 1),
+        Column("gap", lambda row: ABSENT if row.gap is None else points(row.gap.difference.value), 1),
+        Column(
+            _level(board),
+            lambda row: ABSENT if row.gap is None else point_span(row.gap.difference),
+            1,
+            of="gap",
+        ),
     ]
 
 

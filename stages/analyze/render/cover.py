@@ -101,7 +101,7 @@ def _sure(board: Leaderboard, standings: Ranking | None) -> list[str]:
         found.append(f"The {level} of the score is ±\u00a0{number(float(np.median(halves)))} of 1000.")
     elif halves:
         middle = 100 * float(np.median(halves))
-        found.append(f"The {level} of {board.mode} is ±\u00a0{middle:.1f} points of 100.")
+        found.append(f"The {level} of {board.rate_name} is ±\u00a0{middle:.1f} points of 100.")
     if not math.isnan(board.size):
         some = any(row.incomplete or row.behind for row in board.rows)
         each = "Of what is ranked, each" if some else "Each"

@@ -234,7 +234,7 @@ def plot_board(board: Leaderboard, ax: Axes | None = None) -> Axes:
         (label, board.leading(row).scaled(scale), row.rank is not None)
         for row, label in zip(board.rows, label_rows(board.rows), strict=True)
     ]
-    words = "ReasonScore" if board.lead == "score" else f"{board.mode}, per cent"
+    words = "ReasonScore" if board.lead == "score" else f"{board.rate_name}, per cent"
     return _forest(rows, f"{words} ({100 * board.confidence:g} % intervals)", ax)
 
 

@@ -26,7 +26,7 @@ from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
 from evalcube.stages.analyze.render.board_spec import leading_text, places
 from evalcube.stages.analyze.render.cover import cover, spans
-from evalcube.stages.analyze.render.table_specs import pair_in_words, span
+from evalcube.stages.analyze.render.table_specs import pair_in_words, point_span, points, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 from evalcube.stages.analyze.render.verdicts import ShownVerdict
 from evalcube.stages.analyze.verdict.composite import LAYERS
@@ -150,6 +150,8 @@ def render_report(
         significant=significant,
         plain=plain,
         interval=_interval,
+        points=points,
+        point_span=point_span,
         span=span,
         places=places,
         letter=ranking.cluster_name,

@@ -101,8 +101,8 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
 def _difference_columns(of: Callable[[Any], Difference]) -> list[Column]:
     """What is shown of the difference in a row."""
     return [
-        Column("difference", lambda row: _points(of(row).difference.value)),
-        Column("95 %", lambda row: _point_span(of(row)), 1),
+        Column("difference", lambda row: points(of(row).difference.value)),
+        Column("95 %", lambda row: point_span(of(row).difference), 1),
         Column("p (Holm)", lambda row: _p(of(row))),
         Column("e", lambda row: e_text(of(row).e)),
         Column("first only", lambda row: number(of(row).first_only), 3),
@@ -136,7 +136,7 @@ def pair_in_words(pair: Pair) -> str:
         ends = sorted((abs(low), abs(high)))
         head = (
             f"{better} is right more often than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
-            f"{_p_equals(overall.p_holm)}."
+            f"{_p_equals(overall.p_holm)}. So many tell {_FOUND * (high - low) / 2:.1f} points in 4 of 5 cases."
         )
         if overall.e < 1 / _LEVEL:
             head += f" That is for one look: with looks before, e would have to be 20, and is {e_text(overall.e)}."
@@ -323,11 +323,17 @@ def clip_spec(rows: Sequence[PlainRow], notes: tuple[str, ...] = ()) -> TableSpe
         Column("95 %", lambda row: _numbers(row["score_lower"], row["score_upper"]), 1),
         Column("rank", lambda row: ABSENT if row["rank"] is None else str(row["rank"]), 2),
         Column("C_P", lambda row: percent(row["accuracy"])),
+        Column("C_P 95 %", lambda row: _numbers(100 * row["accuracy_lower"], 100 * row["accuracy_upper"], 1)),
         Column("truncated", lambda row: percent(row["truncated"])),
         Column("tokens", lambda row: number(row["tokens"]), 3),
         Column("USD/1000", lambda row: significant(row["cost_per_1000"]), 4),
     ]
+    if any(row["accuracy_most"] > row["accuracy"] for row in rows):
+        notes = (*notes, _OPEN)
     return TableSpec(tuple(columns), rows, notes).filled()
+
+
+_OPEN = "C_P 95 %: up to all being right that were cut before the limit, as nobody knows what they would have said."
 
 
 def _names(by: Sequence[str]) -> list[Column]:
@@ -378,12 +384,14 @@ def _correct_span(row: PlainRow) -> str:
     return f"{significant(low)}–{significant(high)}" if np.isfinite(high) else f"{significant(low)} or more"
 
 
-def _points(value: float) -> str:
+def points(value: float) -> str:
+    """A share in points of 100, with its sign."""
     return ABSENT if np.isnan(value) else f"{100 * value:+.1f}"
 
 
-def _point_span(row: Difference) -> str:
-    low, high = _points(row.difference.lower), _points(row.difference.upper)
+def point_span(difference: Estimate) -> str:
+    """Its interval."""
+    low, high = points(difference.lower), points(difference.upper)
     return low if low == ABSENT else f"{low} to {high}"
 
 

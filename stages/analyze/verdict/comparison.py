@@ -28,6 +28,7 @@ from evalcube.stages.analyze.verdict.paired import (
     units_drawn,
     weighed,
 )
+from evalcube.stages.analyze.verdict.people import corrected_pair
 from evalcube.stages.analyze.verdict.reach import Reach, reach
 from evalcube.stages.analyze.verdict.result import Arm, Missing, PairResult
 from evalcube.stages.analyze.verdict.rules import Evidence, Options, decide_pair
@@ -85,6 +86,9 @@ def compare(
     else:
         together = jointly(moved, alpha=level)
     simultaneous = dict(zip(names, together, strict=True))
+    people = corrected_pair(scores, (control.name, treatment.name), sides, options, len(names))
+    if people is not None:
+        main, simultaneous["judge"] = people.difference, people.judge
     gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], shares, clusters))
     split = split_holdout(range(len(gain)), options.holdout_ratio)
     evidence = Evidence(
@@ -99,6 +103,8 @@ def compare(
         missing=missing,
         reach=_reach(gain, weight, options),
     )
+    means = [weighted_mean(np.where(both, side, np.nan), shares) for side in totals]
+    means = means if people is None else list(people.means)
     fewer = min(options.draws, SENSITIVITY_DRAWS)
     rows = weighed(*units_drawn(steps, shares, clusters))
     return PairResult(
@@ -107,8 +113,8 @@ def compare(
         decision=decide_pair(evidence, options.limits),
         complete_pairs=int(both.sum()),
         shown=(
-            _shown(sides[0], totals[0], both, options.weights, shares),
-            _shown(sides[1], totals[1], both, options.weights, shares),
+            _shown(sides[0], means[0], both, options.weights),
+            _shown(sides[1], means[1], both, options.weights),
         ),
         composite=main,
         layers=dict(zip(names, intervals(moved, alpha=level), strict=True)),
@@ -191,8 +197,5 @@ def _median(one: float, other: float) -> float:
     return sum(known) / len(known) if known else math.nan
 
 
-def _shown(
-    layers: Floats, totals: Floats, both: np.ndarray, weights: tuple[float, ...] | None, shares: Floats
-) -> str:
-    mean = weighted_mean(np.where(both, totals, np.nan), shares)
+def _shown(layers: Floats, mean: float, both: np.ndarray, weights: tuple[float, ...] | None) -> str:
     return describe(mean, weighty(layer_bits(layers[both]), weights))

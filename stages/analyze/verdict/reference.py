@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from evalcube.stages.analyze.formulas.corrected import LEAST_SCORES
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.agreement import (
     Agreement,
@@ -33,6 +34,7 @@ from evalcube.stages.analyze.verdict.composite import (
 )
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
 from evalcube.stages.analyze.verdict.missing import missing_alone, missing_of_pair, silent_judges
+from evalcube.stages.analyze.verdict.people import corrected_arm, to_rate
 from evalcube.stages.analyze.verdict.result import (
     NEXT_STEP,
     Arm,
@@ -43,7 +45,7 @@ from evalcube.stages.analyze.verdict.result import (
 )
 from evalcube.stages.analyze.verdict.rules import Options, Thresholds, dissents, next_step, worst
 from evalcube.stages.analyze.verdict.saturation import MIN_RUNS, cumulative, saturation
-from evalcube.stages.errors import ArgumentError, ArgumentTypeError
+from evalcube.stages.errors import ArgumentTypeError
 
 STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
 FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
@@ -59,7 +61,7 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
     arms = tuple(_arm(scores, runs, layers[place], place, options) for place in range(len(scores.variants)))
     gold = _gold(scores, layers, options)
     if len(arms) < 2:
-        return _solo(scores, runs, arms[0], gold, options)
+        return _solo(scores, runs, layers, arms[0], gold, options)
     pairs, looks = [], []
     for place in range(1, len(arms)):
         look = for_this_look(scores, layers[0], layers[place], options, len(arms) - 1)
@@ -77,8 +79,9 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
         arms=arms,
         badges=_badges(arms, decided, gold, options.limits),
         gate_passed=all(arm.gate_passed for arm in arms),
-        notes=(*_notes(arms, pairs, scores), *_of_looks(pairs, looks)),
+        notes=(*_notes(arms, pairs, scores), *_rated(scores, options), *_of_looks(pairs, looks)),
         gold=gold,
+        to_rate=to_rate(scores, layers, options),
     )
 
 
@@ -94,8 +97,13 @@ def _measured(scores: Scores) -> Floats:
 
 def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Options) -> Arm:
     totals = composite(layers, options.weights)
-    mean = weighted_mean(totals, scores.shares)
-    gate = layer_gate(layer_means(layers, scores.shares), options.threshold)
+    people = corrected_arm(scores, scores.variants[place], layers, options)
+    mean = people["composite"].estimate if people else weighted_mean(totals, scores.shares)
+    means = {
+        **layer_means(layers, scores.shares),
+        **{name: people[name].estimate for name in people if name == "judge"},
+    }
+    gate = layer_gate(means, options.threshold)
     per_run = composite(runs[:, place], options.weights)
     curve = saturation(cumulative(list(per_run))) if len(per_run) >= MIN_RUNS else None
     bits = layer_bits(layers)
@@ -113,7 +121,18 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
         else judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
         variation=_variation(per_run, scores.shares),
         saturation=curve,
+        by_people=people["composite"].interval(options.alpha, scores.clusters) if people else None,
     )
+
+
+def _rated(scores: Scores, options: Options) -> list[str]:
+    """What ratings by people are too few to correct."""
+    known = set(scores.units)
+    counts = {name: len(known.intersection(options.gold.get(name, ()))) for name in scores.variants}
+    if not any(counts.values()) or min(counts.values()) >= LEAST_SCORES:
+        return []
+    told = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    return [f"people rated {told}: from {LEAST_SCORES} of both on, their ratings correct a difference"]
 
 
 def _next_step(decided: PairResult, limits: Thresholds) -> str:
@@ -131,7 +150,9 @@ def _variation(per_run: Floats, shares: Floats) -> float:
     return float(np.std(means, ddof=1) / np.mean(means))
 
 
-def _solo(scores: Scores, runs: Floats, arm: Arm, gold: GoldAgreement | None, options: Options) -> Verdict:
+def _solo(
+    scores: Scores, runs: Floats, layers: Floats, arm: Arm, gold: GoldAgreement | None, options: Options
+) -> Verdict:
     lost, expected = missing_alone(scores, runs, 0)
     known = lost <= (options.limits.missing + SLACK) * expected
     if not arm.gate_passed:
@@ -154,23 +175,24 @@ def _solo(scores: Scores, runs: Floats, arm: Arm, gold: GoldAgreement | None, op
         arms=(arm,),
         badges=_badges((arm,), None, gold, options.limits),
         gate_passed=arm.gate_passed and known,
-        notes=tuple(silent_judges(scores)),
+        notes=(*silent_judges(scores), *_rated(scores, options)),
         gold=gold,
+        to_rate=to_rate(scores, layers, options),
     )
 
 
 def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | None:
-    if options.gold is None or not scores.variants:
+    rated_ones = [name for name in scores.variants if name in options.gold]
+    if not rated_ones:
         return None
-    variant = scores.variants[0] if options.gold_variant is None else options.gold_variant
-    if variant not in scores.variants:
-        raise ArgumentError(f"`gold_variant` must be one of {', '.join(scores.variants)}, got {variant!r}")
+    variant = rated_ones[0] if options.gold_variant is None else options.gold_variant
+    ratings = options.gold.get(variant, {})
     readings = layers[scores.variants.index(variant), :, JUDGE].tolist()
     judged = dict(zip(scores.units, readings, strict=True))
-    rated = [name for name in options.gold if name in judged]
+    rated = [name for name in ratings if name in judged]
     places = [scores.units.index(name) for name in rated]
     return gold_agreement(
-        [options.gold[name] for name in rated],
+        [ratings[name] for name in rated],
         [judged[name] for name in rated],
         seed=options.seed,
         clusters=None if scores.clusters is None else scores.clusters[places],

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Literal
 
 from evalcube import known_as
@@ -59,6 +59,8 @@ class Arm:
     variation: float = math.nan
     """Standard deviation of the run means over their mean; NaN with fewer than two runs."""
     saturation: Saturation | None = None
+    by_people: tuple[float, float] | None = None
+    """Interval of the composite where ratings by people correct it and the judge layer; None without enough of them."""
 
 
 @dataclass(frozen=True)
@@ -165,6 +167,8 @@ class Verdict:
     notes: tuple[str, ...] = ()
     """Caveats that do not change the verdict."""
     gold: GoldAgreement | None = None
+    to_rate: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """Units that people may rate next, by variant, those first by which most is learnt; of rated variants only."""
 
     @property
     def exit_code(self) -> int:
@@ -192,7 +196,7 @@ def exit_code(verdict: Level, *, gate_passed: bool) -> int:
 
 def _plain(value: object) -> object:
     if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+        return {item.name: _plain(getattr(value, item.name)) for item in fields(value)}
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, (tuple, list)):

@@ -337,7 +337,7 @@ class Options:
     layer_set: Literal["common", "own"] = "common"
     """Composites over the layers that both arms have of a unit, or over each arm's own."""
     holdout_ratio: float = 0.0
-    gold: Mapping[str, float] | None = None
-    """Gold rating by unit id."""
+    gold: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
+    """Ratings by people, by variant and unit."""
     gold_variant: str | None = None
-    """Variant whose answers were rated; the control if None."""
+    """The variant whose agreement is told; None: the first one that was rated."""

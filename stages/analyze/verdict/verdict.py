@@ -11,6 +11,7 @@ from evalcube.stages.analyze.verdict import reference
 from evalcube.stages.analyze.verdict.composite import LAYERS, THRESHOLD, checked_weights
 from evalcube.stages.analyze.verdict.inputs import checked_scores
 from evalcube.stages.analyze.verdict.paired import DRAWS, Method
+from evalcube.stages.analyze.verdict.people import ByVariant, by_variant
 from evalcube.stages.analyze.verdict.result import Verdict
 from evalcube.stages.analyze.verdict.rules import Options, Thresholds
 from evalcube.stages.errors import ArgumentError
@@ -38,7 +39,7 @@ def verdict(
     weights: Sequence[float] | None = None,
     layer_set: Literal["common", "own"] = "common",
     holdout_ratio: float = 0.0,
-    gold: Mapping[str, float] | None = None,
+    gold: Mapping[str, float] | ByVariant | None = None,
     gold_variant: str | None = None,
 ) -> Verdict:
     """Whether a treatment may replace the control.
@@ -85,7 +86,9 @@ def verdict(
     holdout_ratio
         Share of units to hold out, on which the gain is to be no smaller; 0 for none.
     gold, gold_variant
-        Gold ratings by unit id, and the variant whose answers were rated (the control by default).
+        Ratings by people of 1 to 5, by unit, or by variant and unit; and the variant that those by unit are of (the
+        control by default). From 50 ratings of a variant on they correct its composite, and from 50 of each of a pair
+        on they decide: its interval is then that of `evalcube.stages.analyze.formulas.corrected.corrected_mean`.
 
     Returns
     -------
@@ -137,7 +140,7 @@ def verdict(
         weights=declared,
         layer_set=layer_set,
         holdout_ratio=holdout_ratio,
-        gold=gold,
+        gold=by_variant(gold, scores.variants, gold_variant),
         gold_variant=gold_variant,
     )
     return reference.evaluate(scores, options)

@@ -14,7 +14,7 @@ from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import limits
 from evalcube.flows.explore.query import Query
 from evalcube.flows.explore.ranking import groups
-from evalcube.flows.read.forensics import compression, hazard
+from evalcube.flows.read.forensics import clip, compression, hazard
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import table as estimate_groups
 from evalcube.stages.analyze.labelled.counters import with_unasked
@@ -110,6 +110,25 @@ def test_hazard__is_that_of_the_command(explored, cube):
         answer["survival"]["lower"], [row["survival_lower"] for row in rows], atol=1e-5
     )
     assert answer["limit"] == 500
+    right = np.cumsum(answer["ends"]["right"]) / answer["at_risk"][0]
+    np.testing.assert_allclose(answer["budget"]["value"], right, atol=1e-5)
+
+
+def test_clip__accuracy_is_open_only_for_what_was_cut_before_the_limit(cube):
+    rows = {(row["model"], row["limit"]): row for row in clip(cube, limits=["128", "2000"])[2]}
+
+    for (_, limit), row in rows.items():
+        assert row["accuracy_lower"] <= row["accuracy"] <= row["accuracy_most"] <= row["accuracy_upper"]
+        assert (row["accuracy_most"] > row["accuracy"]) == (limit == 2000)
+    weak, run = rows["weak", 2000], rows["weak", None]
+    assert weak["accuracy_most"] == pytest.approx(run["accuracy"] + run["truncated"], abs=0.02)
+
+
+def test_loops__are_counted_by_model_and_task(explored):
+    assert ask(explored, "loops", Query()) == {
+        "model": dict.fromkeys(NAMES, 0),
+        "task": {"arithmetic": 0, "sort": 0},
+    }
 
 
 def test_traces__are_spread_over_all_and_their_table_is_that_of_the_command(explored, cube, monkeypatch):

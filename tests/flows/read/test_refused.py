@@ -75,3 +75,10 @@ def test_refusal_lines__a_stream_is_no_parameter_of_the_sampler():
 )
 def test_refusal_lines__other_causes_have_none(cause):
     assert refusal_lines([evaluation("m")], {0: [cause]}) == []
+
+
+@pytest.mark.parametrize(("api", "name"), [("chat", "reasoning_effort"), ("messages", "output_config")])
+def test_refusal_lines__an_effort_has_the_name_that_the_config_gives_it(api, name):
+    (line,) = refusal_lines([evaluation("m", api, effort="low", max_tokens=9)], {0: [f"http 400: {name}"]})
+
+    assert advice(line)[-1] == {"samplers": {"greedy": {"max_tokens": 9}}}

@@ -15,6 +15,7 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read import verdict as verdict_module
 from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.verdict import _Data, cube_verdict
 from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.stages.analyze.verdict import verdict
@@ -251,6 +252,11 @@ def test_cube_verdict__gold_by_id_or_unit(tmp_path, name):
     [
         ('{"unit": "dataset/0/1", "score": 7}', r"gold.jsonl:1: score must be a number from 1 to 5, got 7"),
         ('{"unit": "dataset/0/1"}', "score must be a number"),
+        (
+            '{"unit": "dataset/0/1", "correct": "maybe"}',
+            "gold.jsonl:1: correct must be true or false, got 'maybe'",
+        ),
+        ('{"unit": "dataset/0/1", "score": 3, "variant": "x"}', "`variant`: no evaluation is called 'x'"),
         ('{"score": 3}', "has neither unit nor id"),
         ('\n{"unit": "u", "score": 3', "gold.jsonl:2: is no JSON object"),
         ('{"unit": "u", "score": 3}\n{"unit": "u", "score": 4}', "gold.jsonl:2: unit 'u' is rated twice"),
@@ -263,6 +269,30 @@ def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
 
     with pytest.raises(SweepError, match=message):
         cube_verdict(written, "before", ["after"], gold=tmp_path / "gold.jsonl")
+
+
+def test_leaderboard__says_which_ratings_correct_too_few_answers(written, tmp_path):
+    rows = [{"unit": f"dataset/0/{i}", "variant": "after", "score": 4, "correct": True} for i in range(10)]
+    (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, rows)))
+
+    found = leaderboard(written, gold=tmp_path / "gold.jsonl")
+
+    assert found.records() == leaderboard(written).records()
+    assert any("People called 10 answers right or wrong" in note for note in found.notes)
+
+
+@pytest.mark.parametrize(
+    ("row", "message"),
+    [
+        ({"unit": "dataset/0/1", "score": 4}, "rows do not name the `variant`"),
+        ({"unit": "dataset/7/1", "score": 4, "variant": "after"}, "unit 'dataset/7/1' is not in this part"),
+    ],
+)
+def test_leaderboard__wrong_gold_is_told(written, tmp_path, row, message):
+    (tmp_path / "gold.jsonl").write_text(json.dumps(row))
+
+    with pytest.raises(SweepError, match=message):
+        leaderboard(written, gold=tmp_path / "gold.jsonl")
 
 
 @pytest.mark.parametrize(
@@ -309,7 +339,7 @@ def test_cube_verdict__what_cannot_be_compared_is_refused(written, arguments, op
 def test_cube_verdict__needs_layers_and_results(tmp_path):
     config = from_mapping(sweep_config(tmp_path, NOWHERE))
     store = open_store(build_plan(config), config.cube)
-    with pytest.raises(SweepError, match=r"declares neither assertions nor a rubric.*verdict --policy"):
+    with pytest.raises(SweepError, match=r"declares neither assertions nor a rubric.*evalcube gate"):
         cube_verdict(store.cube.url, "alpha")
 
     judged = from_mapping(judged_config(tmp_path, NOWHERE, cube=str(tmp_path / "empty.zarr")))

@@ -79,12 +79,24 @@
     },
   });
 
-  const columnsOf = (page, by) => {
+  /** Replies that loop, of whatever outcome; no column where there are none. */
+  const loopColumn = (page, by, loops) => ({
+    key: "looping",
+    title: "loops",
+    value: (row) => loops[row.name] || 0,
+    show: (row) => {
+      const [count, where] = [loops[row.name] || 0, [...page.all("where"), "looping=1"]];
+      return count ? explorer.trialsOf(page, { [by]: row.name, where }, format.number(count)) : "0";
+    },
+  });
+
+  const columnsOf = (page, by, loops) => {
     const link = (row) => explorer.trialsOf(page, { [by]: row.name }, row.name);
     return [
       { key: "name", title: by, left: true, value: (row) => row.name, show: link },
       { key: "planned", title: "planned", value: (row) => row.planned },
       ...KINDS.map((kind) => countColumn(page, by, kind)),
+      ...(Object.values(loops).some(Boolean) ? [loopColumn(page, by, loops)] : []),
     ];
   };
 
@@ -97,11 +109,13 @@
     async render(root, page) {
       const by = ["model", "task"].includes(page.get("by")) ? page.get("by") : "model";
       const { rows, answer } = await rowsOf(page, by);
+      const asked = by === "task" ? { model: page.all("model") } : {};
+      const loops = explorer.bundle ? {} : (await page.ask("loops", { ...explorer.livePart(page), ...asked }))[by];
       const choice = explorer.choice(page, "by", [["model", "by model"], ["task", "by task"]], "Rows");
       root.append(
         explorer.filters(page, { models: true }, choice),
         h("div.panel", {}, chartOf(page, rows, by)),
-        explorer.table(page, { name: "failures", rows, columns: columnsOf(page, by) }),
+        explorer.table(page, { name: "failures", rows, columns: columnsOf(page, by, loops) }),
         explorer.noted(answer),
       );
     },

@@ -130,7 +130,7 @@
         choice: "right by 1000 tokens",
         extra: byScore(board),
       }),
-      estimate("rate", board.mode, rateHint, (row) => format.percent(row.rate.value)),
+      estimate("rate", board.rate_name, rateHint, (row) => format.percent(row.rate.value)),
     ];
   };
 
@@ -212,7 +212,7 @@
     };
   };
 
-  const accuracyColumns = () => [
+  const accuracyColumns = (board) => [
     name(
       "groups",
       "groups",
@@ -220,9 +220,11 @@
       undefined,
       (row) => h("span.letters", {}, row.groups),
     ),
-    estimate("accuracy", "accuracy", "Plain share of right answers.", (row) => format.percent(row.accuracy.value), {
-      extra: true,
-    }),
+    ...(board.rate_name === "accuracy" ? [] : [
+      estimate("accuracy", "accuracy", "Plain share of right answers.", (row) => format.percent(row.accuracy.value), {
+        extra: true,
+      }),
+    ]),
   ];
 
   const tierColumn = (board, tier, place) => {
@@ -325,7 +327,7 @@
     ...scoreColumns(board),
     ...layeredColumns(board),
     intervalColumn(board),
-    ...accuracyColumns(),
+    ...accuracyColumns(board),
     ...tierColumns(board),
     ...spentColumns(board),
     ...outcomeColumns(board),

@@ -23,6 +23,12 @@
       "incidence",
       "Share of all trials that has ended with a right (or wrong) answer by then; truncated trials are censored",
     ],
+    [
+      "budget",
+      "budget",
+      "Share of right answers if the limit had been so many tokens: the line is sure, " +
+      "the band reaches up to what cut trials could add",
+    ],
     ["survival", "still at work", "Share of the trials that has not answered yet; truncated trials are censored"],
   ];
   const CAUSES = [["", "right and wrong"], ["right", "right"], ["wrong", "wrong"]];
@@ -99,9 +105,9 @@
     const colours = explorer.palette(page.overview, models);
     return answers.flatMap((answer) => {
       const colour = colours.get(answer.model);
-      if (form === "survival") {
+      if (["survival", "budget"].includes(form)) {
         const dash = explorer.DASHES[models.indexOf(answer.model) % explorer.DASHES.length];
-        return lineTraces(answer, answer.survival, { name: answer.model, colour, dash });
+        return lineTraces(answer, answer[form], { name: answer.model, colour, dash });
       }
       // A hazard is that of its bin, which ends at its number of tokens; the others hold from there on.
       const how = form === "hazard" ? { least: LEAST, shape: "vh" } : {};

@@ -52,9 +52,16 @@
     listed([
       ["read", trial.parsed === null ? h("span.note", {}, "nothing") : code(trial.parsed)],
       ["reference", trial.reference ? code(trial.reference) : h("span.note", {}, "none")],
+      trial.fault ? ["wrong by", visible(trial.fault)] : null,
       ["tokens", trial.tokens < 0 ? format.absent : format.number(trial.tokens)],
+      ...["prompt", "cached", "reasoning"]
+        .map((name) => [`${name} tokens`, trial[`${name}_tokens`]])
+        .filter(([, count]) => count !== null)
+        .map(([name, count]) => [name, format.number(count)]),
       ["latency", format.seconds(trial.latency)],
       trial.first_token === null ? null : ["first token", format.seconds(trial.first_token)],
+      trial.looping ? ["end", "repeats itself"] : null,
+      trial.provider ? ["answered by", visible(trial.provider)] : null,
       ...Object.entries(trial.layers).map(([name, score]) => [name, format.fixed(score, 2)]),
       trial.row === null ? null : ["row", `${trial.row}${trial.row_id ? ` (${trial.row_id})` : ""}`],
     ].filter(Boolean));

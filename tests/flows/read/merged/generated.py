@@ -18,7 +18,7 @@ from evalcube.flows.state.recording import count_model, receipt_of
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.cube.schema import VARIABLES
+from evalcube.storage.cube.schema import LAYERS, SAID, VARIABLES
 
 LENGTHS = (3, 4, 5)
 """Points of the first task."""
@@ -98,7 +98,7 @@ def make_cube(path: Any, recipe: Recipe) -> Cube:
         coordinates=coordinates(plan),
         counters=(*COUNTERS, *QUESTION_COUNTERS),
         attrs={"title": "evalcube sweep", "spec": plan.spec()},
-        layers=list(plan.layers),
+        layers=list(plan.more_arrays),
         fill=lambda cube: _fill(cube, plan, recipe),  # sooner done than what is put on disk piece by piece
     )
 
@@ -132,17 +132,19 @@ def _fill(cube: Cube, plan: Plan, recipe: Recipe) -> None:
     )
 
 
+_DRAWN = {**VARIABLES, **{name: LAYERS[name] for name in SAID}}
+
+
 def _truth(plan: Plan, recipe: Recipe) -> dict[str, Any]:
     """All trial arrays of a plan."""
     shape = (len(plan.evaluations), len(plan.tasks), plan.slots, plan.trials, plan.repeats)
-    arrays = {
-        name: np.full(shape, variable.fill, dtype=variable.dtype) for name, variable in VARIABLES.items()
-    }
+    arrays = {name: np.full(shape, variable.fill, dtype=variable.dtype) for name, variable in _DRAWN.items()}
     for model, row in enumerate(plan.evaluations):
         for task, entry in enumerate(plan.tasks):
             for slot, planned in enumerate(entry.cells):
                 rng = np.random.default_rng(_number(row.eval_id, planned.cell.id, recipe.salt))
-                drawn = {name: rng.integers(0, 900, _MOST) for name in VARIABLES}
+                drawn = {name: rng.integers(0, 900, _MOST) for name in _DRAWN}
+                drawn["looping"] %= 2
                 drawn["status"] = rng.integers(0, 5, _MOST)
                 drawn["guess_chance"] = np.full(_MOST, 0.25)
                 failed = np.random.default_rng(
@@ -150,9 +152,9 @@ def _truth(plan: Plan, recipe: Recipe) -> dict[str, Any]:
                 ).random(_MOST)
                 for name, values in drawn.items():
                     part = values[: plan.trials, : plan.repeats].astype(arrays[name].dtype)
-                    fill = Status.TRANSPORT if name == "status" else VARIABLES[name].fill
+                    fill = Status.TRANSPORT if name == "status" else _DRAWN[name].fill
                     part[failed[: plan.trials, : plan.repeats] < recipe.failed] = fill
-                    part[: recipe.trials[0]] = VARIABLES[name].fill
+                    part[: recipe.trials[0]] = _DRAWN[name].fill
                     arrays[name][model, task, slot] = part
     return arrays
 
@@ -161,7 +163,7 @@ def _layers(
     cube: Cube, plan: Plan, model: int, shape: tuple[int, ...], part: tuple[slice, slice]
 ) -> dict[str, Any]:
     """Readings of the judges of a region, each judge's own; nothing for other layers."""
-    arrays = {name: np.full(shape, np.nan, np.float32) for name in cube.trial_arrays if name not in VARIABLES}
+    arrays = {name: np.full(shape, np.nan, np.float32) for name in cube.trial_arrays if name not in _DRAWN}
     if "judge_readings" in arrays:
         dims = cube.sizes["judge_name"], cube.sizes["judge_repeat"]
         readings = arrays["judge_readings"] = np.full((*shape, *dims), np.nan, np.float32)
@@ -193,7 +195,7 @@ def content(url: object, *, timed: bool = True) -> dict[str, Any]:
     """
     cube = Cube.open(str(url))
     dataset = cube._open(chunks=None).load()  # as `dataset` has it, without the detour of Dask
-    names = [name for name in cube.trial_arrays if timed or name != "latency"]
+    names = [name for name in cube.trial_arrays if timed or name not in ("latency", "first_token")]
     # Plain arrays: taking each trial out of a labelled one takes a thousand times as long.
     cells = ("model", "task", "params", ...)
     arrays = {name: dataset[name].transpose(*cells).values for name in (*names, "counters")}

@@ -8,10 +8,10 @@ import pytest
 
 from evalcube.flows.read.trials.flips import Flips, flips
 from evalcube.flows.read.trials.read import trials
-from tests.flows.read.test_policy import RIGHT, WRONG, sides
+from tests.flows.read.test_gate import RIGHT, WRONG, sides
 from tests.flows.support import evalcube, refused, reset, sweep_config, write_config
 
-POLICY = "policy: {critical: [{tasks: arithmetic, drop: 0.01}], advisory: [{drop: 1}]}"
+POLICY = "policy: {critical: [{tasks: arithmetic, noninferior: 5}], advisory: [{superior: 0}]}"
 
 
 @pytest.fixture(scope="module")
@@ -187,25 +187,44 @@ def test_compare_flips__refuses(folder, words, told):
     refused(evalcube("compare", *words, cwd=folder), told)
 
 
-def test_verdict__by_a_policy(folder):
+def test_gate__by_a_policy(folder):
     (folder / "policy.yaml").write_text(POLICY)
-    words = ("verdict", "old.zarr", "--policy", "policy.yaml")
+    words = ("gate", "policy.yaml", "old.zarr")
 
     worse = evalcube(*words, "--control", "beta", "--treatment", "alpha", cwd=folder)
-    better = evalcube(*words, "--control", "alpha", "--treatment", "beta", "--json", cwd=folder)
-    over_two = evalcube("verdict", "new.zarr", "old.zarr", "alpha", "--policy", "policy.yaml", cwd=folder)
+    better = evalcube(*words, "alpha", "beta", "--json", cwd=folder)
+    over_two = evalcube("gate", "policy.yaml", "new.zarr", "old.zarr", "alpha", cwd=folder)
 
     assert worse[0] == 1
     assert worse[1].startswith("NO-GO: alpha in the place of beta\n")
     assert better[0] == 0
-    assert json.loads(better[1])["decision"] == "GO"
-    assert over_two[0] == 1
-    assert "not answered by both" in over_two[1]
-    comment = evalcube(*words, "--control", "beta", "--treatment", "alpha", "--markdown", cwd=folder)
+    document = json.loads(better[1])
+    assert (document["decision"], document["lines"][0]["outcome"]) == ("GO", "shown")
+    assert over_two[0] == 3
+    assert over_two[1].startswith("INCONCLUSIVE: ")
+    comment = evalcube(*words, "beta", "alpha", "--markdown", cwd=folder)
     assert comment[0] == 1
-    assert comment[1].startswith("### NO-GO: `alpha` in the place of `beta`\n\na critical rule is broken")
-    assert "\n- critical, arithmetic: dropped by" in comment[1]
-    assert "\n| critical | arithmetic | all |" in comment[1]
+    assert comment[1].startswith(
+        "### NO-GO: `alpha` in the place of `beta`\n\na critical line is shown not to hold"
+    )
+    assert "\n- critical, arithmetic, not worse by 5: changed by" in comment[1]
+    assert "\n| critical | arithmetic | all | not worse by 5 |" in comment[1]
     refused(evalcube(*words, "--markdown", "--json", cwd=folder), "exclude each other")
-    refused(evalcube("verdict", "old.zarr", "--markdown", cwd=folder), "--markdown goes with --policy")
-    refused(evalcube(*words, "--holdout", ".3", cwd=folder), "--holdout: not with --policy")
+
+
+def test_gate__asks_no_more_than_it_takes(folder):
+    config = sweep_config(folder, "sim:", trials=100, cells=1, models=("alpha", "beta"), cube="asked.zarr")
+    for model in config["models"]:
+        model |= {"endpoint": "sim:", "simulate": {"ability": 4.0, "tokens": 20}}
+    file = write_config(folder, config)
+    (folder / "wide.yaml").write_text("policy: {critical: [{noninferior: 30}]}")
+    words = ("gate", "wide.yaml", "--run", file, "--quiet", "--json")
+
+    code, text, _ = evalcube(*words, cwd=folder)
+    again = evalcube(*words, cwd=folder)
+
+    found = json.loads(text)
+    (line,) = found["lines"]
+    assert (code, found["decision"], line["look"], line["questions"]) == (0, "GO", 1, 2 * 40)
+    assert (again[0], json.loads(again[1])) == (code, found)
+    refused(evalcube("gate", "wide.yaml", cwd=folder), "Give a cube")

@@ -6,7 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evalcube.stages.analyze.labelled.composites import with_composites
+from evalcube.stages.analyze.labelled.by_people import PEOPLE_RIGHT, with_accuracy_by_people
+from evalcube.stages.analyze.labelled.composites import PEOPLE_SCORE, with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.verdict import verdict
@@ -129,3 +130,55 @@ def test_to_dict__a_composite_is_plain():
 
     assert found["score"]["value"] == 4.0
     assert (found["shown"], found["layers"]["judge"]) == ("4.00 (3/3)", 4.0)
+
+
+def said_of(ds, values):
+    """What people say (model, trial) of the answers at the one point of `layered`."""
+    array = np.full([ds.sizes[dim] for dim in TRIAL[:4]], math.nan)
+    array[:, 0, 0] = values
+    return (TRIAL[:4], array)
+
+
+def test_with_composites__are_as_people_rate():
+    judge = np.random.default_rng(1).integers(2, 6, (2, 80, 1)).astype(float)
+    none = np.full_like(judge, math.nan)
+    ds = layered([none, none, judge])
+    people = np.where(np.arange(80) < 60, judge[..., 0] - 1, math.nan)
+
+    board = with_composites(board_of(ds), ds.assign({PEOPLE_SCORE: said_of(ds, people)}))
+
+    plain = with_composites(board_of(ds), ds)
+    for row, before in zip(board.rows, plain.rows, strict=True):
+        assert row.composite.score.value == pytest.approx(before.composite.score.value - 1)
+        assert row.composite.rated == 60
+    assert any("Composites as people's ratings correct them" in note for note in board.notes)
+
+
+def test_with_accuracy_by_people__takes_the_graders_errors_out():
+    status = np.full((2, 200, 1), int(Status.CORRECT), np.uint8)
+    ds = layered(np.full((3, 2, 200, 1), 3.0), status)
+    right = np.where(np.arange(200) < 120, np.arange(200) % 4 > 0, math.nan)  # a quarter is wrong, and passed
+    status[:, 150:] = int(Status.INCORRECT)
+    ds = layered(np.full((3, 2, 200, 1), 3.0), status)
+    said = np.where((np.arange(200) >= 150) & (np.arange(200) < 190), 0.0, right)
+
+    board = with_accuracy_by_people(board_of(ds), ds.assign({PEOPLE_RIGHT: said_of(ds, [said, said])}))
+    few = with_accuracy_by_people(
+        board_of(ds), ds.assign({PEOPLE_RIGHT: said_of(ds, [said * math.nan, right[:200]])})
+    )
+
+    for row, before in zip(board.rows, board_of(ds).rows, strict=True):
+        assert row.accuracy.lower < row.accuracy.value < row.accuracy.upper
+        assert row.accuracy.value < before.accuracy.value
+    assert any("Accuracy as 320 labels of people correct it" in note for note in board.notes)
+    assert few.records() != board_of(ds).records()
+
+
+def test_with_accuracy_by_people__few_labels_correct_nothing():
+    ds = layered(np.full((3, 2, 60, 1), 3.0))
+    said = np.where(np.arange(60) < 30, 1.0, math.nan)
+
+    board = with_accuracy_by_people(board_of(ds), ds.assign({PEOPLE_RIGHT: said_of(ds, [said, said])}))
+
+    assert board.records() == board_of(ds).records()
+    assert any("People called 60 answers right or wrong; from 100 on" in note for note in board.notes)

@@ -23,3 +23,21 @@ def test_leaderboard__an_abandoned_attempt_neither_ranks_nor_takes_the_score_fro
     assert [(row.model_name, row.rank) for row in board.rows] == [("whole", 1), ("also", 2), ("tried", None)]
     assert any(note.startswith("Begun (*)") and "tried has" in note for note in board.notes)
     assert all(row.rank is not None for row in leaderboard(every, draws=20).rows)
+
+
+def test_leaderboard__of_data_sets_alone_leads_with_accuracy():
+    ds = dataset([Profile("one", ability=4), Profile("other", ability=3)], trials=256)
+    tasks = ds.sizes["task"]
+    rows_only = ds.assign_coords(data_set=("task", [True] * tasks))
+    mixed = ds.assign_coords(data_set=("task", [False] + [True] * (tasks - 1)))
+
+    board = leaderboard(rows_only, draws=20)
+    chosen = leaderboard(rows_only, mode="C_P", draws=20)
+
+    assert (board.lead, board.mode, board.heads[0]) == ("rate", "E_P", "accuracy")
+    assert [board.leading(row) for row in board.rows] == [row.accuracy for row in board.rows]
+    assert not any("ReasonScore needs" in note for note in board.notes)
+    assert (chosen.lead, chosen.heads[0]) == ("rate", "C_P")
+    assert leaderboard(rows_only, version="v1", draws=20).lead == "score"
+    assert leaderboard(mixed, draws=20).lead == leaderboard(ds, draws=20).lead == "score"
+    assert leaderboard(ds, draws=20).mode == "C_P"

@@ -398,3 +398,38 @@ def test_verdict__says_what_does_not_fit(change, message):
 
     with pytest.raises(ValueError, match=message):
         verdict(given.pop("layers"), given.pop("variants"), given.pop("units"), **given)
+
+
+def rated_pair(offset, *, rated=60):
+    """Two variants that the judge takes for equal, and people for `offset` apart."""
+    rng = np.random.default_rng(6)
+    units = [f"u{place:03}" for place in range(200)]
+    layers = np.full((2, 200, 3), np.nan)
+    layers[..., 2] = rng.integers(2, 5, (2, 200))
+    gold = {
+        name: {
+            units[place]: layers[arm, place, 2] + arm * offset
+            for place in rng.permutation(200)[:rated].tolist()
+        }
+        for arm, name in enumerate(("before", "after"))
+    }
+    return verdict(layers, ["before", "after"], units, gold=gold, draws=500)
+
+
+def test_verdict__people_find_a_difference_that_the_judge_does_not():
+    found = rated_pair(1.0)
+
+    (pair,) = found.pairs
+    assert (found.verdict, pair.composite.method) == ("PROGRESS", "people")
+    assert pair.composite.low < 1.0 < pair.composite.high + 0.3
+    assert pair.simultaneous["judge"].positive
+    assert float(pair.shown[1][:4]) == pytest.approx(found.arms[1].composite, abs=0.01)
+    assert found.arms[1].by_people[0] < found.arms[1].composite < found.arms[1].by_people[1]
+    assert len(found.to_rate["after"]) == 100
+
+
+def test_verdict__too_few_ratings_correct_nothing_and_that_is_said():
+    found = rated_pair(1.0, rated=49)
+
+    assert found.pairs[0].composite.method == "sign-flip"
+    assert any("people rated 49 of before, 49 of after: from 50 of both on" in note for note in found.notes)

@@ -1,0 +1,155 @@
+"""Composites and judge layers as ratings by people correct them, of one variant and of a pair."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from evalcube.stages.analyze.formulas.clustering import cluster_units
+from evalcube.stages.analyze.formulas.corrected import (
+    LEAST_SCORES,
+    Corrected,
+    corrected_mean,
+    next_to_label,
+)
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.composite import composite
+from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
+from evalcube.stages.analyze.verdict.paired import Interval
+from evalcube.stages.analyze.verdict.rules import Options
+from evalcube.stages.errors import ArgumentError
+
+_SUGGESTED = 100
+
+ByVariant = Mapping[str, Mapping[str, float]]
+
+
+def by_variant(
+    gold: Mapping[str, float] | ByVariant | None, variants: Sequence[str], rated: str | None
+) -> dict[str, dict[str, float]]:
+    """Ratings by variant and unit; those that name no variant are of `rated`, or of the control.
+
+    Raises
+    ------
+    ValueError
+        If a variant is none of these.
+    """
+    plain = {unit: float(score) for unit, score in (gold or {}).items() if not isinstance(score, Mapping)}
+    found = {name: dict(scores) for name, scores in (gold or {}).items() if isinstance(scores, Mapping)}
+    if plain:
+        found[variants[0] if rated is None else rated] = plain
+    for name in (*found, *(() if rated is None else (rated,))):
+        if name not in variants:
+            raise ArgumentError(f"`gold_variant` must be one of {', '.join(variants)}, got {name!r}")
+    return found
+
+
+def corrected_scores(
+    layers: Floats, people: Floats, shares: Floats, weights: Sequence[float] | None
+) -> dict[str, Corrected]:
+    """The composite and the judge layer of one variant; empty with fewer than `LEAST_SCORES` ratings of it.
+
+    Parameters
+    ----------
+    layers
+        Its scores (unit, layer), NaN where absent.
+    people
+        Ratings of what the judge rated (unit,), NaN where there is none.
+    shares
+        Weight of each unit.
+    weights
+        Of the layers in the composite.
+    """
+    judge = layers[:, JUDGE]
+    rated = np.where(np.isnan(judge), np.nan, people)
+    if int((~np.isnan(rated)).sum()) < LEAST_SCORES:
+        return {}
+    truth = layers.copy()
+    truth[:, JUDGE] = rated
+    totals = composite(layers, weights)
+    by_people = np.where(np.isnan(rated), np.nan, composite(truth, weights))
+    by_people = np.where(
+        np.isnan(judge), totals, by_people
+    )  # without a judge's score there is none to be wrong
+    strata = np.where(np.isnan(judge), 0.0, judge)
+    return {
+        "composite": corrected_mean(totals, by_people, strata, shares),
+        "judge": corrected_mean(judge, rated, strata, shares),
+    }
+
+
+def corrected_arm(scores: Scores, variant: str, layers: Floats, options: Options) -> dict[str, Corrected]:
+    """`corrected_scores` of a variant by its name."""
+    return corrected_scores(
+        layers, _people(scores, options.gold.get(variant, {})), scores.shares, options.weights
+    )
+
+
+def _people(scores: Scores, rated: Mapping[str, float]) -> Floats:
+    return np.array([rated.get(unit, math.nan) for unit in scores.units], dtype=float)
+
+
+@dataclass(frozen=True)
+class PairByPeople:
+    """A pair whose variants have both been rated by people often enough."""
+
+    difference: Interval
+    """Of the composite, treatment − control."""
+    judge: Interval
+    """Of the judge layer; at the level that all layers together have."""
+    means: tuple[float, float]
+    """Composites of control and treatment."""
+
+
+def corrected_pair(
+    scores: Scores, names: tuple[str, str], sides: Sequence[Floats], options: Options, layers: int
+) -> PairByPeople | None:
+    """Differences as people's ratings correct them; None unless both variants have `LEAST_SCORES`.
+
+    Parameters
+    ----------
+    sides
+        Scores (unit, layer) of control and treatment, as they are compared.
+    layers
+        Number of layers that share the error.
+    """
+    there = np.asarray(~np.isnan(sides[0]).all(axis=1) & ~np.isnan(sides[1]).all(axis=1))
+    both = [np.where(there[:, np.newaxis], side, np.nan) for side in sides]
+    arms = [corrected_arm(scores, name, side, options) for name, side in zip(names, both, strict=True)]
+    if not all(arms):
+        return None
+    control, treatment = arms
+
+    def interval(name: str, alpha: float) -> Interval:
+        found = treatment[name].minus(control[name])
+        low, high = found.interval(alpha, scores.clusters)
+        drawn = 0 if scores.clusters is None else len(np.unique(cluster_units(scores.clusters[there])))
+        p = found.p_value(scores.clusters)
+        return Interval(found.estimate, low, high, p, alpha, int(there.sum()), "people", clusters=drawn)
+
+    return PairByPeople(
+        interval("composite", options.alpha),
+        interval("judge", options.alpha / max(layers, 1)),
+        (control["composite"].estimate, treatment["composite"].estimate),
+    )
+
+
+def to_rate(scores: Scores, layers: Floats, options: Options) -> dict[str, tuple[str, ...]]:
+    """Units of each variant that people may rate next, those first by which most is learnt; of rated variants only.
+
+    Parameters
+    ----------
+    layers
+        Scores (variant, unit, layer).
+    """
+    found = {}
+    for name, own in zip(scores.variants, layers, strict=True):
+        if rated := options.gold.get(name):
+            places = next_to_label(
+                own[:, JUDGE], _people(scores, rated), own[:, JUDGE], _SUGGESTED, seed=options.seed
+            )
+            found[name] = tuple(scores.units[place] for place in places)
+    return found
