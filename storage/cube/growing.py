@@ -16,8 +16,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import zarr
 from numpy.typing import NDArray
+from zarr.api.asynchronous import create_group
 from zarr.core.buffer import default_buffer_prototype
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
@@ -129,24 +129,25 @@ class Extension:
     def _staged(self, arrays: Mapping[str, Any]) -> dict[str, bytes]:
         """Objects of the arrays that are made or written anew, by key."""
         store = MemoryStore()
-        root = zarr.create_group(store, zarr_format=3)
+        root = sync(create_group(store=store, zarr_format=3))
         _, _, _, trial, repeat = self._group.chunks("status")
         for name in self._layers:
             if name not in arrays:
                 chunks = {**self._sizes, "model": 1, "trial": trial, "repeat": repeat}
-                create_variable(root, LAYERS[name], self._sizes, chunks)
+                sync(create_variable(root, LAYERS[name], self._sizes, chunks))
         for variable in _WHOLE:
             values = self._whole(variable)
             if values is not None:
                 chunks = {**self._sizes}
                 if variable is COUNTERS:
                     chunks["model"] = min(self._sizes["model"], MODELS_PER_COUNTER_CHUNK)
-                made = create_variable(root, variable, self._sizes, chunks, _other(arrays.get(variable.name)))
-                made[...] = values
+                other = _other(arrays.get(variable.name))
+                made = sync(create_variable(root, variable, self._sizes, chunks, other))
+                sync(made.setitem(..., values))
         for coordinate in self._labels(arrays):
             if not self._is_there(coordinate):
                 other = _other(arrays.get(coordinate.name))
-                create_coordinate(root, coordinate, self._sizes, other)
+                sync(create_coordinate(root, coordinate, self._sizes, other))
         return _objects(store)
 
     def _whole(self, variable: Variable) -> NDArray[Any] | None:

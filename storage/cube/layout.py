@@ -6,6 +6,7 @@ consolidated metadata, such as ``xarray.open_zarr(url)``, sees the cube before o
 
 from __future__ import annotations
 
+import asyncio
 import json
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,8 +18,10 @@ import numpy as np
 import zarr
 from numpy.typing import NDArray
 from zarr.abc.store import Store
+from zarr.api.asynchronous import create_group
 from zarr.codecs import BloscCodec, Crc32cCodec, ZstdCodec
 from zarr.core.array_spec import ArrayConfigParams
+from zarr.core.sync import sync
 from zarr.errors import ZarrUserWarning
 
 from evalcube._together import Together
@@ -239,23 +242,30 @@ def _build(
     variables: Sequence[Variable],
 ) -> None:
     auxiliary = [coordinate.name for coordinate in coordinates if coordinate.dims != (coordinate.name,)]
-    group = zarr.create_group(
-        store,
-        zarr_format=3,
-        attributes={**_json(attrs), "evalcube_format": FORMAT, "coordinates": " ".join(auxiliary)},
-    )
+    labels = " ".join(auxiliary)
     # One chunk is one region of one array: its writer owns the whole chunk, so that no two tasks share one.
     whole = {**dims, "model": 1, "trial": int(chunks["trial"]), "repeat": int(chunks["repeat"])}
-    for variable in variables:
-        create_variable(group, variable, dims, whole)
     together = int(chunks.get("model", MODELS_PER_COUNTER_CHUNK))
-    create_variable(group, COUNTERS, dims, {**dims, "model": min(dims["model"], together)})
-    for variable in PLANNED.values():
-        create_variable(group, variable, dims, dims)
-    create_variable(group, DUPLICATE, dims, {**whole, "task": 1})
-    for coordinate in coordinates:
-        create_coordinate(group, coordinate, dims)
-    group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"})
+    arrays = [
+        *((variable, whole) for variable in variables),
+        (COUNTERS, {**dims, "model": min(dims["model"], together)}),
+        *((variable, dims) for variable in PLANNED.values()),
+        (DUPLICATE, {**whole, "task": 1}),
+    ]
+
+    async def build() -> None:
+        group = await create_group(
+            store=store,
+            zarr_format=3,
+            attributes={**_json(attrs), "evalcube_format": FORMAT, LABELS: labels},
+        )
+        await asyncio.gather(
+            *(create_variable(group, variable, dims, parts) for variable, parts in arrays),
+            *(create_coordinate(group, coordinate, dims) for coordinate in coordinates),
+            group.create_group(SIDE, attributes={"comment": "evalcube's ledger, lease and plan"}),
+        )
+
+    sync(build())  # at once: each call of zarr's from outside its loop costs two switches of threads
     # Last: until these metadata are there, no reader takes what is in the store for a cube.
     consolidate(store)
 
@@ -270,13 +280,13 @@ def _codecs() -> tuple[BloscCodec, Crc32cCodec]:
     return BloscCodec(cname="zstd", clevel=5, shuffle="bitshuffle"), Crc32cCodec()
 
 
-def create_variable(
-    group: zarr.Group,
+async def create_variable(
+    group: zarr.AsyncGroup,
     variable: Variable,
     sizes: Mapping[str, int],
     chunks: Mapping[str, int],
     separator: str = "/",
-) -> zarr.Array[Any]:
+) -> zarr.AsyncArray[Any]:
     """Make one of the schema's arrays, which holds its fill.
 
     Parameters
@@ -290,7 +300,7 @@ def create_variable(
     separator
         What divides the indices in the keys of its chunks.
     """
-    return group.create_array(
+    return await group.create_array(
         variable.name,
         shape=tuple(sizes[dim] for dim in variable.dims),
         chunks=tuple(chunks[dim] for dim in variable.dims),
@@ -304,8 +314,8 @@ def create_variable(
     )
 
 
-def create_coordinate(
-    group: zarr.Group,
+async def create_coordinate(
+    group: zarr.AsyncGroup,
     coordinate: Coordinate,
     sizes: Mapping[str, int],
     separator: str = "/",
@@ -315,7 +325,7 @@ def create_coordinate(
     text = coordinate.values.dtype.kind in "OUT"
     # Those of trials grow with the cube: in large chunks they stay one object for thousands of trials.
     parts = tuple(_INDEX_CHUNK if dim in ("trial", "repeat") else sizes[dim] for dim in dims)
-    array = group.create_array(
+    array = await group.create_array(
         coordinate.name,
         shape=coordinate.values.shape,
         chunks=parts,
@@ -327,4 +337,4 @@ def create_coordinate(
         chunk_key_encoding={"name": "default", "separator": separator},
         config=ARRAY_CONFIG,
     )
-    array[...] = coordinate.values.astype(object) if text else coordinate.values
+    await array.setitem(..., coordinate.values.astype(object) if text else coordinate.values)
