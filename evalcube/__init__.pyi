@@ -30,6 +30,7 @@ from evalcube.flows.read.statistics import metrics as metrics
 from evalcube.flows.read.statistics import rank as rank
 from evalcube.flows.read.statistics import table as table
 from evalcube.flows.read.trials.read import trials as trials
+from evalcube.flows.run.probe.probe import probe as probe
 from evalcube.flows.run.sweep import run as run
 from evalcube.flows.run.upsample import upsample as upsample
 from evalcube.flows.share import difference as _difference

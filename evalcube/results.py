@@ -15,6 +15,7 @@ from evalcube.flows.read.results import (
 from evalcube.flows.read.selection import OpenPart
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.read.verdict import CubeVerdict
+from evalcube.flows.run.probe.probe import ProbeResult
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.share.difference import Difference
 from evalcube.flows.share.exports.export import Exported
@@ -40,6 +41,7 @@ __all__ = [
     "Merged",
     "MetricsResult",
     "OpenPart",
+    "ProbeResult",
     "Published",
     "Pulled",
     "RankingResult",

@@ -22,7 +22,7 @@ METHODS = [
     if name in vars(contract) and not name.startswith("_")
 ]
 VERBS = (
-    "plan run upsample status open_cube leaderboard table rank compare metrics verdict trials report merge diff "
+    "plan run probe upsample status open_cube leaderboard table rank compare metrics verdict trials report merge diff "
     "publish pull import_logs export verify rescore"
 ).split()
 

@@ -36,7 +36,19 @@ ONLY_FUNCTION = {
     "export": {"now"},
 }
 FUNCTIONS = (
-    *("plan", "run", "upsample", "status", "leaderboard", "table", "rank", "compare", "metrics", "verdict"),
+    *(
+        "plan",
+        "run",
+        "probe",
+        "upsample",
+        "status",
+        "leaderboard",
+        "table",
+        "rank",
+        "compare",
+        "metrics",
+        "verdict",
+    ),
     *(
         "trials",
         "report",

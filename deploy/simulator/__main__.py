@@ -68,14 +68,14 @@ async def _chat(request: web.Request) -> web.Response:
     try:
         fields = json.loads(body)
         _, profile = _parse(fields["model"])
-        messages, limit = _messages(fields), most_tokens(fields)
+        messages, limit, stop = _messages(fields), most_tokens(fields), stops(fields)
     except SimulatorError as error:
         return _error(404, f"no such model: {error}", "model_not_found")
     except (ValueError, RecursionError, TypeError, LookupError) as error:
         return _error(400, f"no chat completion is asked for: {error}"[:300], "invalid_value")
     truth = decode(request.headers.get(HEADER, "").encode())
     digest = reply.request_digest(identity(fields, body), 0 if truth is None else truth.repeat)
-    text = reply.speak(profile, truth, reply.draws(digest), limit)
+    text = reply.speak(profile, truth, reply.draws(digest), limit, stop)
     seconds = reply.delay(profile, text.tokens)
     if seconds > 0.0:
         await asyncio.sleep(seconds)
@@ -109,6 +109,23 @@ def most_tokens(fields: Mapping[str, object]) -> int | None:
                 raise ValueError(f"{name} must be a whole number, 1 or more")
             return value
     return None
+
+
+def stops(fields: Mapping[str, object]) -> list[str]:
+    """The texts before which a request wants its reply to end.
+
+    Raises
+    ------
+    ValueError
+        It is neither a text nor a list of texts, or the request wants a form of reply that no simulated model has.
+    """
+    if fields.get("response_format") not in (None, {"type": "text"}):
+        raise ValueError("response_format is not supported")
+    value = fields.get("stop")
+    found = [value] if isinstance(value, str) else value or []
+    if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
+        raise ValueError("stop must be a text or a list of texts")
+    return found
 
 
 def identity(fields: Mapping[str, object], body: bytes) -> bytes:

@@ -160,7 +160,9 @@ class Text(NamedTuple):
     """As OpenAI's API has it: ``stop``, ``length`` or ``content_filter``."""
 
 
-def speak(profile: Profile, truth: Truth | None, draw: Draws, limit: int | None) -> Text:
+def speak(
+    profile: Profile, truth: Truth | None, draw: Draws, limit: int | None, stop: Sequence[str] = ()
+) -> Text:
     """The answer that a model's ability and a request's draws decide on, after filler reasoning.
 
     A right answer is the truth's, a wrong one is `wrong_answer`; without truth the answer is `IGNORANCE`. A truth with
@@ -177,6 +179,8 @@ def speak(profile: Profile, truth: Truth | None, draw: Draws, limit: int | None)
         The chance in it.
     limit
         Tokens at which the answer is cut; None does not cut it.
+    stop
+        Texts before the first of which the answer ends, its reasoning in the text included.
     """
     if draw.refusal < profile.refusal:
         return Text(REFUSAL, None, len(REFUSAL) // CHARS_PER_TOKEN, 0, "content_filter")
@@ -189,7 +193,17 @@ def speak(profile: Profile, truth: Truth | None, draw: Draws, limit: int | None)
         draw.choice, tokens * CHARS_PER_TOKEN - len(conclusion) - _OVERHEAD[profile.reasoning]
     )
     finish = "length" if spoken < tokens else "stop"
-    return _written(profile.reasoning, filler, conclusion, spoken, finish)
+    return _stopped(_written(profile.reasoning, filler, conclusion, spoken, finish), stop)
+
+
+def _stopped(text: Text, stop: Sequence[str]) -> Text:
+    """A text as far as the first of its stops."""
+    ends = [at for at in map(text.content.find, filter(None, stop)) if at >= 0]
+    if not ends:
+        return text
+    tokens = text.tokens - (len(text.content) - min(ends)) // CHARS_PER_TOKEN
+    content, thought = text.content[: min(ends)], min(text.reasoning_tokens, tokens)
+    return text._replace(content=content, tokens=tokens, reasoning_tokens=thought, finish_reason="stop")
 
 
 _OPEN, _CLOSE = "<think>\n", "\n</think>\n\n"

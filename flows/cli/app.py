@@ -22,6 +22,7 @@ from evalcube.flows.cli import (
     measure,
     merging,
     plan,
+    probe,
     read,
     share,
     statistics,
@@ -48,7 +49,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (begin.init, begin.simulate, begin.tasks, begin.sample),
-    MEASURE: (measure.run, plan.plan, measure.upsample, jobs.submit, jobs.stop, jobs.status),
+    MEASURE: (measure.run, plan.plan, probe.probe, measure.upsample, jobs.submit, jobs.stop, jobs.status),
     READ: (
         read.leaderboard,
         read.report,

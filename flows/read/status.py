@@ -71,17 +71,17 @@ def _advice(planned: list[Evaluation], one: Evaluation, name: str, wanted: str) 
         dict.fromkeys(e.model for e in planned if e.sampler.name == one.sampler.name and e.model != one.model)
     )
     if not others:
-        return f"Write `samplers: {{{own}: {_flow(after)}}}`."
+        return f"Write `samplers: {{{own}: {flow(after)}}}`."
     # The others keep theirs: with other parameters all that they have answered would be asked again.
     new = _named(f"{one.sampler.name}-{one.model}")
     named = ", ".join(map(_named, others[:_MOST_NAMED])) + (", ..." if len(others) > _MOST_NAMED else "")
     return (
-        f"Write `samplers: {{{own}: {_flow(before)}, {new}: {_flow(after)}}}` and `evaluations: "
+        f"Write `samplers: {{{own}: {flow(before)}, {new}: {flow(after)}}}` and `evaluations: "
         f"[{{models: [{named}], samplers: [{own}]}}, {{models: [{model}], samplers: [{new}]}}]`."
     )
 
 
-def _flow(params: Mapping[str, Any]) -> str:
+def flow(params: Mapping[str, Any]) -> str:
     """Parameters as a config has them."""
     return "{" + ", ".join(f"{_named(name)}: {json.dumps(value)}" for name, value in params.items()) + "}"
 

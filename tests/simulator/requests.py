@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from evalcube.deploy.errors import SimulatorError
-from evalcube.deploy.simulator.__main__ import identity, most_tokens
+from evalcube.deploy.simulator.__main__ import identity, most_tokens, stops
 from evalcube.deploy.simulator.profile import Profile, parse
 from tests.simulator.forms import CHAT, COMPLETIONS, RESPONSES, Form
 from tests.simulator.wire import Response, error_response
@@ -25,6 +25,8 @@ class Asked(NamedTuple):
     messages: list[Mapping[str, object]]
     limit: int | None
     """Most tokens of the completion; None leaves it to the model."""
+    stop: list[str]
+    """Texts before which it is to end."""
     stream: bool
     tools: bool
     """Whether it offers tools."""
@@ -75,7 +77,7 @@ def checked(form: Form, body: bytes, headers: Mapping[bytes, bytes]) -> Asked:
     stream = fields.get("stream") is True
     messages = _spoken(form, read, headers)
     try:
-        limit = most_tokens(read)
+        limit, stop = most_tokens(read), stops(read)
     except ValueError as error:
         raise RefusedError(error_response(400, str(error), "invalid_value")) from None
     return Asked(
@@ -84,6 +86,7 @@ def checked(form: Form, body: bytes, headers: Mapping[bytes, bytes]) -> Asked:
         profile,
         messages,
         limit,
+        stop,
         stream,
         bool(fields.get("tools")),
         identity(fields, body),

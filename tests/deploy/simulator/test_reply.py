@@ -116,6 +116,20 @@ def test_speak__is_cut_at_the_limit(style, limit):
     assert not text.content.endswith("Answer: 41")
 
 
+@pytest.mark.parametrize("style", REASONING)
+def test_speak__ends_before_the_first_stop(style):
+    profile = Profile(ability=40, tokens=100, spread=0, reasoning=style)
+    whole = speak(profile, Truth("41"), DRAW, None)
+    text = speak(profile, Truth("41"), DRAW, None, ["no such", "swer", "41", ""])
+
+    assert text.content == whole.content.partition("swer")[0]
+    assert text.reasoning == whole.reasoning
+    assert text.finish_reason == "stop"
+    assert whole.tokens - 3 <= text.tokens < whole.tokens
+    assert text.reasoning_tokens <= text.tokens
+    assert speak(profile, Truth("41"), DRAW, None, ["no such"]) == whole
+
+
 def test_speak__ends_with_the_answer_or_a_wrong_one():
     right, wrong = (
         speak(p, Truth("yes", ("yes", "no"), 1024.0), DRAW, None).content.splitlines() for p in (SURE, LOST)
