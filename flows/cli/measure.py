@@ -40,7 +40,7 @@ _KILLED = "worker killed"
 _LASTING = frozenset(
     {
         *(f"http {status}" for status in (400, 401, 402, 403, 404, 405, 413, 422)),
-        *("address", "redirect", "server", "too large"),
+        *("address", "no reply to extend", "redirect", "server", "too large"),
     }
 )
 """Causes that are there again in the next run, unless somebody mends them."""
@@ -165,6 +165,15 @@ def run(
     repeats: RepeatsOption = None,
     log: LogOption = None,
     quiet: QuietOption = False,
+    extend_truncated: Annotated[
+        int | None,
+        typer.Option(
+            "--extend-truncated",
+            min=1,
+            metavar="TOKENS",
+            help="Have replies that were cut go on to this limit, as evaluations of their own.",
+        ),
+    ] = None,
     grader: GraderOption = "current",
     fresh: Annotated[
         bool,
@@ -204,6 +213,7 @@ def run(
                 only=only or (),
                 trials=trials,
                 repeats=repeats,
+                extend_truncated=extend_truncated,
                 grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
                 fresh=fresh,
                 max_age=max_age,

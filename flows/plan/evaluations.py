@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -109,6 +109,10 @@ class Evaluation(AskedModel):
     """Digest of what is sent besides the prompt; equal ids give equal requests."""
     template: NamedTemplate
     sampler: NamedSampler
+    extended: Literal["", "continued", "anew"] = ""
+    """Of an extension: how the cut replies of another evaluation went on. See `evalcube.flows.plan.extension`."""
+    extends: str = ""
+    """The `eval_id` of that one."""
 
     @classmethod
     def of(cls, template: NamedTemplate, sampler: NamedSampler, **settings: Any) -> Evaluation:  # noqa: ANN401 - of `AskedModel`
@@ -121,11 +125,22 @@ class Evaluation(AskedModel):
         """The id that follows from the other fields."""
         sent: list[Any] = [self.request_model, self.template.source, self.sampler.params]
         # Chat was the only API once, and there were no revisions: evaluations without either keep their ids.
-        beside = dict(self.beside_name)
+        beside = self.beside_name | self._mark
         sent += [beside.pop("api")] if "api" in beside else []
         sent += [beside] if beside else []
         text = json.dumps(sent, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    @property
+    def _mark(self) -> dict[str, str]:
+        return {"extended": self.extended, "extends": self.extends} if self.extended else {}
+
+    def request(
+        self, messages: Sequence[Mapping[str, object]], params: Mapping[str, object], repeat: int
+    ) -> Request:
+        """What is sent; of an extension with a key of its own, as not all of its replies are replies to that."""
+        beside = self.beside_name | self._mark
+        return build_request(self.request_model, messages, params, repeat, **beside)
 
     @cached_property
     def code(self) -> str:

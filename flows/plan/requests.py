@@ -69,7 +69,7 @@ def messages_request(
     That of an imported trial was never sent: its digest is the key of a reply that another tool got. It names the
     question, as prompts of other tools' logs need not differ, and can be no digest of a request that a run would send.
     """
-    params = _with_defaults(evaluation.sampler.params, trial)
+    params = with_defaults(evaluation.sampler.params, trial)
     if trial.tools:  # in the place of those that a sampler offers to everyone
         params = {**params, "tools": list(trial.tools)}
     if is_imported(cell):
@@ -81,7 +81,7 @@ def messages_request(
 _LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
 
 
-def _with_defaults(params: Mapping[str, Any], trial: Trial) -> Mapping[str, Any]:
+def with_defaults(params: Mapping[str, Any], trial: Trial) -> Mapping[str, Any]:
     """A sampler's params, with those that the trial's task asks for where the sampler says nothing."""
     asked = trial.extras.get("sampler")
     if not isinstance(asked, Mapping):

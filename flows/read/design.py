@@ -10,7 +10,7 @@ import numpy as np
 from evalcube._arrays import variable
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.spec import Spec, base_coordinate, filled_base, parse_spec
-from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.axes import UPPER_BOUND, names
 from evalcube.stages.analyze.labelled.counters import counter_cells
 from evalcube.stages.analyze.labelled.selection import restrict
 from evalcube.stages.reply.status import BASE
@@ -55,6 +55,11 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
     found = _with(
         dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
     )
+    if anew := [row.eval_id for row in spec.evaluations if row.extended == "anew"]:
+        bound = np.array([name in anew for name in names(dataset, "eval_id")], dtype=bool)
+        found = _with(
+            found, UPPER_BOUND, ("model",), bound, {"long_name": "whether only cut replies were asked again"}
+        )
     base = _written(spec, dataset)
     if base is None:
         return found

@@ -34,9 +34,11 @@ from evalcube.flows.plan.targets import Block
 from evalcube.flows.run.follow.events import KILLED, BlockDone, LookedUp, as_message, topic
 from evalcube.flows.run.worker.dedup import ask
 from evalcube.flows.run.worker.doubts import hold_if_in_doubt
+from evalcube.flows.run.worker.extending import NOTHING, further_requests, settle
 from evalcube.flows.run.worker.plugin import workspace
 from evalcube.flows.run.worker.poison import name_trials
 from evalcube.flows.run.worker.workspace import Workspace
+from evalcube.stages.infer.apis import Request
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.process.assertions import layered_scores
 from evalcube.stages.process.grading import Outcome
@@ -123,6 +125,7 @@ def generate(run: str, block: Block) -> Order:
         return Order(np.arange(block.size, dtype=np.int32), get_worker().id)  # `infer` asks nothing of it
     if block.recorded:
         return Order(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
+    settle(work, block)
     cached = work.cached([item.request.digest for item in work.opened(block)])
     asked = [i for i, known in enumerate(cached) if not known]
     looked_up = LookedUp(block.origin, block.size - len(asked))
@@ -142,21 +145,25 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     indices, worker = order.missing.tolist(), get_worker()
     if work.interrupted or order.worker != worker.id:
         # Somebody may have been killed, or stopped, in the middle of asking: look them up again.
+        settle(work, block)
         replies = work.fetch([trials[i].request.digest for i in indices])
         indices = [i for i, reply in zip(indices, replies, strict=True) if reply is None]
-    jobs = [_job(work, block, trials[i]) for i in indices]
+    requests = further_requests(work, block, indices)
+    lost = [i for i in indices if i not in requests]
+    jobs = [_job(work, block, trials[i], request) for i, request in requests.items()]
     del trials  # a batch takes hours: what waits for it should be small
     # Waiting is not work: give the thread back, so that this worker keeps many blocks in flight.
     secede()
     results, shared = ask(work, evaluation.model, jobs, worker.get_current_task())
     hold_if_in_doubt(work, evaluation.model, results, worker)
-    asked = {i: result for i, result in zip(indices, results, strict=True) if result is not None}
+    settle(work, block)
+    asked = {i: result for i, result in zip(requests, results, strict=True) if result is not None}
     work.meter.add(evaluation.model, requests=sum(result.attempts for result in asked.values()))
     failed = {i: result for i, result in asked.items() if result.kind == "failed"}
     return Delivery(
-        {i: result.cause for i, result in failed.items()},
+        {**dict.fromkeys(lost, NOTHING), **{i: result.cause for i, result in failed.items()}},
         frozenset(i for i, result in asked.items() if result.kind == "skipped"),
-        len(asked),
+        len(asked) + len(lost),
         {result.cause: result.detail for result in failed.values()},
         tuple(i for i, result in asked.items() if result.kind == "stored"),
         shared=shared,
@@ -164,11 +171,11 @@ def infer(run: str, block: Block, order: Order) -> Delivery:
     )
 
 
-def _job(work: Workspace, block: Block, item: Prepared) -> Job:
-    """The job of a prepared trial; the truth goes along only to the project's own simulator."""
+def _job(work: Workspace, block: Block, item: Prepared, request: Request) -> Job:
+    """The job of a request for a prepared trial; the truth goes along only to the project's own simulator."""
     evaluation = work.plan.evaluations[block.window.region.model]
     headers = truth_of_trial(item) if work.context.routes[evaluation.model].simulated else None
-    return Job(item.request.digest, item.request.body, headers, evaluation.sampler.name)
+    return Job(request.digest, request.body, headers, evaluation.sampler.name)
 
 
 def process(run: str, block: Block, delivery: Delivery) -> BlockResult:

@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from numpy.typing import NDArray
 
 from evalcube._arrays import Variable, variable
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -40,6 +41,17 @@ def evaluation_labels(ds: xr.Dataset) -> list[str]:
     """A label per model: its name, with template, sampler and revision where the dataset has several of them."""
     parts = (names(ds, name) for name in ("model_name", "template", "sampler", "revision"))
     return distinguishing(list(zip(*parts, strict=True)))
+
+
+UPPER_BOUND = "upper_bound"
+"""Coordinate (model) of datasets with evaluations of which only the cut replies were asked again."""
+
+
+def upper_bounds(ds: xr.Dataset) -> NDArray[np.bool_]:
+    """Which evaluations are these, shape (model,): more is right in them than under their limit of tokens."""
+    if UPPER_BOUND not in ds.coords:
+        return np.zeros(ds.sizes["model"], dtype=bool)
+    return np.asarray(ds.variables[UPPER_BOUND].values, dtype=bool)
 
 
 def most_repeats(ds: xr.Dataset) -> int:
