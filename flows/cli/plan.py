@@ -86,8 +86,23 @@ def _sums(result: SweepEstimate) -> list[str]:
     basis = {row.completion_basis for row in result.rows if row.to_send}
     if basis:
         lines.append(f"tokens out: {'; '.join(sorted(basis))}")
+    lines += _ways(result)
     most = "at most " if any(row.to_send for row in result.judges) else ""  # equal answers are judged once
     return [*lines, f"{most}{result.to_send} requests to send, {about(result)}"]
+
+
+def _ways(result: SweepEstimate) -> Iterator[str]:
+    """Which of two ways the config takes, and what the other one would cost."""
+    for batch in (False, True):
+        rows = [row for row in result.rows if row.other_cost is not None and row.in_batches == batch]
+        if not rows or not any(row.to_send for row in rows):
+            continue
+        taken, other = (
+            sum(filter(None, costs)) for costs in zip(*((r.cost, r.other_cost) for r in rows), strict=True)
+        )
+        way, instead = ("in batches", "live") if batch else ("live", "in batches, with `batch: true`")
+        names = ", ".join(safe(row.evaluation) for row in rows)
+        yield f"{names}: sent {way}, {_how_near(rows)} {_money(taken)} USD; {instead}, {_money(other)} USD"
 
 
 def _told(result: SweepEstimate) -> str:
@@ -167,8 +182,25 @@ def _requests(result: SweepEstimate) -> TableSpec:
             return "–"
         if row.cost is None:
             return f">{_money(row.prompt_cost)}"
-        return f"{_sign(row)}{_money(row.cost)}" if row.cost else "0"
+        return dollars(row, row.cost)
 
+    def dollars(row: EvaluationEstimate, amount: float) -> str:
+        return f"{_sign(row)}{_money(amount)}" if amount else "0"
+
+    def way(row: EvaluationEstimate, *, batch: bool) -> str:
+        if row.in_batches == batch:
+            return cost(row)
+        return "–" if row.other_cost is None else f"({dollars(row, row.other_cost)})"
+
+    both = any(row.other_cost is not None for row in result.rows)
+    usd = (
+        (
+            Column("USD live", lambda row: way(row, batch=False)),
+            Column("in batch", lambda row: way(row, batch=True)),
+        )
+        if both
+        else (Column("USD", cost),)
+    )
     columns = (
         Column("evaluation", lambda row: safe(row.evaluation), right=False, name=True),
         Column("requests", lambda row: str(row.requests), 6),
@@ -177,9 +209,9 @@ def _requests(result: SweepEstimate) -> TableSpec:
         Column("to send", lambda row: about(row, row.to_send)),
         Column("tokens in", lambda row: f"~{row.prompt_tokens}" if row.prompt_tokens else "0", 7),
         Column("tokens out", answers, 7),
-        Column("USD", cost),
+        *usd,
     )
-    return TableSpec(columns, result.rows)
+    return TableSpec(columns, result.rows, ("in brackets: the way that is not taken",) if both else ())
 
 
 def _sign(row: EvaluationEstimate) -> str:

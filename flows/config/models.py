@@ -42,10 +42,23 @@ class Prices(Section):
         USD per million prompt tokens.
     completion
         USD per million completion tokens.
+    cached
+        USD per million prompt tokens that the endpoint had in its cache; default: as other prompt tokens.
+    batch
+        What part of these prices batches cost, such as 0.5; without it, the prices of a model with batch are those of
+        batches.
     """
 
     prompt: Number = Field(default=0.0, ge=0, le=1_000_000)
     completion: Number = Field(default=0.0, ge=0, le=1_000_000)
+    cached: Number | None = Field(default=None, ge=0, le=1_000_000)
+    batch: Number | None = Field(default=None, gt=0, le=1)
+
+    def paid(self, *, batch: bool) -> tuple[float, float, float]:
+        """USD per million tokens of prompts and completions, and what it adds where one of a prompt was cached."""
+        part = self.batch if batch and self.batch is not None else 1.0
+        more = 0.0 if self.cached is None else self.cached - self.prompt
+        return self.prompt * part, self.completion * part, more * part
 
 
 _DEFAULTS = {field.name: field.default for field in fields(Profile)}
@@ -183,6 +196,11 @@ class Model(Section):
     def priced(self) -> bool:
         """Whether somebody declared its prices, be they 0."""
         return "prices" in self.model_fields_set
+
+    @property
+    def paid(self) -> tuple[float, float, float]:
+        """What its tokens cost as it is asked, see `Prices.paid`."""
+        return self.prices.paid(batch=self.batch is not None)
 
 
 class EvaluationRule(Section):

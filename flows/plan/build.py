@@ -41,7 +41,7 @@ def build_plan(config: Sweep) -> Plan:
                 **AskedModel.settings(model),
             )
         )
-        prices.append((model.prices.prompt, model.prices.completion))
+        prices.append(model.paid[:2])
         facets.append(dict(model.facets))
     _refuse_twins(evaluations)
     known = all_tasks()

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from evalcube import known_as
 from evalcube.flows.config.load import as_config
-from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.models import Model, Sweep
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.recipes import unverified
 from evalcube.flows.config.secrecy import show
@@ -74,6 +74,10 @@ class EvaluationEstimate:
     """USD, estimate for what is to send; None where the config declares no prices, or nobody knows the tokens."""
     prompt_cost: float | None = None
     """USD of the prompts alone."""
+    in_batches: bool = False
+    """Whether the config sends these requests in batches, which `cost` is for."""
+    other_cost: float | None = None
+    """USD if they were sent the other way, live or in batches; None where the config gives no price for both."""
 
     @property
     def at_most(self) -> bool:
@@ -199,7 +203,7 @@ def estimate(
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
     tally = JudgeTally(plan, cache_store)
-    priced = {model.name for model in config.models if model.priced}
+    models = {model.name: model for model in config.models}
     counters = None if store is None else store.counters()
     lengths = _lengths(plan, counters)
     rows = tuple(
@@ -211,7 +215,7 @@ def estimate(
             limit,
             tally,
             targets.counts[i],
-            plan.evaluations[i].model in priced,
+            models[plan.evaluations[i].model],
             lengths[i],
         )
         for i, pending_trials in enumerate(left)
@@ -297,7 +301,7 @@ def _estimate_evaluation(
     limit: int,
     tally: JudgeTally,
     each: int,
-    priced: bool,
+    asked: Model,
     lengths: FloatArray,
 ) -> EvaluationEstimate:
     evaluation = plan.evaluations[model]
@@ -331,22 +335,26 @@ def _estimate_evaluation(
         to_send,
         exact,
         round(prompt_tokens),
-        *_answers(to_send, each_completion, basis, prompt_tokens, plan.prices[model] if priced else None),
+        *_answers(to_send, each_completion, basis, prompt_tokens, asked),
     )
 
 
 def _answers(
-    to_send: int, each: float, basis: str, prompt_tokens: float, prices: tuple[float, float] | None
-) -> tuple[int | None, str, float | None, float | None]:
-    """Completion tokens, their basis, and USD of prompts and answers and of prompts alone."""
-    known = not to_send or not basis.endswith(_UNLIMITED)
+    to_send: int, each: float, basis: str, prompt_tokens: float, asked: Model
+) -> tuple[int | None, str, float | None, float | None, bool, float | None]:
+    """What an `EvaluationEstimate` says of answers and costs, from its `completion_tokens` on."""
+    known, batch = not to_send or not basis.endswith(_UNLIMITED), asked.batch is not None
     tokens = to_send * each
-    if prices is None:
-        return round(tokens) if known else None, basis, None, None
-    prompts = prompt_tokens * prices[0] / 1e6
+    told = round(tokens) if known else None
+    if not asked.priced:
+        return told, basis, None, None, batch, None
+    prompt, completion, _ = asked.paid
+    prompts = prompt_tokens * prompt / 1e6
     # Answers that cost nothing cost nothing at any length.
-    cost = prompts + tokens * prices[1] / 1e6 if known or not prices[1] else None
-    return round(tokens) if known else None, basis, cost, prompts
+    cost = prompts + tokens * completion / 1e6 if known or not completion else None
+    part = asked.prices.batch
+    other = None if cost is None or part is None else cost / part if batch else cost * part
+    return told, basis, cost, prompts, batch, other
 
 
 def _lengths(plan: Plan, counters: FloatArray | None) -> FloatArray:
@@ -388,7 +396,6 @@ def _completion(
 
 def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
     asked = next(model for model in config.models if model.name == judge.model)
-    prices = asked.prices
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
     to_send = round(count.to_send)
     longest = token_limit(judge.sampler)
@@ -405,7 +412,7 @@ def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEsti
             longest,
             LIMITED if longest else _UNLIMITED,
             prompt_tokens,
-            (prices.prompt, prices.completion) if asked.priced else None,
+            asked,
         ),
     )
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalcube import known_as
-from evalcube._arrays import as_xarray, variable
+from evalcube._arrays import as_xarray
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_number, no_bare_text, refused
 from evalcube.flows.nouns import (
@@ -26,12 +26,14 @@ from evalcube.flows.nouns import (
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.spec import parse_spec
 from evalcube.flows.read.design import composite_settings, tells_version, with_design, without_older
+from evalcube.flows.read.prices import with_prices
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers
-from evalcube.flows.state.records import priced_models, read_notes
+from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.unasked import noted_unnamed
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
+from evalcube.stages.analyze.labelled.results import first_few
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.stages.reply.status import FEW_TRIALS, READERS, SECOND
@@ -156,12 +158,13 @@ def open_part(
     recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
     dataset = _labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
-    dataset = _priced(dataset, notes)
+    dataset = with_prices(dataset, behind, notes)
     receipts = _receipts(behind)
     warnings = (
         *_graders(receipts),
         *_engines(behind, dataset, receipts),
         *_kept(notes),
+        *_bounds(dataset),
         *_unverified(notes, dataset),
         *(_unanswered(dataset) if part.reader == "ours" else ()),
         *(_uncounted(dataset, receipts) if behind is opened else ()),  # of a selection, counts are of a part
@@ -294,15 +297,6 @@ def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
         raise SweepError(nothing, "Drop or widen a condition") from error
 
 
-def _priced(dataset: xr.Dataset, notes: Mapping[str, object]) -> xr.Dataset:
-    """The dataset with ``price_declared`` (model): a price of 0 stands in a cube also where a config declares none."""
-    declared = priced_models(notes)
-    if declared is None:
-        return dataset
-    values = np.array([name in declared for name in axes.names(dataset, "model_name")], dtype=bool)
-    return dataset.assign_coords(price_declared=variable(("model",), values))
-
-
 def _receipts(opened: Cube | None) -> list[Receipt]:
     """The newest of each region, where there is a ledger."""
     if opened is None:
@@ -341,6 +335,15 @@ def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
     """That the cube holds more than the config of its last run names."""
     found = noted_unnamed(notes)
     return () if found is None else (f"{str(found)[:1].upper()}{str(found)[1:]}; shown all the same.",)
+
+
+def _bounds(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Evaluations whose share of right answers is no accuracy."""
+    if not (bound := axes.upper_bounds(dataset)).any():
+        return ()
+    labels = [label for label, here in zip(axes.evaluation_labels(dataset), bound, strict=True) if here]
+    told = f"Upper bounds (*) and no accuracies, without a rank: {first_few(labels)}"
+    return (f"{told}. Only replies that were cut got a second chance, with more tokens.",)
 
 
 def _unverified(notes: Mapping[str, object], dataset: xr.Dataset) -> tuple[str, ...]:

@@ -103,7 +103,7 @@ def limit_use(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[Limi
         quota = strictest(endpoints[name].quota for name in names)
         counts = [traffic.models[name] for name in names]
         requests = sum(each["requests"] for each in counts)
-        tokens = sum(sum(traffic.usage.get(name, ())) for name in names)
+        tokens = sum(sum(traffic.usage.get(name, ())[:2]) for name in names)
         held = sum(each["seconds"] for each in counts)
         late = min(sum(traffic.late.get(name, 0.0) for name in names), held)
         minutes = seconds / 60

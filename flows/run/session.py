@@ -83,7 +83,7 @@ class Session:
         self._tracker = Tracker()
         self._engines: Engines = {}
         self._found_again = FoundAgain()
-        prices = {model.name: (model.prices.prompt, model.prices.completion) for model in settings.models}
+        prices = {model.name: model.paid for model in settings.models}
         self._spending = Spending(store.cube.records, store.counters(), prices, settings.spend)
         self._subscribers: tuple[Subscriber, ...] = (
             self._tracker,
@@ -261,7 +261,9 @@ class Session:
 
     def _answer_tokens(self) -> int:
         """Most tokens of an answer; 0 where nobody bounds it."""
-        longest = [token_limit(sampler) for sampler in self._settings.samplers.values()]
+        samplers = list(self._settings.samplers.values())
+        samplers += [row.sampler.params for row in self._store.plan.evaluations if row.extended]
+        longest = [token_limit(sampler) for sampler in samplers]
         return 0 if 0 in longest else max(longest, default=0)
 
     def _note_place(self, cluster: Cluster, connection: Connection) -> None:
@@ -393,11 +395,7 @@ class Session:
             store.plan.labels,
             recorded=tuple(count - left for count, left in zip(counts, work.left, strict=True)),
             asked=self._asked(work),
-            prices={
-                model.name: (model.prices.prompt, model.prices.completion)
-                for model in self._settings.models
-                if model.priced
-            },
+            prices={model.name: model.paid for model in self._settings.models if model.priced},
         )
 
     def _asked(self, work: _Work) -> tuple[Asked, ...]:

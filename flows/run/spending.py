@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any, Literal
@@ -190,7 +190,7 @@ class Spending:
     counters
         Of the cube: what it has cost, where no sum was kept yet.
     prices
-        By label of the model, USD per million tokens of prompts and of completions.
+        By label of the model, USD per million tokens, see `evalcube.flows.run.follow.events.Traffic.usage`.
     bound
         Where to stop; None is nowhere.
     """
@@ -199,7 +199,7 @@ class Spending:
         self,
         records: Space,
         counters: Counters,
-        prices: Mapping[str, tuple[float, float]],
+        prices: Mapping[str, Sequence[float]],
         bound: Spend | None,
     ) -> None:
         self._records = records
@@ -236,9 +236,9 @@ class Spending:
         """By this run so far."""
         tokens, usd = 0.0, 0.0
         for report in self._workers.values():
-            for model, (prompts, completions) in report.usage.items():
-                tokens += prompts + completions
-                usd += price_of(self._prices.get(model, (0.0, 0.0)), (prompts, completions))
+            for model, used in report.usage.items():
+                tokens += sum(used[:2])
+                usd += price_of(self._prices.get(model, ()), used)
         return Spent(tokens, usd)
 
     @property

@@ -281,12 +281,12 @@ def _saved(store: SweepStore, settings: Sweep, tracker: Tracker) -> Saved | None
     """What the cache saved this run."""
     if not tracker.cached:
         return None
-    prices = {model.name: model.prices for model in settings.models if model.priced}
+    prices = {model.name: model.paid for model in settings.models if model.priced}
     prompts = completions = dollars = 0.0
     for place, (prompt, completion) in tracker.saved().items():
         prompts, completions = prompts + prompt, completions + completion
         if (price := prices.get(store.plan.evaluations[place].model)) is not None:
-            dollars += price_of((price.prompt, price.completion), (prompt, completion))
+            dollars += price_of(price, (prompt, completion))
     return Saved(round(prompts), round(completions), dollars if prices else None)
 
 

@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -52,6 +53,25 @@ def priced_models(notes: Mapping[str, object]) -> set[str] | None:
     if not isinstance(models, list):
         return None
     return {str(model.get("name")) for model in models if isinstance(model, Mapping) and "prices" in model}
+
+
+def cached_prices(notes: Mapping[str, object]) -> dict[str, float]:
+    """What it adds to the price of a prompt's token if it was cached, below 0, by name of models that declare it.
+
+    In USD per million, by the config that a cube has; as their models are asked, in batches or not.
+    """
+    config = notes.get("config")
+    models = config.get("models") if isinstance(config, Mapping) else None
+    found = {}
+    for model in models if isinstance(models, list) else ():
+        prices = model.get("prices") if isinstance(model, Mapping) else None
+        if isinstance(prices, Mapping) and "cached" in prices:
+            from evalcube.flows.config.models import Prices  # with all that configs are made of
+
+            with suppress(ValueError):
+                paid = Prices.model_validate(dict(prices)).paid(batch=bool(model.get("batch")))
+                found[str(model.get("name"))] = paid[2]
+    return found
 
 
 def read_spent(records: Space) -> Spent | None:

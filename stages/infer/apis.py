@@ -130,8 +130,6 @@ class Api:
     """All parameters that there are; None if servers have further ones of their own."""
     unknown: frozenset[str] = frozenset()
     """Parameters of other APIs that servers would silently ignore."""
-    batches: bool = True
-    """Whether there are batches as OpenAI has them."""
     stream: bytes = b',"stream":true,"stream_options":{"include_usage":true}}'
     """End of a request that is answered in a stream."""
 
@@ -299,7 +297,6 @@ APIS: Mapping[str, Api] = MappingProxyType(
             tool=_flat,
             required=("max_tokens",),
             known=_MESSAGES_PARAMS,
-            batches=False,
             stream=b',"stream":true}',
         ),
         RESPONSES: Api(

@@ -184,8 +184,9 @@ class Stats:
     """Of replies that count, as the endpoints counted them."""
     completion_tokens: int = 0
     """Of replies that count, as the endpoints counted them."""
-    usage: dict[str, tuple[float, float]] = field(default_factory=dict)
-    """By label of the model, tokens of prompts and completions of replies that count; guessed if none are reported."""
+    usage: dict[str, tuple[float, float, float]] = field(default_factory=dict)
+    """By label of the model, tokens of prompts and completions of replies that count, guessed if none are reported; and
+    of prompts those that the endpoint had in its cache."""
     late: dict[str, float] = field(default_factory=dict)
     """By label of the model, seconds that requests with replies that count waited for this process: for its CPU."""
     lateness: Lateness | None = None
@@ -222,8 +223,8 @@ class Stats:
             self.late[model] = self.late.get(model, 0.0) + self.lateness.of_reply()
         self.prompt_tokens += reply.prompt_tokens
         self.completion_tokens += reply.completion_tokens
-        prompts, completions = self.usage.get(model, (0.0, 0.0))
-        self.usage[model] = prompts + taken[0], completions + taken[1]
+        prompts, completions, cached = self.usage.get(model, (0.0, 0.0, 0.0))
+        self.usage[model] = prompts + taken[0], completions + taken[1], cached + reply.cached_tokens
 
     def snapshot(self) -> dict[str, Any]:
         """The totals as plain values that travel as a message."""

@@ -182,6 +182,8 @@ class Reply(NamedTuple):
     """As the endpoint counted them; 0 where it does not say."""
     completion_tokens: int = 0
     """As the endpoint counted them; 0 where it does not say."""
+    cached_tokens: int = 0
+    """Of the prompt's, those that it had in its cache; 0 where it does not say."""
     page: bool = False
     """Whether it is a web page, as an address has that is none of an API."""
     refused: str = ""
@@ -288,8 +290,12 @@ def _classify_ok(body: bytes, form: ReplyForm) -> Reply:
     if first.get("error") or (isinstance(reason, str) and reason.lower() in _BROKEN_OFF):
         return Reply(RetryClass.RETRY, "broken off", one_line(read_error(first).message))
     used = counted(document.get("usage"), form)
+    prompt, completion, _, cached = (max(count, 0) for count in used)
     return Reply(
-        RetryClass.FINAL, prompt_tokens=max(used.prompt, 0), completion_tokens=max(used.completion, 0)
+        RetryClass.FINAL,
+        prompt_tokens=prompt,
+        completion_tokens=completion,
+        cached_tokens=min(cached, prompt),
     )
 
 

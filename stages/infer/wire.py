@@ -65,7 +65,7 @@ class Sender:
         self._keys = keys
         self._generation = 0
         self._masks: deque[KeyMask] = deque(maxlen=_MASKED_KEYS)
-        self._session = _session(endpoint, connections)
+        self._session = open_session(endpoint, connections)
         self._urls = tuple(map(URL, endpoint.targets))
         self._probes = endpoint.probes
         self._api = endpoint.api
@@ -184,7 +184,8 @@ class Sender:
         return _transport_reply(error)
 
 
-def _session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
+def open_session(endpoint: Endpoint, connections: Connector) -> aiohttp.ClientSession:
+    """A session with an endpoint's headers and timeouts, without its key."""
     headers = {"content-type": "application/json", "user-agent": "evalcube"}
     headers |= APIS[endpoint.api].headers
     headers |= {name.lower(): value for name, value in endpoint.headers.items()}

@@ -14,10 +14,11 @@ from evalcube.deploy.errors import SimulatorError
 from evalcube.deploy.simulator import reply
 from evalcube.deploy.simulator.profile import Profile
 from evalcube.deploy.simulator.truth import decode
-from tests.simulator.batches import Batches, parse_settings
+from tests.simulator.batches import parse_settings
 from tests.simulator.counts import Counts, Log, Ticket
 from tests.simulator.faults import STREAM_KINDS, Injector, apply, parse_rules
 from tests.simulator.forms import CHAT, MESSAGES, PATHS, Form, as_error, deliver
+from tests.simulator.hosted import PREFIXES, HostedBatches, let_in
 from tests.simulator.quota import Enforcer, Limits, parse_limits
 from tests.simulator.requests import RefusedError, checked
 from tests.simulator.wire import Response, error_response, json_response
@@ -66,7 +67,7 @@ class Application:
         self._key = None if key is None else key.encode()
         self._injector = injector or Injector()
         self._log = log
-        self._batches = Batches(self._in_batch)
+        self._batches = HostedBatches(self._in_batch)
         self._routes: dict[str, dict[str, Callable[[Request], Reply]]] = {
             **{path: {"POST": partial(self._answer, form)} for path, form in PATHS.items()},
             "/v1/models": {"GET": self._models},
@@ -87,7 +88,7 @@ class Application:
         """
         path = request.path.partition("?")[0]
         methods = self._routes.get(path)
-        if methods is None and path.startswith(("/v1/files", "/v1/batches")):
+        if methods is None and path.startswith(PREFIXES):
             return self._about_batches(request), None
         if methods is None:
             return error_response(404, f"no such path: {path[:200]}", "not_found"), None
@@ -105,8 +106,9 @@ class Application:
             return as_error(refused.response, PATHS.get(path, CHAT)), None
 
     def _about_batches(self, request: Request) -> Response:
-        if not self._let_in("", request):
-            return error_response(401, "wrong or missing API key", "invalid_api_key")
+        refused = let_in(request.path, request.keys, self._key)
+        if refused is not None:
+            return refused
         response = self._batches.handle(request.method, request.path, request.body)
         return error_response(404, "no such path", "not_found") if response is None else response
 
@@ -143,12 +145,13 @@ class Application:
     def _in_batch(self, path: str, body: bytes, truth: bytes) -> Response | None:
         """The response to one request of a batch, which is not subject to limits in flight."""
         form = PATHS.get(path)
-        if form is None or form is MESSAGES:
+        if form is None:
             return None
+        keys = {b"anthropic-version": b"of the batch"}
         try:
-            response, ticket = self._answer(form, Request("POST", path, body, truth))
+            response, ticket = self._answer(form, Request("POST", path, body, truth, keys))
         except RefusedError as refused:
-            return refused.response
+            return as_error(refused.response, form)
         if ticket is not None:
             self.left(ticket, delivered=True)
         return response
@@ -159,7 +162,7 @@ class Application:
         digest = reply.request_digest(asked.identity, 0 if truth is None else truth.repeat)
         attempt = self.counts.arrive(digest, asked.name)
         rule = self._injector.pick(digest, attempt, asked.name)
-        text = reply.speak(asked.profile, truth, reply.draws(digest), asked.limit)
+        text = reply.speak(asked.profile, truth, reply.draws(digest), asked.limit, asked.stop)
         prompt, now = reply.prompt_tokens(asked.messages), time.monotonic()
         refused = self._enforcer.arrive(prompt + text.tokens, self.counts.in_flight, now)
         if refused is not None:
@@ -182,7 +185,7 @@ class Application:
         self.counts.reset()
         self._injector = Injector(self._injector.rules)
         self._enforcer = Enforcer(self._enforcer.limits)
-        self._batches = Batches(self._in_batch)
+        self._batches = HostedBatches(self._in_batch)
         return json_response({"status": "ok"}), None
 
     def _change_key(self, request: Request) -> Reply:

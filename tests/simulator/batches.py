@@ -20,6 +20,9 @@ from tests.simulator.wire import Ending, Response, error_response, json_response
 Answer = Callable[[str, bytes, bytes], Response | None]
 """Returns the response to a request's path, body and truth; None for a path that batches do not have."""
 
+Route = tuple[str, str, str, Callable[..., Response]]
+"""Method, pattern of the path, step, and what answers it."""
+
 _MOST_FILES = 1000
 _FILE = re.compile(rb'name="file"(?:;[^\r\n]*)?(?:\r\n[^\r\n]+)*\r\n\r\n')
 _OUTCOMES = ("completed", "failed", "expired", "cancelled")
@@ -46,8 +49,11 @@ class Settings:
     """Whether the output also has lines that nobody asked for or that are no JSON."""
     page: int = 100
     """Most entries of a listing."""
+    origin: str = "https://elsewhere.example"
+    """What addresses of answers begin with."""
     faults: Mapping[str, list[int]] = field(default_factory=dict)
-    """By step, the statuses that its next requests get; 0 does what is asked and then resets the connection."""
+    """By step, the statuses that its next requests get; 0 does what is asked and then resets the connection, -1 never
+    answers."""
 
     def __post_init__(self) -> None:
         _check("seconds", self.seconds, 0, 86_400)
@@ -83,7 +89,7 @@ def parse_settings(text: bytes) -> Settings:
 
 
 @dataclass
-class _Batch:
+class Batch:
     fields: dict[str, Any]
     created: float
     settings: Settings
@@ -103,7 +109,7 @@ class Batches:
     def __init__(self, answer: Answer) -> None:
         self._answer = answer
         self._files: dict[str, bytes] = {}
-        self._batches: dict[str, _Batch] = {}
+        self._batches: dict[str, Batch] = {}
         self._serial = 0
         self.settings = Settings()
         self.requests = 0
@@ -114,24 +120,28 @@ class Batches:
     def handle(self, method: str, path: str, body: bytes) -> Response | None:
         """The response to a request about files or batches; None for a path or method that they do not have."""
         path, _, query = path.partition("?")
-        known: tuple[tuple[str, str, str, Callable[..., Response]], ...] = (
-            ("POST", r"/v1/files", "upload", lambda: self._upload(body)),
-            ("GET", r"/v1/files/([^/]+)/content", "download", self._content),
-            ("POST", r"/v1/batches", "create", lambda: self._create(body)),
-            ("GET", r"/v1/batches", "list", lambda: self._list(query)),
-            ("GET", r"/v1/batches/([^/]+)", "poll", self._poll),
-        )
-        for wanted, pattern, step, action in known:
+        for wanted, pattern, step, action in self.routes(body, query):
             match = re.fullmatch(pattern, path)
             if match is not None and wanted == method:
                 self._steps[step] += 1
                 planned = self.settings.faults.get(step)
                 fault = planned.pop(0) if planned else None
-                if fault:
+                if fault and fault > 0:
                     return error_response(fault, "a simulated fault", "simulated")
                 response = action(*match.groups())
-                return response if fault is None else response._replace(head_share=0.0, ending=Ending.RESET)
+                ending = Ending.HANG if fault else Ending.RESET
+                return response if fault is None else response._replace(head_share=0.0, ending=ending)
         return None
+
+    def routes(self, body: bytes, query: str) -> list[Route]:
+        """What there is, for a request's body and query."""
+        return [
+            ("POST", r"/v1/files", "upload", lambda: self._upload(body)),
+            ("GET", r"/v1/files/([^/]+)/content", "download", self._content),
+            ("POST", r"/v1/batches", "create", lambda: self._create(body)),
+            ("GET", r"/v1/batches", "list", lambda: self._list(query)),
+            ("GET", r"/v1/batches/([^/]+)", "poll", self._poll),
+        ]
 
     def summary(self) -> dict[str, object]:
         """Counts of batches, their requests, files and steps, as JSON has them."""
@@ -178,24 +188,28 @@ class Batches:
             order = json.loads(body)
             file, path, window = order["input_file_id"], order["endpoint"], order["completion_window"]
             lines = [json.loads(line) for line in self._files[file].splitlines() if line.strip()]
-            asked = [(line["custom_id"], line) for line in lines if line["url"] == path]
+            asked = [(line["custom_id"], line) for line in lines if line["url"] == path != "/v1/messages"]
         except (ValueError, KeyError, TypeError):
             return error_response(400, "the batch cannot be read", "invalid_batch")
         if not asked or len(dict(asked)) < len(lines):
             message = "each line needs a custom_id of its own and the batch's url"
             return error_response(400, message, "invalid")
-        settings, name = self.settings, self._name("batch")
-        output, errors = self._work(path, asked, settings) if settings.outcome != "failed" else (b"", b"")
         record = {
-            "id": name,
             "object": "batch",
             "endpoint": path,
             "input_file_id": file,
             "completion_window": window,
             "metadata": order.get("metadata"),
         }
-        self._batches[name] = _Batch(record, time.monotonic(), settings, output, errors)
-        return self._poll(name)
+        return self._poll(self._begin(record, path, asked))
+
+    def _begin(self, record: dict[str, Any], path: str, asked: list[tuple[str, Any]]) -> str:
+        """Answer the requests of a new batch; returns its id."""
+        settings, name = self.settings, self._name("batch")
+        output, errors = self._work(path, asked, settings) if settings.outcome != "failed" else (b"", b"")
+        whole = {"id": name, **record, "size": len(asked)}
+        self._batches[name] = Batch(whole, time.monotonic(), settings, output, errors)
+        return name
 
     def _work(self, path: str, asked: list[tuple[str, Any]], settings: Settings) -> tuple[bytes, bytes]:
         """Output and error file of a batch; with a share below 1 its last requests are not reached."""
@@ -216,6 +230,7 @@ class Batches:
         if settings.outcome in ("expired", "cancelled"):
             error = {"code": f"batch_{settings.outcome}", "message": "This request was not executed in time."}
             bad += [_line(name, error=error) for name, _ in asked[reached:]]
+        good.reverse()  # the order says nothing
         if settings.garbage:
             good = list(_with_garbage(good))
         return b"".join(good), b"".join(bad)
@@ -226,7 +241,7 @@ class Batches:
             return error_response(404, f"no such batch: {name[:100]}", "not_found")
         return json_response(self._state(batch))
 
-    def _state(self, batch: _Batch) -> dict[str, Any]:
+    def _state(self, batch: Batch) -> dict[str, Any]:
         """A batch as the API describes it; the first request after its end stores its files."""
         record = batch.fields
         if "status" not in record:

@@ -155,7 +155,7 @@ class Connection(asyncio.Protocol):
         name = name.lower()
         if name == _TRUTH:
             self._truth = value
-        elif name in (b"authorization", b"x-api-key", b"anthropic-version"):
+        elif name in (b"authorization", b"x-api-key", b"anthropic-version", b"x-goog-api-key"):
             self._keys[name] = value
         elif name == b"expect":
             self._expect = value.lower() == b"100-continue"

@@ -110,11 +110,6 @@ Samples = Mapping[str, Mapping[str, object]]
 """Task -> params of one of its points, to render templates with."""
 
 _NO_BATCHES: tuple[tuple[str, Callable[[Model], bool]], ...] = (
-    *(
-        (f"api: {name}, which has batches of another kind", lambda model, name=name: model.api == name)
-        for name, api in APIS.items()
-        if not api.batches
-    ),
     ("stream: true, as a batch's answers come as a file", lambda model: model.stream),
     ("local models, whose server has no batches", lambda model: model.addresses[0].startswith("local:")),
     ("serve, as servers that a run starts have no batches", lambda model: model.serve is not None),

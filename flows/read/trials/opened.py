@@ -19,7 +19,7 @@ from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.trials.columns import DISAGREE, PARAM, Labels, Rows, TrialColumn
-from evalcube.flows.state.records import priced_models
+from evalcube.flows.state.records import cached_prices, priced_models
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.urls import redacted
@@ -158,6 +158,12 @@ class OpenCube:
         named = np.array([row.model in declared for row in self.plan.evaluations], dtype=bool)
         prices[(prices == 0).all(axis=1) & ~named] = np.nan
         return prices
+
+    @cached_property
+    def cached_prices(self) -> npt.NDArray[np.float64]:
+        """What it adds to the price of a prompt's token if it was cached, by evaluation."""
+        found = cached_prices(self.reader.notes)
+        return np.array([found.get(row.model, 0.0) for row in self.plan.evaluations])
 
     @cached_property
     def row_ids(self) -> npt.NDArray[np.object_] | None:

@@ -258,7 +258,7 @@ _NEEDS: Mapping[str, Sequence[str]] = {
     "status": (),
     "duplicate": (),
     DISAGREE: (SECOND,),
-    "cost": ("prompt_tokens", "tokens"),
+    "cost": ("prompt_tokens", "tokens", "cached_tokens"),
 }
 _NAMES = [*(status.name.lower() for status in Status), ANSWERED]
 _CODES = np.zeros(256, dtype=np.int8)
@@ -319,5 +319,6 @@ def _status(opened: OpenCube, rows: Rows) -> Values:
 def _cost(opened: OpenCube, rows: Rows) -> Values:
     prices = opened.prices[rows["model"]]
     tokens = np.stack([rows["prompt_tokens"], rows["tokens"]], axis=1)
-    cost = (np.maximum(tokens, 0) * prices).sum(axis=1) / 1e6
+    cached = np.nan_to_num(np.maximum(rows["cached_tokens"], 0)) * opened.cached_prices[rows["model"]]
+    cost = ((np.maximum(tokens, 0) * prices).sum(axis=1) + cached) / 1e6
     return Numbers(cost, np.isnan(cost) | (tokens < 0).any(axis=1))

@@ -42,8 +42,8 @@ class Started:
     """Of the trials of each evaluation, those finished by earlier runs."""
     asked: tuple[Asked, ...] = ()
     """Of each evaluation, what is asked."""
-    prices: Mapping[str, tuple[float, float]] = field(default_factory=dict)
-    """By label of a model whose prices are declared: USD per million tokens of prompts and of completions."""
+    prices: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    """By label of a model whose prices are declared: USD per million tokens, see `Traffic.usage`."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +66,8 @@ class Traffic:
     prompt_tokens: int = 0
     completion_tokens: int = 0
     usage: Mapping[str, Sequence[float]] = field(default_factory=dict)
-    """Tokens of prompts and of completions, by label of the model; guessed where an endpoint reports none."""
+    """Tokens of prompts and of completions, guessed where an endpoint reports none, and those of prompts that it had in
+    its cache; by label of the model."""
     late: Mapping[str, float] = field(default_factory=dict)
     """By label of the model, seconds that requests with replies that count waited for the worker's CPU."""
     answered: Mapping[str, int] = field(default_factory=dict)

@@ -317,7 +317,7 @@ class Tracker:
             if sharing[model] == 1:
                 done = max(done, now.over[model] - self._lost[place])
             done += started.recorded[place] if place < len(started.recorded) else 0
-            (_, before), (_, tokens) = (look.traffic.usage.get(model, (0, 0)) for look in (then, now))
+            before, tokens = (look.traffic.usage.get(model, (0, 0))[1] for look in (then, now))
             rate = (now.over.get(model, 0) - then.over.get(model, 0)) / span
             waiting = model in now.traffic.waiting
             found.append(ModelProgress(label, done, asked.trials, rate, (tokens - before) / span, waiting))
@@ -356,8 +356,8 @@ def _connections(asked: Sequence[Asked], over: Mapping[str, int], traffic: Traff
 
 
 def price_of(price: Sequence[float], tokens: Sequence[float]) -> float:
-    """What tokens of prompts and of completions cost in USD, at prices per million of each."""
-    return (price[0] * tokens[0] + price[1] * tokens[1]) / 1e6
+    """What tokens cost in USD, at prices per million: of prompts, of completions, and of prompts that were cached."""
+    return sum(each * count for each, count in zip(price, tokens, strict=False)) / 1e6
 
 
 def _found(reports: Sequence[Traffic]) -> dict[str, dict[str, float | None]]:

@@ -44,7 +44,7 @@ def publish(run: str, traffic: Callable[[], Traffic | None]) -> Callable[[], Non
             now = traffic() or Traffic()
             models = now.models.items()
             kinds = ("prompt", "completion")
-            tokens = ((model, zip(kinds, counts, strict=True)) for model, counts in now.usage.items())
+            tokens = ((model, zip(kinds, counts, strict=False)) for model, counts in now.usage.items())
             waits = {(model,): (pause["seconds"],) for model, pause in now.waiting.items()}
 
             def made(kind: Any, name: str, said: str, labels: Sequence[str], rows: _Rows) -> Any:  # noqa: ANN401 - of a package that may be missing

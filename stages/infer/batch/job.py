@@ -7,11 +7,11 @@ batch is created, and removed after its answers are durable.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, TypeVar
 
-from evalcube.stages.infer.batch.lines import Batch, Batches, Line, Note, request_line
+from evalcube.stages.infer.batch.lines import Batch, Batches, Line, Note, noted_batches
 from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.jobs import Block, Result, SharedJob, Stats
@@ -20,6 +20,9 @@ from evalcube.stages.infer.retry import Policy, backoff, retry
 
 T = TypeVar("T")
 _UNKNOWN = "http 404"
+_REFUSED = "http 429"
+"""What says for certain that there is no batch, and is worth another attempt."""
+_STOPPED = Reply(RetryClass.RETRY, "stopped")
 _FEWEST_POLLS = 20
 """Failed polls of a batch in a row after which it is left to the next run, at least."""
 
@@ -136,15 +139,18 @@ class BatchJob:
         sender, token = self._sender, self.note.token
         jobs = [request.shared.job for request in self.requests.values()]
         # A hundred megabytes of lines take their time: other endpoints' replies must not wait for that.
-        lines = await asyncio.to_thread(lambda: [request_line(job, self._endpoint.api) for job in jobs])
+        lines = await asyncio.to_thread(
+            lambda: [sender.protocol.line(job, self._endpoint.api) for job in jobs]
+        )
         reply, file = await self._retry(lambda: sender.upload(token, lines))
         if not reply.is_final:
             return reply, None  # a file without a batch costs nothing, and needs no note
-        lines.clear()
+        if sender.protocol.form is not None:
+            lines.clear()
         self.note = replace(self.note, file=file)
         await self._write()
         self.creating = True
-        reply, batch = await self._create()
+        reply, batch = await self._create(lines)
         if batch is not None:
             self.note = replace(self.note, batch=batch.id)
             await self._write()
@@ -158,20 +164,39 @@ class BatchJob:
         self.creating = False
         return reply, batch
 
-    async def _create(self) -> tuple[Reply, Batch | None]:
+    async def _create(self, lines: Sequence[bytes]) -> tuple[Reply, Batch | None]:
         """Create the batch once: after an attempt of which nobody knows what came of it, search for it first."""
         tried = False
 
         async def attempt() -> tuple[Reply, Batch | None]:
             nonlocal tried
             if tried:
-                reply, batch = await self._sender.find(self.note.token, self.note.file)
+                reply, batch = await self._search()
                 if batch is not None or not reply.is_final:
                     return reply, batch
-            tried = True
-            return await self._sender.create(self.note.file, self.note.token)
+            reply, batch = await self._sender.create(self.note, lines)
+            tried = reply.cause != _REFUSED
+            return reply, batch
 
-        return await self._retry(attempt)
+        return await self._until_sure(attempt)
+
+    async def _search(self) -> tuple[Reply, Batch | None]:
+        return await self._sender.find(self.note, lambda: noted_batches(self._batches))
+
+    async def _until_sure(
+        self, attempt: Callable[[], Awaitable[tuple[Reply, Batch | None]]]
+    ) -> tuple[Reply, Batch | None]:
+        """What attempts come to, once it is known of each batch whether it is this one."""
+        while True:
+            reply, batch = await self._retry(attempt)
+            if batch is None or not batch.unsure:
+                return reply, batch
+            if self.stopping:
+                return _STOPPED, None
+            # To be broken off meanwhile: the note stays, and the next run finds out.
+            creating, self.creating = self.creating, False
+            await asyncio.sleep(self._terms.poll)
+            self.creating = creating
 
     async def _find(self) -> tuple[Reply, Batch | None]:
         """The batch that a note is about; the cause is `_UNKNOWN` if there is none."""
@@ -181,7 +206,7 @@ class BatchJob:
                 return Reply(RetryClass.FAILED, _UNKNOWN), None  # another endpoint's batch of the same name
             return reply, batch
         # Whoever wrote the note died before it knew the id; the batch itself carries the note's token.
-        reply, batch = await self._retry(lambda: self._sender.find(self.note.token, self.note.file))
+        reply, batch = await self._until_sure(self._search)
         if batch is not None:
             self.note = replace(self.note, batch=batch.id)
             await self._write()

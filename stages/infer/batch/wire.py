@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 from urllib.parse import quote
 
@@ -11,26 +13,26 @@ import aiohttp
 from yarl import URL
 
 from evalcube.stages.infer.batch.lines import (
+    NO_BATCH,
     WRAPPING_BYTES,
     Batch,
     Line,
     LineSplitter,
+    Note,
     identifier,
     long_line,
-    order,
-    read_batch,
-    read_line,
 )
+from evalcube.stages.infer.batch.protocols import protocol_of, read_line
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply, RetryClass, classify
-from evalcube.stages.infer.wire import Connector, Sender, read_body
+from evalcube.stages.infer.wire import Connector, Sender, open_session, read_body
 from evalcube.stages.reply.body import parse_body
 
 _SLOWEST_UPLOAD = 50_000.0
 """Bytes per second that are waited for beyond the timeout of a request."""
 _LONGEST_DOWNLOAD = 7200.0
-_PAGE, _MOST_PAGES = 100, 100
+_MOST_PAGES = 100
 _PIECE = 1 << 20
 _DONE = Reply(RetryClass.FINAL)
 _UNREADABLE = Reply(RetryClass.RETRY, "wrong shape", "the reply about a file or a batch cannot be read")
@@ -45,105 +47,163 @@ class BatchSender(Sender):
         self._base = endpoint.base_url.rstrip("/")
         self._timeout = endpoint.timeout
         self._window = "" if endpoint.batch is None else endpoint.batch.window
+        self.protocol = protocol_of(endpoint.api, self._base)
+        # Some doors of one provider want the key in another header, and refuse two of them.
+        self._native = open_session(endpoint, connections) if self.protocol.key_header else self._session
+
+    async def close(self) -> None:
+        """Close the sessions, but no connection."""
+        await super().close()
+        await self._native.close()
 
     async def upload(self, token: str, lines: Sequence[bytes]) -> tuple[Reply, str]:
-        """Send a file of requests; its id comes with a final reply.
+        """Send a file of requests; its id comes with a final reply, or what else a note has in its place.
 
         Parameters
         ----------
         token
             Names the file.
         lines
-            Made by `evalcube.stages.infer.batch.lines.request_line`.
+            Made by the protocol.
         """
+        form = self.protocol.form
+        if form is None:
+            return await self._newest()
         boundary = f"evalcube-{token}"
-        head = (
-            f'--{boundary}\r\ncontent-disposition: form-data; name="purpose"\r\n\r\nbatch\r\n'
-            f'--{boundary}\r\ncontent-disposition: form-data; name="file"; filename="{token}.jsonl"\r\n'
-            "content-type: application/jsonl\r\n\r\n"
-        ).encode()
-        tail = f"\r\n--{boundary}--\r\n".encode()
-        size = len(head) + sum(map(len, lines)) + len(tail)
-        reply, document = await self._exchange(
-            "POST",
-            "files",
-            data=_pieces(head, lines, tail),
-            # A known length, as not every server takes a body in chunks.
-            headers={
-                "content-type": f"multipart/form-data; boundary={boundary}",
-                "content-length": str(size),
-            },
-            timeout=aiohttp.ClientTimeout(total=self._timeout + size / _SLOWEST_UPLOAD),
+        parts = "".join(f"--{boundary}\r\n{part.format(token=token)}\r\n" for part in form.parts)
+        reply, document = await self._send_lines(
+            form.path,
+            f"{form.content_type}; boundary={boundary}",
+            (f"{parts}\r\n".encode(), lines, f"\r\n--{boundary}--\r\n".encode()),
         )
-        file = identifier(document.get("id"))
+        found = document.get("file", document)
+        file = identifier(found.get("id", found.get("name"))) if isinstance(found, dict) else ""
         return (_UNREADABLE, "") if reply.is_final and not file else (reply, file)
 
-    async def create(self, file: str, token: str) -> tuple[Reply, Batch | None]:
-        """Have the requests of an uploaded file answered; the batch comes with a final reply.
+    async def create(self, note: Note, lines: Sequence[bytes]) -> tuple[Reply, Batch | None]:
+        """Have requests answered; the batch comes with a final reply.
 
         Parameters
         ----------
-        file
-            Id of the uploaded file.
-        token
-            Stands in the batch's metadata, so that `find` finds it.
+        note
+            With the id of the uploaded file, and a token that stands in the batch's metadata if it has any.
+        lines
+            The requests, if they were not uploaded.
         """
-        return self._batch(
-            *await self._exchange("POST", "batches", json=order(file, self._api, self._window, token))
+        protocol = self.protocol
+        if protocol.form is not None:
+            ordered = protocol.order(note, self._api, self._window)
+            return self._batch(*await self._exchange("POST", protocol.batches, json=ordered))
+        body = b'{"requests":[', [lines[0][1:], *lines[1:]], b"]}"
+        return self._batch(*await self._send_lines(protocol.batches, "application/json", body))
+
+    async def _send_lines(
+        self, path: str, content_type: str, body: tuple[bytes, Sequence[bytes], bytes]
+    ) -> tuple[Reply, dict[str, object]]:
+        """Send many lines between a head and a tail."""
+        head, lines, tail = body
+        size = len(head) + sum(map(len, lines)) + len(tail)
+        return await self._exchange(
+            "POST",
+            path,
+            data=_pieces(head, lines, tail),
+            # A known length, as not every server takes a body in chunks.
+            headers={"content-type": content_type, "content-length": str(size)},
+            timeout=aiohttp.ClientTimeout(total=self._timeout + size / _SLOWEST_UPLOAD),
         )
 
     async def poll(self, batch: str) -> tuple[Reply, Batch | None]:
         """How far the batch with the id `batch` is."""
-        return self._batch(*await self._exchange("GET", f"batches/{quote(batch)}"))
+        return self._batch(*await self._exchange("GET", f"{self.protocol.batches}/{quote(batch)}"))
 
-    async def find(self, token: str, file: str) -> tuple[Reply, Batch | None]:
-        """The batch with a token or of a file; a final reply without one says that there is none.
+    async def find(self, note: Note, noted: Callable[[], frozenset[str]]) -> tuple[Reply, Batch | None]:
+        """The batch that a note is about; a final reply without one says that there is none.
 
         An endpoint that cannot list its batches is taken to have none.
 
         Parameters
         ----------
-        token
+        note
             What `create` was called with.
-        file
-            Id of its uploaded file; empty if it is not known.
+        noted
+            Returns the ids of batches that others' notes know. Asked for, in a thread, where the endpoint shows
+            neither a batch's token nor its file: a batch of as many requests may be the note's then. Its answers tell;
+            until they are there it is unsure.
         """
-        after = ""
+        more = ""
         for _ in range(_MOST_PAGES):
-            reply, document = await self._exchange("GET", f"batches?limit={_PAGE}{after}")
+            reply, entries, more = await self._page(more)
             if not reply.is_final:
                 return (_DONE, None) if reply.cause in _NO_LISTING else (reply, None)
-            entries = document.get("data")
-            if not isinstance(entries, list):
-                return _UNREADABLE, None
-            batches = [batch for batch in map(read_batch, entries) if batch is not None]
-            for batch in batches:
-                if batch.token == token or (file and batch.input == file):
+            for batch in entries:
+                if batch.id == note.file:
+                    return _DONE, None  # older than the note
+                if batch.token == note.token or (note.file and batch.input == note.file):
                     return reply, batch
-            if not batches or document.get("has_more") is not True:
+                if batch.size == len(note.digests) and batch.id not in await asyncio.to_thread(noted):
+                    if not batch.over:
+                        return reply, replace(batch, unsure=True)
+                    told, mine = await self._has_any(batch, note.digests)
+                    if mine or not told.is_final:
+                        return told, batch if mine else None
+            if not more or not entries:
                 break
-            after = f"&after={quote(batches[-1].id)}"
         return _DONE, None
 
-    async def download(self, file: str, take: Callable[[Line], None]) -> Reply:
-        """Have each line of a file taken that can be read; the reply is final if it came whole.
+    async def _page(self, more: str) -> tuple[Reply, list[Batch], str]:
+        """A page of the list of batches, and what the address of the next one has more."""
+        protocol = self.protocol
+        reply, document = await self._exchange("GET", protocol.listing + more)
+        if not reply.is_final:
+            return reply, [], ""
+        entries, more = protocol.page(document)
+        if not isinstance(entries, list):
+            return _UNREADABLE, [], ""
+        return reply, [batch for batch in map(self._read_entry, entries) if batch is not None], more
+
+    def _read_entry(self, document: object) -> Batch | None:
+        batch = self.protocol.entry(document)
+        return None if batch is None else self._with_answers(batch)
+
+    async def _newest(self) -> tuple[Reply, str]:
+        """The id of the newest batch: one that is made after this stands before it in the list."""
+        reply, entries, _ = await self._page("")
+        if reply.is_final or reply.cause in _NO_LISTING:
+            return _DONE, entries[0].id if entries else NO_BATCH
+        return reply, ""
+
+    async def _has_any(self, batch: Batch, digests: frozenset[str]) -> tuple[Reply, bool]:
+        """Whether the first answer of a batch is to one of these requests; not so where it has none any more."""
+        first: list[str] = []
+
+        def take(line: Line) -> bool:
+            first.append(line.digest)
+            return True
+
+        reply = await self.download(batch.output, take) if batch.output else _DONE
+        gone = reply.cause in _NO_LISTING
+        return _DONE if gone else reply, bool(first) and first[0] in digests
+
+    async def download(self, file: str, take: Callable[[Line], bool | None]) -> Reply:
+        """Have each line of a file taken that can be read; the reply is final if it came whole, or far enough.
 
         Parameters
         ----------
         file
             Id of a batch's output or errors.
         take
-            Called with each line as it arrives, before it is known whether the rest comes.
+            Called with each line as it arrives, before it is known whether the rest comes. True takes no more.
         """
         generation = await self._use_key()
         return await self._after(await self._download(file, take), generation)
 
-    async def _download(self, file: str, take: Callable[[Line], None]) -> Reply:
+    async def _download(self, file: str, take: Callable[[Line], bool | None]) -> Reply:
         splitter = LineSplitter(self._limit + WRAPPING_BYTES)
         timeout = aiohttp.ClientTimeout(total=_LONGEST_DOWNLOAD, sock_read=self._timeout)
         try:
-            async with self._session.get(
-                URL(f"{self._base}/files/{quote(file)}/content", encoded=True),
+            session, url = self._place(self.protocol.content.format(file))
+            async with session.get(
+                url,
                 proxy=self._proxies[0],
                 allow_redirects=False,
                 timeout=timeout,
@@ -152,18 +212,35 @@ class BatchSender(Sender):
                     body = self._clean(await read_body(response, self._limit))
                     return _refusal(classify(response.status, response.headers, body, time.time()))
                 async for part in response.content.iter_any():
-                    self._take(splitter.feed(part), take)
+                    if self._take(splitter.feed(part), take):
+                        return _DONE
                 self._take(splitter.rest(), take)
         except Exception as error:  # noqa: BLE001 - whatever fails on the way is a transport error with a name
             return self._transport_reply(error)
         return _DONE
 
-    def _take(self, lines: Iterable[tuple[bytes, bool]], take: Callable[[Line], None]) -> None:
+    def _take(self, lines: Iterable[tuple[bytes, bool]], take: Callable[[Line], bool | None]) -> bool:
+        """Have lines taken; returns whether that is enough."""
         for data, whole in lines:
-            clean = self._clean(data)
-            line = read_line(clean, time.time(), self._api) if whole else long_line(clean, self._limit)
-            if line is not None:
-                take(line)
+            clean, answer = self._clean(data), self.protocol.answer
+            line = (
+                read_line(clean, time.time(), self._api, answer) if whole else long_line(clean, self._limit)
+            )
+            if line is not None and take(line):
+                return True
+        return False
+
+    def _place(self, path: str) -> tuple[aiohttp.ClientSession, URL]:
+        """The address of a path, and the session whose requests carry the key as it wants it."""
+        if path.startswith("/"):
+            return self._native, URL(self._base.removesuffix(self.protocol.suffix) + path, encoded=True)
+        return self._session, URL(path if "://" in path else f"{self._base}/{path}", encoded=True)
+
+    async def _use_key(self) -> int:
+        generation = await super()._use_key()
+        if self.protocol.key_header and self._keys.key is not None:
+            self._native.headers[self.protocol.key_header] = self._keys.key
+        return generation
 
     async def _exchange(self, method: str, path: str, **more: Any) -> tuple[Reply, dict[str, object]]:  # noqa: ANN401
         """Send once; what an object in JSON says that comes with a final reply, else nothing."""
@@ -178,9 +255,10 @@ class BatchSender(Sender):
         **more: Any,  # noqa: ANN401
     ) -> tuple[Reply, dict[str, object]]:
         try:
-            async with self._session.request(
+            session, url = self._place(path)
+            async with session.request(
                 method,
-                URL(f"{self._base}/{path}", encoded=True),
+                url,
                 proxy=self._proxies[0],
                 allow_redirects=False,
                 **more,
@@ -194,12 +272,17 @@ class BatchSender(Sender):
         document = parse_body(body)
         return (_DONE, document) if isinstance(document, dict) else (_UNREADABLE, {})
 
-    @staticmethod
-    def _batch(reply: Reply, document: dict[str, object]) -> tuple[Reply, Batch | None]:
+    def _batch(self, reply: Reply, document: dict[str, object]) -> tuple[Reply, Batch | None]:
         if not reply.is_final:
             return reply, None
-        batch = read_batch(document)
-        return (_UNREADABLE, None) if batch is None else (reply, batch)
+        batch = self.protocol.read(document)
+        return (_UNREADABLE, None) if batch is None else (reply, self._with_answers(batch))
+
+    def _with_answers(self, batch: Batch) -> Batch:
+        """A batch with the address of its answers on the endpoint itself: elsewhere the key must not go."""
+        if "://" not in batch.output or batch.output.startswith(f"{URL(self._base).origin()}/"):
+            return batch
+        return replace(batch, output=f"{self.protocol.batches}/{quote(batch.id)}/results")
 
 
 def _refusal(reply: Reply) -> Reply:

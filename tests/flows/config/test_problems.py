@@ -24,7 +24,7 @@ BAD = {
     ),
     "unknown field far from all": (
         text(models='- {name: a, endpoint: "sim:", prices: {zzz: 3}}'),
-        f"{MODEL}.prices.zzz: unknown field 'zzz'. Fields: prompt, completion",
+        f"{MODEL}.prices.zzz: unknown field 'zzz'. Fields: prompt, completion, cached, batch",
     ),
     "misspelt required field": (
         text(models='- {name: a, endpont: "sim:"}'),

@@ -35,6 +35,21 @@ def test_spend__is_read(spend, expected):
 
 
 @pytest.mark.parametrize(
+    ("prices", "batch", "expected"),
+    [
+        ("{prompt: 4, completion: 8}", "true", (4, 8, 0)),
+        ("{prompt: 4, completion: 8, cached: 1}", "false", (4, 8, -3)),
+        ("{prompt: 4, completion: 8, cached: 1, batch: 0.5}", "false", (4, 8, -3)),
+        ("{prompt: 4, completion: 8, cached: 1, batch: 0.5}", "true", (2, 4, -1.5)),
+    ],
+)
+def test_paid__is_by_the_way_in_which_a_model_is_asked(prices, batch, expected):
+    model = f'- {{name: a, endpoint: "https://h/v1", prices: {prices}, batch: {batch}}}'
+
+    assert parse_config(text(models=model), "c.yaml").models[0].paid == expected
+
+
+@pytest.mark.parametrize(
     ("sections", "expected"),
     [
         (

@@ -172,6 +172,26 @@ def test_estimate__a_declared_price_of_0_is_a_cost_of_0_and_no_price_is_none(tmp
     assert estimate(config | {"models": config["models"][:1]}).cost is None
 
 
+def test_plan__compares_live_and_batch_and_says_what_the_config_takes(tmp_path):
+    config = sweep_config(tmp_path, "http://127.0.0.1:9/v1", models=("live", "waits", "plain"))
+    for model, batch in zip(config["models"], ({}, {"batch": 0.25}, {}), strict=True):
+        model["prices"] = {"prompt": 1, "completion": 2, **batch}
+    config["models"][0]["prices"]["batch"] = 0.5
+    config["models"][1]["batch"] = True
+
+    live, waits, plain = estimate(config).evaluations
+    shown = evalcube("plan", write_config(tmp_path, config), cwd=tmp_path)[1]
+
+    assert (live.in_batches, live.other_cost) == (False, pytest.approx(live.cost / 2))
+    assert (waits.in_batches, waits.other_cost) == (True, pytest.approx(4 * waits.cost))
+    assert waits.cost == pytest.approx(plain.cost / 4, rel=0.01)
+    assert (plain.in_batches, plain.other_cost) == (False, None)
+    assert "USD live" in shown
+    assert "in batch" in shown
+    assert "live: sent live, up to 0.0" in shown
+    assert "waits: sent in batches, up to 0.00" in shown
+
+
 def test_estimate__of_answers_without_a_limit_is_unknown(tmp_path):
     prices = {"prompt": 1, "completion": 2}
     config = sweep_config(

@@ -94,6 +94,23 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
         assert estimate(other).to_send == 0
 
 
+def test_run__killed_while_it_creates_a_batch_that_has_no_metadata_it_pays_once(tmp_path, simulator):
+    config = batched(sweep_config(tmp_path, simulator.base_url, trials=12))
+    config["models"][0] |= {"api": "messages"}
+    path = write_config(tmp_path, config)
+    set_batches(simulator, seconds=0, faults={"create": [-1]})
+
+    process = quick_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    wait_for(simulator, "batches", 1)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+    summary = run(config, cluster=SHARED)
+
+    assert (summary.reason, summary.sent) == ("complete", 0)
+    stats = simulator_stats(simulator)
+    assert (stats["requests"], stats["distinct"], stats["batches"]["create"]) == (60, 60, 1)
+
+
 def test_run__a_killed_workers_batch_is_collected_by_another_and_judges_have_batches_too(tmp_path, simulator):
     config = batched(judged_config(tmp_path, simulator.base_url))
     set_batches(simulator, seconds=2.0)
@@ -165,7 +182,6 @@ def test_requests_in_batches__counts_those_of_models_that_are_not_done(tmp_path)
     ("model", "problem"),
     [
         ({"batch": True, "stream": True}, "batch: excludes stream: true"),
-        ({"batch": True, "api": "messages"}, "batch: excludes api: messages"),
         ({"batch": {}, "endpoint": "local:smollm2"}, "batch: excludes local models"),
         ({"batch": 7}, "batch: must be true, false or a mapping, got 7"),
         ({"batch": {"requests": 0}}, "batch.requests: must be at least 1"),

@@ -69,11 +69,11 @@ def created(remote):
     return remote.stats()["batches"]["batches"]
 
 
-def in_batch(remote, store, book, jobs, **settings):
+def in_batch(remote, store, book, jobs, *, api="chat", base_url=None, **settings):
     """Send jobs in a batch, and close the engine while it is at the endpoint."""
     before = created(remote)
     go(remote, **{"seconds": 60, **settings})
-    with batching(remote, store, book) as engine:
+    with batching(remote, store, book, api=api, base_url=base_url or remote.base_url) as engine:
         thread, found = run_behind(engine, jobs)
         wait_until(lambda: created(remote) > before and all(note["batch"] for note in book.contents()))
     thread.join()

@@ -15,11 +15,8 @@ from evalcube.stages.infer.batch.lines import (
     Note,
     identifier,
     long_line,
-    order,
-    read_batch,
-    read_line,
-    request_line,
 )
+from evalcube.stages.infer.batch.protocols import OPENAI, order, read_batch, read_line, request_line
 from evalcube.stages.infer.batch.queue import BatchQueue
 from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.endpoint import Batching, Endpoint
@@ -72,11 +69,12 @@ class Fed:
     def __init__(self, output, cut):
         self.output, self.cut = output, cut
         self._limit, self._clean, self._api = 100_000, KeyMask(None).clean, "chat"
+        self.protocol = OPENAI
 
     async def upload(self, token, lines):  # noqa: ARG002 - as `BatchSender`
         return Reply(RetryClass.FINAL), "file"
 
-    async def create(self, file, token):  # noqa: ARG002 - as `BatchSender`
+    async def create(self, note, lines):  # noqa: ARG002 - as `BatchSender`
         return Reply(RetryClass.FINAL), Batch("batch", "completed", output="out")
 
     async def download(self, file, take):  # noqa: ARG002 - as `BatchSender`
@@ -178,7 +176,7 @@ def test_request_line__is_the_request_with_what_batches_need():
         "headers": {"x-own": 'a"b'},
         "body": {"model": "m"},
     }
-    assert order("f", "chat", "24h", "t") == {
+    assert order(Note("t", "m", frozenset(), "f"), "chat", "24h") == {
         "input_file_id": "f",
         "endpoint": "/v1/chat/completions",
         "completion_window": "24h",
