@@ -27,8 +27,8 @@ demo: $(VENV)/.model ## run a small sweep on a real local model, print its leade
 	$(BIN)/evalcube run examples/quickstart.yaml
 	$(BIN)/evalcube report results/quickstart.zarr -o results/quickstart.html
 
-quick: $(VENV)/.installed ## run the unit tests and doctests, which start no process, with fewer random examples
-	$(TEST) -m unit --hypothesis-profile=quick $(PYTEST_ARGS)
+quick: $(VENV)/.installed ## run the unit tests and doctests but for long ones, with fewer random examples
+	$(TEST) -m "unit and not long" --hypothesis-profile=quick $(PYTEST_ARGS)
 
 test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTEST_ARGS="-k name" for some)
 	$(TEST) -m "not integration and not model" $(PYTEST_ARGS)
@@ -37,12 +37,12 @@ integration: $(VENV)/.model $(VENV)/.adapters ## run the tests that take minutes
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
 # With what warns in old versions let be: it is told of what is pinned.
-lowest: $(VENV)/.installed ## run the unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
+lowest: $(VENV)/.installed ## run what quick runs with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
 	$(BIN)/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --quiet --output-file $(VENV)/lowest.txt
 	"$(PYTHON)" -m venv --clear $(VENV)/lowest
 	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python --no-deps --no-build-isolation -e .
-	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default $(PYTEST_ARGS)
+	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m "unit and not long" --hypothesis-profile=quick -W default $(PYTEST_ARGS)
 
 localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
 

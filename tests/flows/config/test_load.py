@@ -305,6 +305,7 @@ def change(raw: dict[str, object], path: Path, kind: str, new: object) -> None:
         parent[str(key)] = copy.deepcopy(put_back[kind])
 
 
+@pytest.mark.long
 @settings(max_examples=300, deadline=None)
 @given(CHANGES)
 def test_from_mapping__any_changes_give_a_config_or_problems_each_once(

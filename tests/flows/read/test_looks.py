@@ -94,6 +94,7 @@ def test_progress__of_names_that_are_nowhere_asks_nothing():
     assert (one.next, one.line.outcome) == (None, "not measured")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("change", "low", "high"), [(0.0, 0.55, 0.95), (-0.06, 0.0, 0.08)])
 def test_progress__errs_as_seldom_as_it_says(change, low, high):
     design = Design("clusters", change=change, cluster=4, together=0.5, repeats=2, lost=0.002)

@@ -18,6 +18,8 @@ from evalcube.stages.generate.manifold import expand
 from tests.stages.generate.no_work import excess_of_no_work
 from tests.strategies import params_with
 
+pytestmark = pytest.mark.long
+
 TRIALS = 400
 ALLOWED = 0.02
 """Above the declared guess chance."""

@@ -34,6 +34,8 @@ from tests.stages.generate.test_truth_sizes import (
 )
 from tests.strategies import choices, listed_fields
 
+pytestmark = pytest.mark.long
+
 ERROR = 0.01
 """Chance of an error at one step."""
 DIGITS = matches(r"\d")

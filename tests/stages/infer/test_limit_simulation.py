@@ -14,6 +14,8 @@ from tests.stages.infer.limits import (
     SlidingWindow,
 )
 
+pytestmark = pytest.mark.long
+
 REFUSED, USED = 0.05, 0.9
 
 

@@ -220,6 +220,7 @@ def test_extend__brings_layers_and_judges(tmp_path):
             assert stored_problems(cube, one)[0] == {}
 
 
+@pytest.mark.long
 def test_extend__after_a_kill_at_any_write_the_cube_is_old_or_new(tmp_path, monkeypatch):
     recorded(tmp_path / "whole.zarr")
     shutil.copytree(tmp_path / "whole.zarr", tmp_path / "old.zarr")
@@ -303,6 +304,7 @@ def test_region_digest__of_what_was_recorded_is_the_same_after_growth(tmp_path):
     assert region_digest(cube.shapes[0].cropped(cube.read_region(region), 8, 1)) == before
 
 
+@pytest.mark.long
 def test_extend__in_a_bucket_a_kill_at_any_put_leaves_it_old_or_new(tmp_path, monkeypatch):
     obstore = pytest.importorskip("obstore")
     buckets.in_memory(monkeypatch)

@@ -59,6 +59,7 @@ def test_open_joined__is_the_merged_cube(cubes: tuple[list[str], str]) -> None:
     assert found.isel(model=0, trial=[2, 1], repeat=slice(1))["status"].values.shape[-2:] == (2, 1)
 
 
+@pytest.mark.long
 def test_boards__are_those_of_the_merged_cube(cubes: tuple[list[str], str]) -> None:
     urls, merged = cubes
     part = Part(("task=boolean",), unique_only=True)
@@ -115,6 +116,7 @@ def numbers(cubes: list[str], part: Part | None) -> dict[str, tuple[float, ...]]
     return {name: (*table[name], board[name], first[name]) for name in board}
 
 
+@pytest.mark.long
 @given(
     repeats=st.integers(1, 2),
     failed=st.sampled_from((0.0, 0.3)),

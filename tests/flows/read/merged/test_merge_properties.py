@@ -17,9 +17,11 @@ from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.cube import Cube
 from tests.flows.read.merged.generated import DEPTHS, LENGTHS, MODELS, Recipe, bytes_of, content, make_cube
 
+pytestmark = pytest.mark.long
+
 _NUMBERS = count()
 _FEW = settings(
-    max_examples=6,
+    max_examples=4,
     deadline=None,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # what fails is small as it is

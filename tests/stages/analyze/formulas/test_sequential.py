@@ -43,6 +43,7 @@ def test_confidence_sequence__the_mixture_is_a_likelihood_ratio_with_mean_one(n,
     assert (ratio * binom.pmf(s, n, q)).sum() == pytest.approx(1)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("p", [0.02, 0.5, 0.9])
 @pytest.mark.parametrize("method", METHODS)
 def test_confidence_sequence__holds_at_all_looks_together(p, method):
@@ -152,6 +153,7 @@ def ever_called(paths, looks, e_value):
     return np.mean([any(e_value(path[:look]) >= 20 for look in looks) for path in paths])
 
 
+@pytest.mark.long
 def test_mean_e_value__optional_stopping_finds_nothing_in_equal_or_cancelling_parts():
     rng, looks, weights = np.random.default_rng(5), range(8, 241, 8), np.array([1.0, 0.2, 1.0])
 

@@ -5,10 +5,12 @@ import pytest
 from benchmarks.coverage_cubes import DESIGNS
 from benchmarks.coverage_rows import Bench
 
+pytestmark = pytest.mark.long
+
 
 @pytest.mark.parametrize("design", DESIGNS)
 def test_designs__intervals_cover(design):
-    rows = list(DESIGNS[design](Bench(repeats=2000, seed=1)))
+    rows = list(DESIGNS[design](Bench(repeats=1000, seed=1)))
 
     low = [
         f"{row.interval}, {row.case}: {row.coverage:.3f}"

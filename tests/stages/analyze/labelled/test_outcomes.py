@@ -130,6 +130,7 @@ def test_cube_outcome_metrics__a_vote_needs_the_answers(ds, name):
     assert name not in cube_outcome_metrics(ds, None, 3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("k", [1, 4])
 @pytest.mark.parametrize("rate", ["even", "extreme"])
 def test_cube_outcome_metrics__intervals_cover(rate, k):
