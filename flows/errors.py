@@ -6,6 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from os import PathLike
 from pathlib import Path
 from typing import SupportsFloat, SupportsIndex
 
@@ -134,6 +135,19 @@ def need_text(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise WrongTypeError(f"`{name}`: {told(value)} is no text", "Give a text")
     return value
+
+
+def need_path(name: str, value: object) -> str:
+    """The value as a text, refused if it is neither a text nor a path.
+
+    Raises
+    ------
+    SweepError
+        If it is something else.
+    """
+    if not isinstance(value, str | PathLike):
+        raise WrongTypeError(f"`{name}`: {told(value)} is no address", "Give a text or a path")
+    return str(value)
 
 
 def need_name(name: str, value: object) -> str:

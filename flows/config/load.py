@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from os import PathLike
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +21,7 @@ from evalcube.flows.config.section import Name, Section
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.flows.config.views import Policy, ViewConfig
-from evalcube.flows.errors import ConfigError, Problem, SweepError, WrongTypeError, need_number, told
+from evalcube.flows.errors import ConfigError, Problem, SweepError, need_number, need_path
 from evalcube.stages.named_code import allow_code, folder_code
 
 LARGEST_FILE = 10_000_000
@@ -273,10 +272,7 @@ def as_config(
     else:
         config = from_mapping(config, cube=cube)
     update = {name: value for name, value in (("cube", cube), ("cache", cache)) if value is not None}
-    for name, value in update.items():
-        if not isinstance(value, str | PathLike):
-            raise WrongTypeError(f"`{name}`: {told(value)} is no address", "Give a text or a path")
-        update[name] = str(value)
+    update = {name: need_path(name, value) for name, value in update.items()}
     if repeats is not None:
         need_number("repeats", repeats, whole=True)
         if repeats < 1:

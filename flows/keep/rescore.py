@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.config.suites import load_sweep
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_path
 from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.build import check_reader, reader_of
 from evalcube.flows.plan.plan import Plan
@@ -69,6 +69,7 @@ def rescore_cube(
     0
     """
     cube = need_address(cube)
+    reader = None if reader is None else need_path("reader", reader)
     source = Cube.open(cube)
     notes = read_notes(source.records)
     if all(evaluation.is_imported for evaluation in cube_plan(source, notes).evaluations):

@@ -15,7 +15,6 @@ from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.selection import Condition, Key, keys, select, shown
-from evalcube.stages.generate.dataset.hub.address import bare_name, is_hub, source_of
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -404,6 +403,9 @@ def telling(params: Mapping[str, object], names: set[str] | None) -> Mapping[str
     if found:
         return found
     if "file" in params and "sha256" in params:  # how it is read is the same for all of its questions
+        # Here, as it comes with all tasks, and most boards need none of them.
+        from evalcube.stages.generate.dataset.hub.address import bare_name, is_hub, source_of
+
         file = str(params["file"])
         return {"file": source_of(file) if is_hub(file) else bare_name(file)}
     return params

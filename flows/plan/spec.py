@@ -13,7 +13,6 @@ from pydantic import Field, ValidationError
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import Evaluation, IdentityRecord, Judge, Values
-from evalcube.stages.generate.dataset.hub.address import with_files
 from evalcube.stages.reply.status import BASE, COUNTERS, QUESTION_COUNTERS
 from evalcube.storage.cube.cube import Coordinate
 
@@ -39,6 +38,8 @@ class PointSpec(IdentityRecord):
 
     def placed(self, files: Mapping[str, str]) -> dict[str, Any]:
         """The params with the path of their data file as it is in `files`, by SHA-256."""
+        from evalcube.stages.generate.dataset.hub.address import with_files  # with all tasks
+
         found: dict[str, Any] = with_files(
             self.params, lambda named: files.get(str(named["sha256"]), named["file"])
         )

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from evalcube.flows.config.secrecy import show
-from evalcube.flows.errors import SweepError
+from evalcube.flows.errors import SweepError, need_path
 from evalcube.flows.nouns import CubeLike, address_and_part, listed
 from evalcube.flows.plan.plan import Plan, carries
 from evalcube.flows.read.reader import Reader
@@ -67,6 +67,7 @@ def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> Ratings:
     scores: dict[str, dict[str, float]] = {}
     right: dict[str, dict[str, float]] = {}
     seen = set()
+    path = need_path("gold", path)
     for line, row in _rows(Path(path)):
         place = f"{path}:{line}"
         unit, variant = _unit(row, ids, place), str(row.get("variant") or "")

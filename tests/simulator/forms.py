@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any
@@ -110,12 +110,12 @@ def _chat_events(body: Body) -> Iterator[Event]:
     base = {**_without(body, "choices", "usage"), "object": "chat.completion.chunk"}
     for choice in body["choices"][:1]:
         deltas: list[Body] = [{"role": "assistant", "content": ""}]
-        for name in ("reasoning_content", "content", "tool_calls"):
+        for name in ("reasoning_content", "content"):
             value = choice["message"].get(name)
-            bits = (
-                pieces(value) if isinstance(value, str) else () if value is None else _pieces_of_calls(value)
-            )
+            bits = pieces(value) if isinstance(value, str) else () if value is None else (value,)
             deltas += [{name: bit} for bit in bits]
+        calls = choice["message"].get("tool_calls") or ()
+        deltas += [{"tool_calls": bit} for bit in _pieces_of_calls(calls)]
         if choice["message"]["content"] is None:
             deltas[0] = {"role": "assistant"}
         for delta in deltas:
@@ -127,7 +127,7 @@ def _chat_events(body: Body) -> Iterator[Event]:
     yield "", _DONE
 
 
-def _pieces_of_calls(calls: list[Body]) -> Iterator[list[Body]]:
+def _pieces_of_calls(calls: Sequence[Body]) -> Iterator[list[Body]]:
     """Each call begins with its name; what follows has its index and a piece of the arguments."""
     for index, call in enumerate(calls):
         name, told = call["function"]["name"], call["function"]["arguments"]
