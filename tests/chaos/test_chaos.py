@@ -21,7 +21,7 @@ def test_make_plan__is_the_seed_s_and_strikes_everything():
     assert any(strike.stopped for strike in plan)
 
 
-SHORT = (167, 10, 600)
+SHORT = (1465, 6, 400)
 """Seed, strikes and trials of a campaign whose few strikes are of all kinds."""
 
 
@@ -49,6 +49,5 @@ def test_run__kills_leave_no_trace(seed, strikes, trials, tmp_path):
     outcome = run_campaign(Campaign(seed, strikes, trials), tmp_path, told.append)
 
     assert not outcome.violations, "\n".join([*told, *outcome.violations])
-    assert (
-        sum(outcome.struck.values()) >= 0.9 * strikes
-    )  # the last may not be due before the sweep is complete
+    # the last may not be due before the sweep is complete
+    assert sum(outcome.struck.values()) >= strikes - max(1, strikes // 10)
