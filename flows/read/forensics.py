@@ -22,7 +22,8 @@ from evalcube.stages.analyze.labelled.forensics import (
     hazard_table,
     pareto_rows,
 )
-from evalcube.stages.analyze.labelled.results import Leaderboard, label_rows
+from evalcube.stages.analyze.labelled.remarks import label_rows
+from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.analyze.render import plots as figures
 from evalcube.stages.analyze.render import table_specs
 from evalcube.stages.analyze.render.rows import PlainRow, compression_rows, cost_rows, hazard_rows

@@ -33,7 +33,7 @@ from evalcube.flows.state.unasked import noted_unnamed
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
-from evalcube.stages.analyze.labelled.results import first_few
+from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.stages.reply.status import FEW_TRIALS, READERS, SECOND

@@ -311,13 +311,10 @@ class _Data:
             remedy = "the logs lack them" if imported else "run the sweep again, and compare then"
             notes.append(f"{left} planned trials are not finished: {remedy}")
         if lost:
-            notes.append(
-                f"{lost} of {asked} judge readings are missing: the reply was cut, refused, or had no score"
-            )
+            notes.append(f"{lost} of {asked} judge readings are missing: cut, refused, or without a score")
         if self.grown:
             notes.append("more was asked here than in the first plan: the cube counts as looked at before")
-        flags = self._array("duplicate") == 1
-        repeated = int((flags & self._mask).sum())
+        repeated = int(((self._array("duplicate") == 1) & self._mask).sum())
         if repeated:
             notes.append(
                 f"{repeated} of {len(self.units)} questions repeat an earlier one, and count as new here"

@@ -105,10 +105,10 @@ class SweepStore:
         if not self.cube.trusted:
             self.cube.restore_metadata()
         extend(self.cube, self.plan)
-        sizes = self.cube.sizes
-        same = (sizes["trial"], sizes["repeat"]) == (self.plan.trials, self.plan.repeats)
+        wanted = {"trial": self.plan.trials, "repeat": self.plan.repeats}
+        same = all(self.cube.sizes[dim] == size for dim, size in wanted.items())
         if not same or not self.cube.consolidated:
-            self.cube.grow(trial=self.plan.trials, repeat=self.plan.repeats)
+            self.cube.grow(**wanted)
             label_rows(self.cube, self.plan)
         if not self.grown:
             keep_blocks(self.cube.records, self.plan, self._wanted.trials.max(axis=0))
@@ -437,15 +437,10 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
 def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:
     """Data files that the last run found elsewhere than the cube says, by digest."""
     found = _texts(noted)
-    return {
-        digest: found[digest]
-        for digest, path in named.items()
-        if digest in found and lasting(path) != found[digest]
-    }
+    return {one: found[one] for one, path in named.items() if one in found and lasting(path) != found[one]}
 
 
 def _texts(noted: object) -> dict[str, str]:
     """What of a note is text."""
-    if not isinstance(noted, dict):
-        return {}
-    return {name: text for name, text in noted.items() if isinstance(text, str)}
+    named = noted.items() if isinstance(noted, dict) else ()
+    return {name: text for name, text in named if isinstance(text, str)}

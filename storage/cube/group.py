@@ -39,11 +39,7 @@ from evalcube.storage.cube.metadata import (
 from evalcube.storage.cube.regions import Region, RegionShape, dims_of, shapes_from
 from evalcube.storage.cube.schema import DUPLICATE, LAYERS, SHARED, VARIABLES, Variable
 from evalcube.storage.cube.space import METADATA, Space
-from evalcube.storage.errors import (
-    CubeDamagedError,
-    guarded,
-    storage_error,
-)
+from evalcube.storage.errors import CubeDamagedError, guarded, storage_error
 
 T = TypeVar("T")
 

@@ -86,6 +86,6 @@ def rubrics_are_used(config: Sweep) -> Iterator[Finding]:
             yield Finding(
                 ("tasks", label, "rubric"),
                 "nobody judges by it",
-                remedy="Add judges: [{model: NAME}], or remove the rubric",
+                remedy="Add judges: [{model: NAME}], or give `judges` with the models, or remove the rubric",
                 at_key=True,
             )

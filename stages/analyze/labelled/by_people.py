@@ -10,7 +10,8 @@ import numpy as np
 from evalcube.stages.analyze.formulas.corrected import LEAST_PASS_OR_FAIL, rogan_gladen, worth_of
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.leaderboard import row_order
-from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, first_few, label_rows
+from evalcube.stages.analyze.labelled.remarks import first_few, label_rows
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
 from evalcube.stages.reply.status import FINISHED, Status
 
 if TYPE_CHECKING:

@@ -18,14 +18,8 @@ from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import base_design
 from evalcube.stages.analyze.labelled.clustering import pair_units
 from evalcube.stages.analyze.labelled.leaderboard import row_order
-from evalcube.stages.analyze.labelled.results import (
-    Composite,
-    Estimate,
-    Leaderboard,
-    Row,
-    first_few,
-    label_rows,
-)
+from evalcube.stages.analyze.labelled.remarks import first_few, label_rows
+from evalcube.stages.analyze.labelled.results import Composite, Estimate, Leaderboard, Row
 from evalcube.stages.analyze.verdict.composite import (
     HIGHEST,
     LAYERS,

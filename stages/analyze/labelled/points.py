@@ -19,7 +19,8 @@ from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, names, plain
 from evalcube.stages.analyze.labelled.counters import counter_cells, members
-from evalcube.stages.analyze.labelled.results import Row, first_few, label_rows
+from evalcube.stages.analyze.labelled.remarks import first_few, label_rows
+from evalcube.stages.analyze.labelled.results import Row
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -17,7 +17,8 @@ from evalcube.stages.analyze.labelled import counters
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.points import common_part
-from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, label_rows
+from evalcube.stages.analyze.labelled.remarks import label_rows
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
 
 if TYPE_CHECKING:
     import xarray as xr

@@ -9,13 +9,8 @@ from dataclasses import replace
 from evalcube.stages.analyze.formulas.estimators import PLAIN
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.ranking import Ranking
-from evalcube.stages.analyze.labelled.results import (
-    CUT,
-    Leaderboard,
-    Row,
-    TierEstimate,
-    label_rows,
-)
+from evalcube.stages.analyze.labelled.remarks import CUT, label_rows
+from evalcube.stages.analyze.labelled.results import Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.render.table import Column, TableSpec
 from evalcube.stages.analyze.render.table_specs import (
     INCOMPLETE,

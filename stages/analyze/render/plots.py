@@ -17,7 +17,8 @@ from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.forensics import FrontRow
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.ranking import Ranking
-from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, label_rows
+from evalcube.stages.analyze.labelled.remarks import label_rows
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard
 from evalcube.stages.analyze.render.text import shorten
 
 if TYPE_CHECKING:

@@ -21,7 +21,8 @@ from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.counters import unique_shares
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
-from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate, label_rows
+from evalcube.stages.analyze.labelled.remarks import label_rows
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
 from evalcube.stages.analyze.render.board_spec import leading_text, places

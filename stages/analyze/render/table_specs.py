@@ -11,11 +11,8 @@ from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.pairing import Difference, Pair
-from evalcube.stages.analyze.labelled.results import (
-    CUT,
-    LACKING,
-    Estimate,
-)
+from evalcube.stages.analyze.labelled.remarks import CUT
+from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 from evalcube.stages.analyze.render.rows import PlainRow, metric_parts
 from evalcube.stages.analyze.render.table import Column, TableSpec
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
@@ -136,7 +133,8 @@ def pair_in_words(pair: Pair) -> str:
         ends = sorted((abs(low), abs(high)))
         head = (
             f"{better} is right more often than {worse}: by {abs(gap):.1f} points ({ends[0]:.1f} to {ends[1]:.1f}), "
-            f"{_p_equals(overall.p_holm)}. So many tell {_FOUND * (high - low) / 2:.1f} points in 4 of 5 cases."
+            f"{_p_equals(overall.p_holm)}. So many questions tell {_FOUND * (high - low) / 2:.1f} points in 4 of 5 "
+            "cases."
         )
         if overall.e < 1 / _LEVEL:
             head += f" That is for one look: with looks before, e would have to be 20, and is {e_text(overall.e)}."
@@ -144,7 +142,7 @@ def pair_in_words(pair: Pair) -> str:
         head = (
             f"These {overall.trials:,} trials do not tell {pair.first} and {pair.second} apart: the difference is "
             f"{gap:+.1f} points, and anything from {low:+.1f} to {high:+.1f} fits them ({_p_equals(overall.p_holm)}). "
-            f"A difference of {_FOUND * (high - low) / 2:.1f} is what so many find in 4 of 5 cases."
+            f"A difference of {_FOUND * (high - low) / 2:.1f} is what so many questions find in 4 of 5 cases."
         )
         if overall.p < _LEVEL:
             head += (

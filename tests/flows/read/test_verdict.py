@@ -1,4 +1,4 @@
-"""Verdicts on cubes that are written directly: what is compared, exit codes, gold ratings, refusals."""
+"""Verdicts on cubes that are written directly: what is compared, exit codes, refusals."""
 
 import json
 from types import SimpleNamespace
@@ -15,7 +15,6 @@ from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read import verdict as verdict_module
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.verdict import _Data, cube_verdict
 from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.stages.analyze.verdict import verdict
@@ -220,79 +219,6 @@ def test_verdict__a_gain_that_held_out_questions_do_not_show_is_no_progress(tmp_
 
     assert found.output.startswith("CAUTIOUS (positive_overfit)")
     assert "gain on held-out questions: +1.00 there, +2.00 on the others, a gap of +1.00" in found.output
-
-
-@pytest.mark.parametrize("name", ["gold.jsonl", "gold.csv"])
-def test_cube_verdict__gold_by_id_or_unit(tmp_path, name):
-    url, arrays = written_cube(tmp_path)
-    plan = build_plan(from_mapping(judged_config(tmp_path, NOWHERE)))
-    cell = plan.tasks[0].cells[0].cell
-    judged = arrays[0]["judge"][0, 0, :, 0].tolist()
-    rows = [
-        {"id": cell.trial(i).extras["id"], "unit": "", "score": round(judged[i])}
-        if i % 2
-        else {"id": "", "unit": f"dataset/0/{i}", "score": round(judged[i])}
-        for i in range(UNITS)
-    ]
-    lines = [json.dumps(row) for row in rows]
-    if name.endswith("csv"):
-        lines = ["unit,id,score", *(f"{row['unit']},{row['id']},{row['score']}" for row in rows)]
-    (tmp_path / name).write_text("\n".join(lines))
-
-    found = cube_verdict(url, "before", ["after"], gold=tmp_path / name)
-
-    assert found.verdict.gold.units == UNITS
-    assert found.verdict.gold.pearson > 0.8
-    other = cube_verdict(url, "before", ["after"], gold=tmp_path / name, gold_variant="after")
-    assert other.verdict.gold.pearson < found.verdict.gold.pearson
-
-
-@pytest.mark.parametrize(
-    ("content", "message"),
-    [
-        ('{"unit": "dataset/0/1", "score": 7}', r"gold.jsonl:1: score must be a number from 1 to 5, got 7"),
-        ('{"unit": "dataset/0/1"}', "score must be a number"),
-        (
-            '{"unit": "dataset/0/1", "correct": "maybe"}',
-            "gold.jsonl:1: correct must be true or false, got 'maybe'",
-        ),
-        ('{"unit": "dataset/0/1", "score": 3, "variant": "x"}', "`variant`: no evaluation is called 'x'"),
-        ('{"score": 3}', "has neither unit nor id"),
-        ('\n{"unit": "u", "score": 3', "gold.jsonl:2: is no JSON object"),
-        ('{"unit": "u", "score": 3}\n{"unit": "u", "score": 4}', "gold.jsonl:2: unit 'u' is rated twice"),
-        ('{"id": "mars", "score": 3}', "none of the 1 rated units is compared here: 'mars'.*dataset/0/0"),
-        ("", "holds no rating"),
-    ],
-)
-def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
-    (tmp_path / "gold.jsonl").write_text(content)
-
-    with pytest.raises(SweepError, match=message):
-        cube_verdict(written, "before", ["after"], gold=tmp_path / "gold.jsonl")
-
-
-def test_leaderboard__says_which_ratings_correct_too_few_answers(written, tmp_path):
-    rows = [{"unit": f"dataset/0/{i}", "variant": "after", "score": 4, "correct": True} for i in range(10)]
-    (tmp_path / "gold.jsonl").write_text("\n".join(map(json.dumps, rows)))
-
-    found = leaderboard(written, gold=tmp_path / "gold.jsonl")
-
-    assert found.records() == leaderboard(written).records()
-    assert any("People called 10 answers right or wrong" in note for note in found.notes)
-
-
-@pytest.mark.parametrize(
-    ("row", "message"),
-    [
-        ({"unit": "dataset/0/1", "score": 4}, "rows do not name the `variant`"),
-        ({"unit": "dataset/7/1", "score": 4, "variant": "after"}, "unit 'dataset/7/1' is not in this part"),
-    ],
-)
-def test_leaderboard__wrong_gold_is_told(written, tmp_path, row, message):
-    (tmp_path / "gold.jsonl").write_text(json.dumps(row))
-
-    with pytest.raises(SweepError, match=message):
-        leaderboard(written, gold=tmp_path / "gold.jsonl")
 
 
 @pytest.mark.parametrize(

@@ -132,7 +132,7 @@ def test_parse_config__a_rubric_needs_a_judge():
 
     assert line == (
         "c.yaml:6: tasks.arithmetic.rubric: nobody judges by it. "
-        "Add judges: [{model: NAME}], or remove the rubric"
+        "Add judges: [{model: NAME}], or give `judges` with the models, or remove the rubric"
     )
 
 

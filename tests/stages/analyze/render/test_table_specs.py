@@ -9,7 +9,8 @@ from rich.console import Console
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.pairing import Difference, Pair
 from evalcube.stages.analyze.labelled.ranking import rank_rows
-from evalcube.stages.analyze.labelled.results import Estimate, label_rows
+from evalcube.stages.analyze.labelled.remarks import label_rows
+from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec, ranking_spec
 from evalcube.stages.analyze.render.flips import task_spec
 from evalcube.stages.analyze.render.table import (

@@ -1,0 +1,152 @@
+"""What must be said of a leaderboard's rows before they are compared, and what explains them: sentences."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from evalcube.stages.analyze.labelled.axes import distinguishing
+from evalcube.stages.analyze.labelled.second import told_of_readers
+
+if TYPE_CHECKING:
+    from evalcube.stages.analyze.labelled.results import Leaderboard, Row
+
+CUT = 0.01
+"""Share of truncated trials above which no table leaves them out, and a warning names them."""
+
+_NAMED = 3
+"""Evaluations that a note names."""
+
+
+def label_rows(rows: Sequence[Row]) -> list[str]:
+    """A label per row: the model's name, with template, sampler and revision where there are several of them."""
+    return distinguishing([(row.model_name, row.template, row.sampler, row.revision) for row in rows])
+
+
+def _labelled(board: Leaderboard) -> list[tuple[Row, str]]:
+    return list(zip(board.rows, label_rows(board.rows), strict=True))
+
+
+def remarks_of(board: Leaderboard) -> list[str]:
+    """What explains the rows without casting doubt on them, a sentence each."""
+    found: list[str] = []
+    lead, by_token = board.heads
+    found += board.places_text
+    if board.sort and board.sort != lead:
+        found.append(f"Sorted by {board.sort}; # is the place by {lead}.")
+    if board.sort != by_token:
+        found += _by_token(board)
+    if any(row.composite is not None for row in board.rows):
+        shares = ", ".join(f"{name} {weight:g}" for name, weight in board.layer_weights.items() if weight)
+        how = f"weighed {shares}" if shares else "all weighing the same"
+        found.append(
+            f"composite: mean of the layers in brackets, {how}, from 1 to 5. It compares answers to the same questions "
+            "and is no absolute level."
+        )
+    if board.readers:
+        found.append(told_of_readers(board.readers, board.tasks))
+    if board.lead == "score" and board.ceiling_text and any(row.accuracy.value == 1 for row in board.rows):
+        found.append(board.ceiling_text)
+    return found
+
+
+def _by_token(board: Leaderboard) -> list[str]:
+    """In which order what a token brings puts the ranked rows, if that is another one."""
+    ranked = sorted(
+        ((row, label) for row, label in _labelled(board) if row.rank is not None),
+        key=lambda named: named[0].rank or 0,
+    )
+    there = [(row, label) for row, label in ranked if not math.isnan(board.by_token(row).value)]
+    order = sorted(there, key=lambda named: -board.by_token(named[0]).value)
+    if order == there:
+        return []
+    named = ", ".join(label for _, label in order[:_NAMED])
+    more = f", and {len(order) - _NAMED} more" if len(order) > _NAMED else ""
+    what = "score per token" if board.lead == "score" else "correct answers per 1000 tokens"
+    return [f"By {what} the order is another one: {named}{more}."]
+
+
+def notes_of(board: Leaderboard) -> list[str]:
+    """What a reader must know before comparing rows, a sentence each."""
+    notes = [f"Part of the cube ({board.selection})."] if board.selection else []
+    if board.lead == "rate" and not board.data_sets and not math.isnan(board.size):
+        have = "those here are worth" if board.worth else "here are"
+        notes.append(
+            f"ReasonScore needs about {board.enough} trials per task and tier, {have} {board.size:.0f}: so this is "
+            f"ordered by {board.rate_name}."
+        )
+    notes += _truncation(board)
+    short = len(board.incomplete)
+    if short:
+        notes.append(
+            f"Incomplete evaluations (*): {short} of {len(board.rows)}. Tasks or points have no trial yet: they rest "
+            "on other questions than complete rows do, are not comparable with them, and are not ranked."
+        )
+    notes += _apart(board)
+    missing = sum(row.missing for row in board.rows)
+    if missing:
+        notes.append(
+            f"Planned trials that are not counted: {missing:,}; they have not run, or a run counts them later. Scores "
+            "rest on those that are."
+        )
+    transport = sum(row.transport for row in board.rows)
+    if transport:
+        notes.append(
+            f"Trials without a reply after the last retry: {transport:,}. They count neither as right nor as "
+            "wrong; the next run tries them again, of imported ones the tool that they are from."
+        )
+    if board.mode.endswith("_I") and any(row.truncated > 0 for row in board.rows):
+        notes.append(
+            f"{board.mode} leaves truncated trials out; accuracy and `evalcube compare` count them as wrong."
+        )
+    return [*notes, *board.cautions]
+
+
+def first_few(said: Sequence[str]) -> str:
+    """The first few of what is said of rows, and how many more there are."""
+    more = f"; and {len(said) - _NAMED} more" if len(said) > _NAMED else ""
+    return f"{'; '.join(said[:_NAMED])}{more}"
+
+
+def _apart(board: Leaderboard) -> list[str]:
+    """Which evaluations were asked other points than most, are far behind, or have some trials of every point only."""
+    found = []
+    rows = _labelled(board)
+    if others := [f"{label} {row.others}" for row, label in rows if row.others]:
+        found.append(
+            f"Asked other questions than most (*), not comparable with them, and not ranked: {first_few(others)}. "
+            "Rank a part that all were asked, such as one task, with `where`."
+        )
+    rows = [(row, label) for row, label in rows if not row.incomplete]
+    if begun := [_has(row, label) for row, label in rows if row.behind]:
+        found.append(
+            f"Begun (*), far behind the others by trials that were planned, and not ranked: {first_few(begun)}."
+        )
+    partial = [(row, label) for row, label in rows if row.partial and not row.behind]
+    partial.sort(key=lambda named: named[0].trials / named[0].planned)
+    if parts := [_has(row, label) for row, label in partial]:
+        found.append(
+            f"Partly measured (*), by trials that were planned: {first_few(parts)}. Their places may change."
+        )
+    return found
+
+
+def _has(row: Row, label: str) -> str:
+    return f"{label} has {row.trials:,} of {row.planned:,}"
+
+
+def _truncation(board: Leaderboard) -> list[str]:
+    """A warning if models were cut off."""
+    cut = [(row, label) for row, label in _labelled(board) if row.truncated > CUT]
+    if not cut:
+        return []
+    worst, name = max(cut, key=lambda named: named[0].truncated)
+    limit = f" at max_tokens {worst.max_tokens}: raise it" if worst.max_tokens else ": raise max_tokens"
+    if worst.truncated == 1 and not worst.tokens_per_trial > 0:
+        # Nothing was said that could have been cut, and more max_tokens leave even less room for the prompt.
+        limit = ", without a token of an answer: the prompts do not fit the context that the server has"
+    more = f" ({len(cut) - 1} more above {100 * CUT:g} %)" if len(cut) > 1 else ""
+    share = max(round(100 * worst.truncated), 1)
+    right = "accuracy counts them as wrong" + (", v1 takes off their share" if board.version == "v1" else "")
+    return [f"{name}: {share} % truncated{limit}{more}; {right}."]
