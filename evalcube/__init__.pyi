@@ -22,6 +22,7 @@ from evalcube.flows.read import status as _status
 from evalcube.flows.read import verdict as _verdict
 from evalcube.flows.read.catalogue import tasks as tasks
 from evalcube.flows.read.dataset import open_cube as open_cube
+from evalcube.flows.read.gate import gate as gate
 from evalcube.flows.read.report import report as report
 from evalcube.flows.read.selection import Part as Part
 from evalcube.flows.read.statistics import compare as compare

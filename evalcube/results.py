@@ -5,6 +5,7 @@ from __future__ import annotations
 from evalcube.flows.nouns import CubeLike as CubeLike  # noqa: PLC0414 - handed on to type checkers
 from evalcube.flows.read.dataset import CubeAccessor
 from evalcube.flows.read.estimate import EvaluationEstimate, SweepEstimate
+from evalcube.flows.read.gate import GateResult
 from evalcube.flows.read.results import (
     ComparisonResult,
     LeaderboardResult,
@@ -36,6 +37,7 @@ __all__ = [
     "Estimate",
     "EvaluationEstimate",
     "Exported",
+    "GateResult",
     "ImportSummary",
     "LeaderboardResult",
     "Merged",

@@ -22,6 +22,7 @@ ONLY_COMMAND = {
     "leaderboard": {"by"},  # a board for each value: `Part(where=...)` in a loop
     "compare": {"cache", "flips", "limit"},  # `trials` has the answers
     "verdict": {"more"},
+    "gate": {"config"},  # asks, as a run does
     "tasks": {"name"},
     "trials": {"count"},  # `Counter` over `rows()`
 }
@@ -48,6 +49,7 @@ FUNCTIONS = (
         "compare",
         "metrics",
         "verdict",
+        "gate",
     ),
     *(
         "trials",

@@ -54,7 +54,7 @@ def gate(
     """Decide whether a treatment may replace the control: GO (exit code 0), NO-GO (1) or INCONCLUSIVE (3)."""
     from evalcube.flows.config.load import load_policy
     from evalcube.flows.errors import SweepError
-    from evalcube.flows.read.gate import gate as decide
+    from evalcube.flows.read.gate import gate_of
 
     one_form(as_json=as_json, markdown=markdown)
     rules = load_policy(policy)
@@ -63,7 +63,7 @@ def gate(
         found = _run(rules, config, [*named, *(cubes or ())], quiet=quiet)
     elif cubes:
         addresses, models = cubes_and_models(cubes[0], cubes[1:])
-        found = decide(rules, addresses, [*named, *models], part_of())
+        found = gate_of(rules, addresses, [*named, *models], part_of())
     else:
         raise SweepError("nothing to decide about", "Give a cube, or --run CONFIG")
     with outlived():

@@ -103,6 +103,18 @@ def load_policy(path: str | Path) -> Policy:
         raise sorted_error(problem_of(finding, source, parsed) for finding in findings(error)) from None
 
 
+def as_policy(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
+    """A policy from whatever form it is given in; see `load_policy`."""
+    if isinstance(policy, Policy):
+        return policy
+    if not isinstance(policy, Mapping):
+        return load_policy(need_path("policy", policy))
+    try:
+        return Policy.model_validate(dict(policy))
+    except ValidationError as error:
+        raise sorted_error(problem_of(finding, "policy", None) for finding in findings(error)) from None
+
+
 class _ClusterFile(BaseModel):
     cluster: Cluster
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import product
 from pathlib import Path
@@ -12,8 +12,11 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import numpy.typing as npt
 
+from evalcube import known_as
+from evalcube.flows.config.load import as_policy
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
+from evalcube.flows.nouns import CubeLike, need_addresses
 from evalcube.flows.read.selection import Part
 from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.stages.analyze.formulas import margins
@@ -80,6 +83,7 @@ class Line:
     outcome: Outcome = "not measured"
 
 
+@known_as("evalcube.results")
 @dataclass(frozen=True)
 class GateResult:
     """What a policy says of a treatment."""
@@ -106,9 +110,13 @@ class GateResult:
 
 
 def gate(
-    policy: Policy, cubes: Sequence[str | Path], models: Sequence[str] = (), part: Part | None = None
+    policy: Policy | Mapping[str, Any] | str | Path,
+    cubes: CubeLike,
+    control: str | None = None,
+    treatment: str | None = None,
+    part: Part | None = None,
 ) -> GateResult:
-    """Compare a treatment with the control, line by line, and decide.
+    """Decide by a policy whether a treatment may replace the control, line by line.
 
     Truncated answers count as wrong. What is lacking is taken at its worst before a line is shown, and at its best
     before it is refuted.
@@ -116,26 +124,43 @@ def gate(
     Parameters
     ----------
     policy
-        The lines.
+        What is to be shown: the path of a YAML file with a section ``policy``, that section as a mapping, or an
+        `evalcube.config.Policy`.
     cubes
-        Addresses of one cube, or of the control's and the treatment's.
-    models
-        The control and the treatment, as for `evalcube.flows.read.sides.side_by_side`.
+        A cube with both, or a list of the control's and the treatment's.
+    control, treatment
+        Their labels, names or numbers; may be left out where a cube has two evaluations, or each of two has one.
     part
-        Which part of the cubes; default: all.
+        Which part of the cubes, by default all.
 
     Returns
     -------
     GateResult
-        The decision, and each line that it rests on.
+        The decision, GO, NO-GO or INCONCLUSIVE, and each line that it rests on.
 
     Raises
     ------
+    ConfigError
+        If the policy has problems.
     StorageError
         If there is no cube, or it cannot be read.
     SweepError
-        As `side_by_side`.
+        If the two are not named clearly, a name is unknown, or the part is wrong.
+
+    Examples
+    --------
+    >>> import evalcube as ec
+    >>> ec.gate({"critical": [{"noninferior": 5}]}, "results/sweep.zarr", "small", "large").decision
+    'GO'
     """
+    models = [str(name) for name in (control, treatment) if name is not None]
+    return gate_of(as_policy(policy), need_addresses(cubes, "cubes"), models, part)
+
+
+def gate_of(
+    policy: Policy, cubes: Sequence[str | Path], models: Sequence[str] = (), part: Part | None = None
+) -> GateResult:
+    """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     sides = side_by_side(cubes, models, part)
     return concluded(sides, policy, [line for role in LEVELS for line in judged(sides, policy, role)])
 

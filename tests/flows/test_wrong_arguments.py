@@ -10,7 +10,9 @@ from evalcube.flows.errors import SweepError, WrongTypeError, refused
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 
 WRONG = (object(), -1, "nonsense", 3.5, [object()], b"x", {"a": 1}, True)
-VERBS = "plan leaderboard table rank compare metrics verdict trials status verify diff report rescore export".split()
+VERBS = (
+    "plan leaderboard table rank compare metrics verdict gate trials status verify diff report rescore export"
+).split()
 
 
 def formulas():
