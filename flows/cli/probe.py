@@ -75,6 +75,8 @@ def _print(found: ProbeResult) -> None:
             f"answered by: {'; '.join(name or 'not said' for name in pairs.systems) or 'not known'}",
             pairs.unseen,
         ]
+    elif found.unpaired:
+        lines = ["", f"Not compared: {found.unpaired}."]
     lines += ["", *(f"! {text}" for text in told or ())] if told else ["", "Nothing was found."]
     lines += [line for one in found.models for line in ("", *one.config) if one.config]
     show(safe("\n".join(lines)))

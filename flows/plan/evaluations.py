@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -49,6 +49,13 @@ class IdentityRecord(BaseModel):
     def spec(self) -> dict[str, Any]:
         """The record as JSON values; what has its default is left out, so that new fields change no old identity."""
         return self.model_dump(exclude_defaults=True)
+
+    def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Self:
+        """A copy with other values, without what cached properties had of the old ones: pydantic would keep that."""
+        copy = super().model_copy(update=update, deep=deep)
+        for name in copy.__dict__.keys() - type(self).model_fields.keys():
+            del copy.__dict__[name]
+        return copy
 
 
 class NamedTemplate(IdentityRecord):

@@ -125,7 +125,11 @@ def detect(
         trials = _first(plan.trials, lambda number: _questions(plan, number) >= needed)
     else:
         again = next(
-            (r for r in range(2, _MOST_REPEATS) if detect_power(difference / 100, there, spread, r) >= power),
+            (
+                r
+                for r in range(2, _MOST_REPEATS + 1)
+                if detect_power(difference / 100, there, spread, r) >= power
+            ),
             None,
         )
     questions = None if trials is None else _questions(plan, trials)
@@ -162,8 +166,9 @@ def _questions(plan: Plan, trials: int) -> int:
 def _spread(sweep: Sweep, against: str | Path | float | None, difference: float) -> tuple[Spread, str]:
     """What a difference varies by, and where that is from."""
     if against is None and not _two(sweep.cube):
-        said = f"two models being taken to disagree on {100 * ASSUMED:g} % of the questions"
-        return Spread.stated(ASSUMED, difference), f"{said}: give a cube that tells, or another share"
+        assumed = max(ASSUMED, difference)
+        said = f"two models being taken to disagree on {100 * assumed:g} % of the questions"
+        return Spread.stated(assumed, difference), f"{said}: give a cube that tells, or another share"
     share = _share(against)
     if share is not None:
         if not difference < share <= 1:

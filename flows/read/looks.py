@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from evalcube.flows.read import gate
 from evalcube.flows.read.gate import Line
 from evalcube.flows.read.sides import SideBySide
 from evalcube.stages.analyze.formulas import margins
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
 from evalcube.stages.analyze.formulas.spending import conditional_power, look_levels
 from evalcube.stages.reply.status import Status
 
@@ -53,13 +54,12 @@ def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> li
         Of each point in the end.
     """
     found = []
+    own = _sizes(sides, sizes, sides.planned.shape[1:3])
     for role in LEVELS:
         lines = list(gate.places(sides, policy, role))
         for rule, task, tier, cells in lines:
             blank = Line(role, task, tier, rule.claim, math.nan)
-            found.append(
-                _followed(sides, rule, blank, cells, _stops(sides, cells, trials, sizes), len(lines), sizes)
-            )
+            found.append(_followed(sides, rule, blank, cells, _stops(cells, trials, own), len(lines), own))
     return found
 
 
@@ -77,18 +77,24 @@ def furthest(lines: Sequence[Progress]) -> list[Progress]:
     return sorted((one for one in critical if one.next is not None), key=lambda one: one.chance)[:1]
 
 
-def _stops(sides: SideBySide, cells: npt.NDArray[np.bool_], trials: int, sizes: Sizes) -> dict[float, int]:
-    """Share of a line's questions -> trials of each of its points, of each look."""
-    own = np.array([size for (place, size) in _sized(sides, sizes) if cells[place]])
-    whole = np.minimum(own, trials).sum()
+def _stops(cells: npt.NDArray[np.bool_], trials: int, own: npt.NDArray[np.int64]) -> dict[float, int]:
+    """Share of what a line's points will tell -> trials of each of its points, of each look.
+
+    That of the largest point: each has told at least as much by then, however it weighs and varies, so that no look
+    spends more of the level than is due.
+    """
+    most = min(trials, int(own[cells].max(initial=0)))
     numbers = (math.ceil(share * trials) for share in LOOKS)
-    return {float(np.minimum(own, number).sum() / whole): number for number in numbers} if whole else {}
+    return {min(number / most, 1.0): number for number in numbers} if most else {}
 
 
-def _sized(sides: SideBySide, sizes: Sizes) -> Iterator[tuple[tuple[int, int], int]]:
+def _sizes(sides: SideBySide, sizes: Sizes, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Different questions of each point, shape (task, params)."""
+    found = np.zeros(shape, dtype=np.int64)
     for row, points in enumerate(sides.points):
         for column, point in enumerate(points):
-            yield (row, column), sizes.get((point.task, point.cell_id), 0)
+            found[row, column] = sizes.get((point.task, point.cell_id), 0)
+    return found
 
 
 def _followed(
@@ -98,7 +104,7 @@ def _followed(
     cells: npt.NDArray[np.bool_],
     stops: Mapping[float, int],
     lines: int,
-    sizes: Sizes,
+    own: npt.NDArray[np.int64],
 ) -> Progress:
     """A line from look to look, as far as the answers go and until it is settled."""
     if not stops:
@@ -109,14 +115,14 @@ def _followed(
     chance = math.nan
     for look, (share, trials) in enumerate(stops.items()):
         window = _window(sides, trials)
-        if not _answered(window, cells, trials, sizes):
-            return Progress(_repeated(line, shown[max(look - 1, 0)]), cells, trials, chance)
+        if not _answered(window, cells, np.minimum(own, trials)):
+            return Progress(_with_interval(line, shown[max(look - 1, 0)]), cells, trials, chance)
         line = gate.measured(window, rule, replace(line, look=look + 1), cells)
         line = gate.settled(line, shown[look], refuted[look])
         chance = _chance(line, share, shown[-1])
         if line.outcome != "open" or chance < FUTILE:
             break
-    return Progress(_repeated(line, shown[line.look - 1]), cells, None, chance)
+    return Progress(_with_interval(line, shown[line.look - 1]), cells, None, chance)
 
 
 def _window(sides: SideBySide, trials: int) -> SideBySide:
@@ -126,16 +132,11 @@ def _window(sides: SideBySide, trials: int) -> SideBySide:
     )
 
 
-def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], trials: int, sizes: Sizes) -> bool:
+def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], due: npt.NDArray[np.int64]) -> bool:
     """Whether both were asked all that is due at a look; what failed is lacking, and no reason to wait."""
-    asked = window.planned & (window.status != int(Status.MISSING))
+    waiting = (window.planned & (window.status == int(Status.MISSING))).any(axis=(-2, -1))
     planned = window.planned.any(axis=-1).sum(axis=-1)
-    return all(
-        (planned[:, row, column] >= min(trials, size)).all()
-        and not (window.planned & ~asked)[:, row, column].any()
-        for (row, column), size in _sized(window, sizes)
-        if cells[row, column]
-    )
+    return bool(((planned >= due) & ~waiting)[:, cells].all())
 
 
 def _chance(line: Line, share: float, last: float) -> float:
@@ -147,9 +148,12 @@ def _chance(line: Line, share: float, last: float) -> float:
     return conditional_power(float(-ndtri(line.p_shown)), share, drift, float(-ndtri(last)))
 
 
-def _repeated(line: Line, level: float) -> Line:
-    """The line with an interval that holds at all looks together."""
-    half = (
-        float(-ndtri(level)) * math.sqrt((1.0 - line.change**2) / line.worth) if line.questions else math.nan
-    )
-    return replace(line, lower=max(line.change - half, -1.0), upper=min(line.change + half, 1.0))
+def _with_interval(line: Line, level: float) -> Line:
+    """The line with an interval that holds at all looks together, inside the margin where the line is shown.
+
+    The score of `margins` is Wilson's, of the share (1 + change)/2.
+    """
+    if not line.questions:
+        return line
+    bounds = wilson_bounds((1.0 + line.change) / 2.0 * line.worth, line.worth, confidence=1.0 - 2.0 * level)
+    return replace(line, lower=float(2.0 * bounds[1] - 1.0), upper=float(2.0 * bounds[2] - 1.0))

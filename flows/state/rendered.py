@@ -17,7 +17,6 @@ import zstandard
 from evalcube.flows.config.kept_questions import MOST_BYTES, copied, key_of, unpacked
 from evalcube.flows.plan.plan import Plan
 from evalcube.stages.generate import Cell
-from evalcube.stages.generate.dataset.kept import offer_source
 from evalcube.stages.generate.foreign.rendered import BLOCK, RenderedTask, block_names, rows_of_block
 from evalcube.storage.cube.space import Space, When
 from evalcube.storage.errors import StorageError, guarded
@@ -36,9 +35,11 @@ def rendered_cells(
 
 
 def offer_blocks(records: Space, plan: Plan) -> None:
-    """Have blocks read from a cube, also those that come into it later."""
-    if any(isinstance(task.task, RenderedTask) for task in plan.tasks):
-        offer_source(records.address, partial(_looked_up, records))
+    """Have the blocks of a plan, which is made from descriptions of cubes, read from a cube; later ones, too."""
+    copies = partial(_looked_up, records)
+    for task in plan.tasks:
+        if isinstance(task.task, RenderedTask):
+            task.task.cubes += (copies,)
 
 
 def _looked_up(records: Space, name: str) -> Iterator[bytes] | None:
@@ -66,7 +67,7 @@ def keep_blocks(records: Space, plan: Plan, trials: npt.NDArray[np.int64]) -> No
 
 
 def keep_block(records: Space, task: RenderedTask[Any], cell: Cell, number: int) -> bool:
-    """Keep a block; raises as `keep_blocks`."""
+    """Keep a block as it is rendered here; raises as `keep_blocks`."""
     packed = zstandard.ZstdCompressor(level=_LEVEL, write_checksum=True).compress(task.block(cell, number))
     put_block(records, block_names(cell, (number + 1) * BLOCK)[-1], packed)
     return True

@@ -431,7 +431,10 @@ def cube_plan(cube: Cube, notes: Mapping[str, Any]) -> Plan:
         allow_code(remembered_code())
     offer_questions(cube.records, plan)
     moved = _moved(plan.files, notes.get("files"))
-    return Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved, packages) if moved else plan
+    if moved:
+        plan = Plan.from_spec(spec, sizes["trial"], sizes["repeat"], moved, packages)
+        offer_questions(cube.records, plan)
+    return plan
 
 
 def _moved(named: Mapping[str, str], noted: object) -> dict[str, str]:

@@ -39,7 +39,6 @@ def test_make_plan__of_the_short_campaign_has_strikes_of_all_kinds():
     ("seed", "strikes", "trials"),
     [
         pytest.param(*SHORT, marks=[pytest.mark.chaos, pytest.mark.timeout(1200)]),
-        pytest.param(11, 25, 1500, marks=[pytest.mark.integration, pytest.mark.timeout(1200)]),
         pytest.param(12, 100, 6000, marks=[pytest.mark.integration, pytest.mark.timeout(2400)]),
     ],
 )

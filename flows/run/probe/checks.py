@@ -107,7 +107,7 @@ def max_tokens(host: Host) -> Seen:
     heard = host.hear(*(user(_COUNT, max_tokens=limit, temperature=0) for limit in _LIMITS))
     ends = [(one.limit, one.reading.completion_tokens, one.reading.finish) for one in heard]
     detail = "; ".join(f"{limit} allowed, {used} counted, {finish}" for limit, used, finish in ends)
-    if any(map(_is_over, heard)):
+    if any(map(_too_long, heard)):
         return "vice", "ignores max_tokens", detail
     if all(finish == "stop" and used == limit for limit, used, finish in ends):
         return "vice", "cuts at max_tokens, and says that the reply ended by itself", detail
@@ -116,7 +116,7 @@ def max_tokens(host: Host) -> Seen:
     return "unknown", "replies ended before max_tokens", detail
 
 
-def _is_over(heard: Heard) -> bool:
+def _too_long(heard: Heard) -> bool:
     """Whether a reply is longer than it was allowed to be, whatever its usage says."""
     said, most = heard.reading, heard.limit + _SLACK
     longer = said.finish != "length" and said.completion_tokens > most
@@ -174,11 +174,13 @@ def effort(host: Host) -> Seen:
     detail = f"{fmean(low):.0f} tokens with low, {fmean(high):.0f} with high"
     if all(one.reading.finish == "length" for one in heard):
         return "unknown", "all replies were cut", detail
-    if fmean(high) <= 1.1 * fmean(low):
+    cut = any(one.reading.finish == "length" for one in heard[1::2])  # how long it would be is not known
+    if not cut and fmean(high) <= 1.1 * fmean(low):
         return "vice", "high effort has no more tokens than low", detail
     if min(high) > max(low):
         return "ok", "high effort has more tokens than low", detail
-    return "unknown", "high effort may have more tokens than low", detail
+    said = "replies with high effort were cut" if cut else "high effort may have more tokens than low"
+    return "unknown", said, detail
 
 
 def _spent(heard: Heard) -> int:
@@ -232,13 +234,17 @@ def context(host: Host) -> Seen:
     if long.reading.finish == "context":
         return "ok", "says that a longer prompt does not fit", f"{_LONG:,} bytes"
     few, many = short.reading.prompt_tokens, long.reading.prompt_tokens
-    expected = few * _LONG / _SHORT
+    # The shortest prompt of all has hardly more than what the host puts before each, which does not grow.
+    before = min(
+        (one.reading.prompt_tokens for one in host.heard if one.reading.prompt_tokens > 0), default=0
+    )
+    expected = before + (few - before) * _LONG / _SHORT
     counted = min(few, many) > 0
     detail = f"{many:,} tokens for {_LONG:,} bytes, of about {expected:,.0f}" if counted else ""
-    if counted and many < _WHOLE * expected:
-        return "vice", "cuts longer prompts, and does not say so", detail
     if _found(long) == set(_CODES):
         return "ok", "reads a longer prompt whole", detail
+    if counted and many < _WHOLE * expected:
+        return "vice", "cuts longer prompts, and does not say so", detail
     able = not counted and _found(short) == set(_CODES) and _CODES[-1] in _found(long)
     if able and _found(host.hear(asked[1])[0]) == {_CODES[-1]}:  # once more: a single slip is the model's
         return "vice", "does not know the beginning of a longer prompt", ""
@@ -299,7 +305,7 @@ def usage(host: Host) -> Seen:
 def _odd(heard: Heard) -> str:
     """In what a reply's count of tokens cannot be; empty where it can."""
     used, hidden = heard.reading.completion_tokens, max(heard.reading.reasoning_tokens, 0)
-    cut = heard.reading.finish == "length" and not _is_over(heard)
+    cut = heard.reading.finish == "length" and not _too_long(heard)
     if used >= 0 and cut and min(abs(used - heard.limit), abs(used + hidden - heard.limit)) > _SLACK:
         return f"{used} of a reply that was cut at {heard.limit}"
     # A token is a byte at least, but for what is not shown; and it is no long text.

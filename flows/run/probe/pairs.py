@@ -15,7 +15,7 @@ from evalcube.flows.config.suites import load_suite
 from evalcube.flows.errors import SweepError
 from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.evaluations import Evaluation, token_limit
+from evalcube.flows.plan.evaluations import AskedModel, Evaluation, token_limit
 from evalcube.flows.plan.grading import grade_reading, read_stored
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import Prepared, judges_decide, trial_request
@@ -213,8 +213,7 @@ def _fitted(host: Host, planned: Evaluation) -> Evaluation:
     """How a host is asked what an evaluation asks, with parameters that it takes."""
     params = {**planned.sampler.params, "max_tokens": max(host.room, token_limit(planned.sampler.params))}
     sampler = planned.sampler.model_copy(update={"params": host.fitted(params)})
-    asked = {"request_model": host.model.request_model, "api": host.model.api, "sampler": sampler}
-    return planned.model_copy(update=asked)
+    return Evaluation.of(planned.template, sampler, **AskedModel.settings(host.model))
 
 
 def _prepared(plan: Plan, evaluation: Evaluation, places: Sequence[Place]) -> list[Prepared]:

@@ -52,6 +52,8 @@ class ProbeResult:
     """Of two endpoints, or of a cube's answers and those of today."""
     changes: tuple[str, ...] = ()
     """What an earlier probe saw otherwise, in words."""
+    unpaired: str = ""
+    """Why two endpoints are not compared, where that is so."""
 
     @property
     def vices(self) -> list[str]:
@@ -65,8 +67,9 @@ class ProbeResult:
 
     @property
     def exit_code(self) -> int:
-        """1 where there is a vice or a change, else 0."""
-        return int(bool(self.vices or self.changes or (self.paired and self.paired.changes)))
+        """1 where there is a vice or a change; else 2 where two endpoints are not compared, else 0."""
+        found = self.vices or self.changes or (self.paired and self.paired.changes)
+        return 1 if found else 2 * bool(self.unpaired)
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON values: what `since` reads."""
@@ -105,12 +108,14 @@ def probe(
     Returns
     -------
     ProbeResult
-        Findings by endpoint, the paired comparison, changes; ``exit_code`` is 1 where there is a vice or a change.
+        Findings by endpoint, the paired comparison, changes; ``exit_code`` is 1 where there is a vice or a change,
+        else 2 where two endpoints could not be compared: ``unpaired`` says why.
 
     Raises
     ------
     SweepError
-        If there are more than two models, an endpoint does not answer the simplest request, or nothing can be compared.
+        If there are more than two models, an endpoint does not answer the simplest request, or nothing of `against` can
+        be compared.
     ConfigError
         If the models are wrong.
 
@@ -139,8 +144,13 @@ def probe(
     with ExitStack() as stack:
         hosts = [stack.enter_context(host_of(model)) for model in chosen]
         found = [findings(host) for host in hosts]
-        between = compare_hosts(*hosts) if len(hosts) > 1 else None
-        result = ProbeResult(tuple(map(_probed, hosts, found)), between)
+        between, missing = None, ""
+        if len(hosts) > 1:
+            try:
+                between = compare_hosts(*hosts)
+            except SweepError as error:  # which makes nothing of what was found
+                missing = error.message
+        result = ProbeResult(tuple(map(_probed, hosts, found)), between, unpaired=missing)
     return replace(result, changes=_changes(before, result.models))
 
 

@@ -28,7 +28,7 @@ from evalcube.flows.share.publish.record import read_origin
 from evalcube.flows.share.publish.replies import PackedReplies, pack_replies
 from evalcube.flows.state.caches import addresses_at_hand
 from evalcube.flows.state.engines import read_engines, write_engines
-from evalcube.flows.state.questions import copy_questions, kept_data_sets, texts_of
+from evalcube.flows.state.questions import copy_questions, kept_data_sets, offer_questions, texts_of
 from evalcube.flows.state.records import NOTES, read_notes
 from evalcube.flows.state.store import cube_plan
 from evalcube.flows.state.trust import remembered_config
@@ -302,6 +302,7 @@ class _Publishing:
         # With the data files where they are on this machine: the copy's own plan names them without folders.
         files = cube_plan(self._cube, self._noted).files
         placed = Plan.from_spec(self._part.union.spec, plan.trials, plan.repeats, files)
+        offer_questions(self._cube.records, placed)
         return pack_replies(draft.space, placed, self._part.targets, caches, look, tick)
 
     def _opened(self) -> OpenPart:

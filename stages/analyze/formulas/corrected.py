@@ -84,7 +84,8 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
     truth
         By people (unit,), NaN where they said nothing; of at least two units.
     strata
-        What the judge said (unit,), by which units are put together; numbers in an order.
+        What the judge said (unit,), by which units are put together; numbers in an order. NaN where nobody judged:
+        such a unit is known as it is.
     shares
         Weight of each unit in the mean (unit,).
 
@@ -99,10 +100,11 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
     Maynez et al. (2024), Stratified prediction-powered inference, arXiv:2406.04291.
     """
     there = ~np.isnan(judged)
-    labelled = there & ~np.isnan(truth)
+    known = there & np.isnan(strata)
+    labelled = there & ~known & ~np.isnan(truth)
     weight = np.where(there, shares, 0.0) / shares[there].sum()
     f, y = np.where(there, judged, 0.0), np.where(labelled, truth, 0.0)
-    place = joined_strata(strata, there, labelled)
+    place = joined_strata(strata, there & ~known, labelled)
     trust, unit = _trust(f, y, place, labelled), max(float(np.abs(y - f)[labelled].max()), _SMALLEST)
     rest, correction, error, unseen = y - trust * f, np.zeros_like(f), np.zeros_like(f), 0.0
     for stratum in range(int(place.max()) + 1):
@@ -114,7 +116,7 @@ def corrected_mean(judged: Floats, truth: Floats, strata: Floats, shares: Floats
             size * own * (rest[rated] - correction[inside][0]) * math.sqrt(number / max(number - 1, 1))
         )
         unseen += 2.0 * (size * unit / (number + 2)) ** 2
-    value = trust * f + correction
+    value = np.where(known, f, trust * f + correction)
     total = float(weight @ value)
     return Corrected(
         total, weight * (value - total) + error, unseen, int(labelled.sum()), int(place.max()) + 1

@@ -82,7 +82,9 @@ def detect_power(difference: float, questions: float, spread: Spread, repeats: i
     >>> round(detect_power(0.02, 3920, Spread.stated(0.2, 0.02)), 3)
     0.8
     """
-    variance = spread.per_question(repeats)
+    # Of answers that are right or wrong, whatever was assumed of how they vary: a difference is discordance, too.
+    least = difference * (1.0 - difference) / (1 if math.isnan(spread.within) else repeats)
+    variance = max(spread.per_question(repeats), least)
     if variance <= 0.0:
         return 1.0
     freedom = questions / spread.mean_size - 1.0

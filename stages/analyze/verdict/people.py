@@ -71,13 +71,9 @@ def corrected_scores(
     truth[:, JUDGE] = rated
     totals = composite(layers, weights)
     by_people = np.where(np.isnan(rated), np.nan, composite(truth, weights))
-    by_people = np.where(
-        np.isnan(judge), totals, by_people
-    )  # without a judge's score there is none to be wrong
-    strata = np.where(np.isnan(judge), 0.0, judge)
     return {
-        "composite": corrected_mean(totals, by_people, strata, shares),
-        "judge": corrected_mean(judge, rated, strata, shares),
+        "composite": corrected_mean(totals, by_people, judge, shares),
+        "judge": corrected_mean(judge, rated, judge, shares),
     }
 
 

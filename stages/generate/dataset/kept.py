@@ -14,9 +14,7 @@ Fetch = Callable[[], Iterator[bytes] | None]
 
 _MOST = 10_000
 """Offers that a process remembers."""
-_MOST_SOURCES = 200
 _offers: OrderedDict[str, Fetch] = OrderedDict()
-_sources: OrderedDict[str, Callable[[str], Iterator[bytes] | None]] = OrderedDict()
 _versions: dict[str, Mapping[str, str]] = {}
 """Absolute path of a file that is gone, or address on the hub -> file, format and digest of what a cube has of it."""
 _lock = threading.Lock()
@@ -31,22 +29,11 @@ def offer_copy(sha256: str, fetch: Fetch) -> None:
             _offers.popitem(last=False)
 
 
-def offer_source(address: str, fetch: Callable[[str], Iterator[bytes] | None]) -> None:
-    """Say, for all of this process, where copies may be whose names nobody knows yet; they may be damaged."""
-    with _lock:
-        _sources[address] = fetch
-        _sources.move_to_end(address)
-        if len(_sources) > _MOST_SOURCES:
-            _sources.popitem(last=False)
-
-
 def copied_blocks(sha256: str) -> Iterator[bytes] | None:
     """The content of the copy that was offered last, to be compared with the digest; None if there is none."""
     with _lock:
-        fetch, sources = _offers.get(sha256), list(reversed(_sources.values()))
-    if fetch is not None:
-        return fetch()
-    return next((found for source in sources if (found := source(sha256)) is not None), None)
+        fetch = _offers.get(sha256)
+    return None if fetch is None else fetch()
 
 
 def offer_version(source: str, point: Mapping[str, str] | None) -> None:

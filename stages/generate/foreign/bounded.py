@@ -46,7 +46,7 @@ _TRIES = 3
 _REMEMBERED = 10_000
 """Answers that are remembered: a reply is graded again for judges, for a second reading and to be shown."""
 _REMEMBERED_LENGTH = 2_000
-"""Characters of the longest of them."""
+"""Bytes of the longest of them, as it came."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,10 @@ class Failure:
 def ask(
     door: str, given: Mapping[str, object], limits: Limits | None = None, *, fetches: bool = False
 ) -> object:
-    """What the code behind a door says of a request; the same for the same request. Threads may share it.
+    """What the code behind a door says of a request. Threads may share it.
+
+    The same for the same request, but where it crashed or used up its time on the wall's clock: that may be the
+    machine's doing, so that it is tried anew.
 
     Parameters
     ----------
@@ -120,9 +123,12 @@ class _Child:
             if key in self._known:
                 self._known.move_to_end(key)
                 return self._known[key]
-            said = self._answer(request)
-            found = Failure(f"grader {said['failed']}") if "failed" in said else said["said"]
-            if len(repr(found)) <= _REMEMBERED_LENGTH:
+            wall: float = json.loads(request)["limits"]["wall_seconds"]
+            began = time.monotonic()
+            said, length = self._answer(request, wall)
+            found: object = Failure(f"grader {said['failed']}") if "failed" in said else said["said"]
+            lasting = "crashed" not in said and ("said" in said or time.monotonic() - began < wall)
+            if lasting and length <= _REMEMBERED_LENGTH:
                 self._known[key] = found
                 if len(self._known) > _REMEMBERED:
                     self._known.popitem(last=False)
@@ -133,28 +139,27 @@ class _Child:
             self._running()
             return str(self._hello["network"])
 
-    def _answer(self, request: bytes) -> dict[str, object]:
-        """What the process says; one that dies is started again, a bounded number of times."""
-        wall = json.loads(request)["limits"]["wall_seconds"]
-        said: dict[str, object] | None = None
+    def _answer(self, request: bytes, wall: float) -> tuple[dict[str, object], int]:
+        """What the process says, in how many bytes; one that dies is started again, a bounded number of times."""
+        heard: tuple[dict[str, object], int] | None = None
         for _ in range(_TRIES):
             process = self._running()
             assert process.stdin is not None  # noqa: S101 - a pipe, as it was started
             try:
                 process.stdin.write(request)
                 process.stdin.flush()
-                said = _line(process.stdout, wall + 60)
+                heard = _line(process.stdout, wall + 60)
             except (OSError, ValueError):
-                said = None
-            if said is None:
+                heard = None
+            if heard is None:
                 self.close()
-            elif "crashed" not in said:
-                return said
-        if said is None:
+            elif "crashed" not in heard[0]:
+                return heard
+        if heard is None:
             raise TaskError(
                 f"the process that runs {self._door} died {_TRIES} times; look whether the machine has memory left"
             )
-        return said  # it did so whenever it was tried: it is the reply that does it
+        return heard  # it did so whenever it was tried
 
     def _running(self) -> subprocess.Popen[bytes]:
         if self._process is not None and self._process.poll() is None:
@@ -185,15 +190,15 @@ class _Child:
             cwd="/",
             start_new_session=True,  # Ctrl-C is for who asked
         )
-        hello = _line(self._process.stdout, _STARTING)
-        if hello is None or "failed" in hello:
+        heard = _line(self._process.stdout, _STARTING)
+        if heard is None or "failed" in heard[0]:
             self.close()
-            why = "it ended at once" if hello is None else str(hello["failed"])
+            why = "it ended at once" if heard is None else str(heard[0]["failed"])
             raise CodeError(
                 f"the process that runs {self._door} cannot be started ({why}); where a package is missing: "
                 f"pip install 'evalcube[{self._extra}]'"
             )
-        self._hello = hello
+        self._hello = heard[0]
         return self._process
 
     def close(self) -> None:
@@ -209,8 +214,8 @@ class _Child:
         process.wait()
 
 
-def _line(stream: IO[bytes] | None, seconds: float) -> dict[str, object] | None:
-    """The next line of JSON; None if none comes, or not in time."""
+def _line(stream: IO[bytes] | None, seconds: float) -> tuple[dict[str, object], int] | None:
+    """The next line of JSON and its length in bytes; None if none comes, or not in time."""
     if stream is None:
         return None
     deadline = time.monotonic() + seconds
@@ -224,8 +229,8 @@ def _line(stream: IO[bytes] | None, seconds: float) -> dict[str, object] | None:
             return None
         parts.append(block)
         if block.endswith(b"\n"):
-            found: dict[str, object] = json.loads(b"".join(parts))
-            return found
+            line = b"".join(parts)
+            return json.loads(line), len(line)
 
 
 _children: dict[tuple[str, bool], _Child] = {}

@@ -11,11 +11,10 @@ import json
 import threading
 from abc import abstractmethod
 from collections import OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
-from evalcube.stages.generate.dataset.kept import copied_blocks
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.stream import Stream
 
@@ -27,10 +26,18 @@ _HELD_BYTES = 32 << 20
 P = TypeVar("P", bound=TaskParams)
 Row = Mapping[str, object]
 """A question: ``prompt``, ``target``, and for its grader an ``entry`` of plain JSON."""
+Copies = Callable[[str], Iterator[bytes] | None]
+"""Gives what a cube keeps as a block of a name, whatever that is by now; None if it has none."""
 
 
 class RenderedTask(Task[P]):
-    """Ask what another package makes; each trial from a seed of its own."""
+    """Ask what another package makes; each trial from a seed of its own.
+
+    A block's digest is said by the block itself, so that it is believed of the cube that is read, and of no other.
+    """
+
+    cubes: tuple[Copies, ...] = ()
+    """Of the cubes that this one, the task of their plan, reads its blocks from before it renders any."""
 
     def check_package(self) -> None:
         """See that what grades replies is there.
@@ -65,22 +72,29 @@ class RenderedTask(Task[P]):
         return self.trial(params, self._rows(params, key, number)[place])
 
     def block(self, cell: Cell, number: int) -> bytes:
-        """A block as it is kept; rendered unless a cube at hand has it."""
-        return _as_kept(self._rows(self.Params.of(cell.params), cell.key, number))  # type: ignore[arg-type]
+        """A block as it is to be kept: rendered here, whatever any cube has of it."""
+        return _as_kept(self._rendered(self.Params.of(cell.params), cell.key, number))  # type: ignore[arg-type]
 
     def _rows(self, params: P, key: bytes, number: int) -> Sequence[Row]:
-        name = _name(key, number)
-        found = _HELD.get(name)
+        place = (self.cubes, _name(key, number))
+        found = _HELD.get(place)
         if found is None:
-            copy = copied_blocks(name)
-            found = None if copy is None else rows_of_block(b"".join(copy))
-            if found is None:
-                found = self.render(params, [_seed(key, number * BLOCK + i) for i in range(BLOCK)])
-                if rows_of_block(_as_kept(found)) is None:
-                    raise TaskError(
-                        f"task '{self.name}' made rows without prompt and target; that is a defect of it"
-                    )
-            _HELD.put(name, found)
+            copies = (copy for cube in self.cubes if (copy := cube(place[1])) is not None)
+            kept = (rows for copy in copies if (rows := rows_of_block(b"".join(copy))) is not None)
+            found = next(kept, None) or self._rendered(params, key, number)
+            _HELD.put(place, found)
+        return found
+
+    def _rendered(self, params: P, key: bytes, number: int) -> Sequence[Row]:
+        place = ((), _name(key, number))
+        found = _HELD.get(place)
+        if found is None:
+            found = self.render(params, [_seed(key, number * BLOCK + i) for i in range(BLOCK)])
+            if rows_of_block(_as_kept(found)) is None:
+                raise TaskError(
+                    f"task '{self.name}' made rows without prompt and target; that is a defect of it"
+                )
+            _HELD.put(place, found)
         return found
 
 
@@ -119,26 +133,30 @@ def _seed(key: bytes, index: int) -> int:
     return int.from_bytes(hashlib.sha256(key + f"seed {index}".encode()).digest()[:4], "big")
 
 
+_Place = tuple[tuple[Copies, ...], str]
+"""The cubes that were asked for a block, none where it was rendered for sure, and its name."""
+
+
 class _Held:
     """The blocks used last. Safe to use from several threads."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._blocks: OrderedDict[str, tuple[Sequence[Row], int]] = OrderedDict()
+        self._blocks: OrderedDict[_Place, tuple[Sequence[Row], int]] = OrderedDict()
         self._size = 0
 
-    def get(self, name: str) -> Sequence[Row] | None:
+    def get(self, place: _Place) -> Sequence[Row] | None:
         with self._lock:
-            if name not in self._blocks:
+            if place not in self._blocks:
                 return None
-            self._blocks.move_to_end(name)
-            return self._blocks[name][0]
+            self._blocks.move_to_end(place)
+            return self._blocks[place][0]
 
-    def put(self, name: str, rows: Sequence[Row]) -> None:
+    def put(self, place: _Place, rows: Sequence[Row]) -> None:
         size = sum(len(repr(row)) for row in rows)
         with self._lock:
-            self._size += size - self._blocks.pop(name, ((), 0))[1]
-            self._blocks[name] = rows, size
+            self._size += size - self._blocks.pop(place, ((), 0))[1]
+            self._blocks[place] = rows, size
             while self._size > _HELD_BYTES and len(self._blocks) > 1:
                 self._size -= self._blocks.popitem(last=False)[1][1]
 

@@ -82,6 +82,8 @@ class BatchJob:
         """Whether it was begun by somebody else."""
         self.creating = False
         """Whether it may be at the endpoint before its note says so: not to be broken off for less than the end."""
+        self._tried = False
+        """Whether it was created by an attempt of which nobody knows what came of it."""
         self.collecting = False
         """Whether the answers come in."""
         self.stopping = False
@@ -158,7 +160,7 @@ class BatchJob:
             # The endpoint takes batches, so it is the right one, and those that it does not know are gone.
             await self._remove_notes(*self._unknown)
             self._unknown.clear()
-        elif reply.cause.startswith("http ") and not reply.retryable:
+        elif not self._tried and reply.cause.startswith("http ") and not reply.retryable:
             # Refused for certain. After anything else there may be a batch, and the note must stay.
             await self._remove_notes(token)
         self.creating = False
@@ -166,16 +168,15 @@ class BatchJob:
 
     async def _create(self, lines: Sequence[bytes]) -> tuple[Reply, Batch | None]:
         """Create the batch once: after an attempt of which nobody knows what came of it, search for it first."""
-        tried = False
 
         async def attempt() -> tuple[Reply, Batch | None]:
-            nonlocal tried
-            if tried:
+            if self._tried:
                 reply, batch = await self._search()
                 if batch is not None or not reply.is_final:
                     return reply, batch
             reply, batch = await self._sender.create(self.note, lines)
-            tried = reply.cause != _REFUSED
+            # A refusal later on does not say what came of it.
+            self._tried |= reply.retryable and reply.cause != _REFUSED
             return reply, batch
 
         return await self._until_sure(attempt)

@@ -52,6 +52,28 @@ def test_build_plan__layers_and_judges_survive_the_spec(tmp_path):
 
 
 @pytest.mark.parametrize(
+    "reader",
+    [
+        {"name": "exact_match", "own": True},
+        {
+            "name": "strict",
+            "pattern": "#### (.*)",
+            "group": 1,
+            "take": "last",
+            "ignore": [","],
+            "case": False,
+        },
+        {"name": "grade", "grader": "graders:grade"},
+    ],
+)
+def test_from_spec__takes_a_second_reader_as_it_was_written(tmp_path, reader):
+    spec = plan_of(sweep_config(tmp_path, NOWHERE)).spec()
+    spec["tasks"][0]["reader"] = reader
+
+    assert Plan.from_spec(spec, 1, 1).spec() == spec
+
+
+@pytest.mark.parametrize(
     ("change", "message"),
     [
         (

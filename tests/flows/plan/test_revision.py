@@ -6,6 +6,7 @@ from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.coordinates import coordinates
+from evalcube.flows.plan.evaluations import Judge
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import trial_request
 from evalcube.stages.analyze.labelled.axes import distinguishing
@@ -83,3 +84,14 @@ def test_revision__is_one_line_of_text(tmp_path, value):
 
 def test_distinguishing__leaves_out_what_a_row_lacks():
     assert distinguishing([("a", "p", "s", ""), ("b", "p", "s", "Q4")]) == ["a", "b · Q4"]
+
+
+def test_model_copy__with_other_values_keeps_nothing_that_followed_from_the_old_ones(tmp_path):
+    (row, other) = build_plan(from_mapping(two_servers(tmp_path, a="fp16", b="Q4_K_M"))).evaluations
+    judge = Judge(name="j", model="j", request_model="a", sampler={}, repeats=1, prompt="p")
+    changed = row.model_copy(update={"revision": "Q4_K_M"})
+    judged = judge.identity, judge.model_copy(update={"request_model": "b"}).identity
+
+    assert changed.request([], {}, 0) == other.request([], {}, 0) != row.request([], {}, 0)
+    assert changed.own_id == other.eval_id
+    assert judged[0].replace('"a"', '"b"') == judged[1] != judged[0]

@@ -5,7 +5,8 @@ import pytest
 
 from benchmarks.gate_operating import Design, decided
 from evalcube.flows.config.views import Policy
-from evalcube.flows.read.looks import LOOKS, furthest, progress
+from evalcube.flows.read.gate import Line
+from evalcube.flows.read.looks import LOOKS, _stops, _with_interval, furthest, progress
 from evalcube.stages.reply.status import Status
 from tests.flows.read.test_gate import sides
 
@@ -57,6 +58,22 @@ def test_progress__gives_up_what_is_hardly_shown_any_more():
 
     assert (one.line.outcome, one.line.look, one.next) == ("open", 1, None)
     assert furthest([one]) == []
+
+
+def test_stops__no_look_spends_more_than_the_largest_point_has_told():
+    cells, own = np.ones((1, 3), dtype=bool), np.array([[400, 1000, 400]])
+
+    assert _stops(cells, 1000, own) == {0.4: 400, 0.55: 550, 0.7: 700, 0.85: 850, 1.0: 1000}
+    assert _stops(cells, 1000, np.minimum(own, 500)) == {0.8: 400, 1.0: 1000}
+    assert _stops(~cells, 1000, own) == {}
+
+
+def test_with_interval__of_ten_gains_in_ten_is_no_certainty():
+    line = Line("critical", "", "", "superior", 0.0, change=1.0, questions=10, worth=10.0)
+
+    found = _with_interval(line, 0.025)
+
+    assert (found.lower, found.upper) == (pytest.approx(0.445, abs=0.001), 1.0)
 
 
 def test_progress__answers_that_failed_are_lacking_and_keep_nobody_waiting():

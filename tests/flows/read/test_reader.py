@@ -44,6 +44,26 @@ DAMAGES = {
         lambda s: _points(s)[1]["params"].update(length=10**6),
         "spec.tasks[0].points[1].params.length: ",
     ),
+    "a reader that is no pattern": (
+        lambda s: s["tasks"][0].update(reader={"name": "theirs", "pattern": "("}),
+        "spec.tasks[0].reader.pattern: is no regular expression",
+    ),
+    "a reader without its group": (
+        lambda s: s["tasks"][0].update(reader={"name": "theirs", "pattern": "a", "group": 7}),
+        "spec.tasks[0].reader: the pattern has no group 7",
+    ),
+    "a reader too long": (
+        lambda s: s["tasks"][0].update(reader={"name": "theirs", "pattern": "a" * 1001}),
+        "spec.tasks[0].reader.pattern: ",
+    ),
+    "a reader without a name": (
+        lambda s: s["tasks"][0].update(reader={"pattern": "a"}),
+        "spec.tasks[0].reader.name: ",
+    ),
+    "a reader of many kinds": (
+        lambda s: s["tasks"][0].update(reader={"name": "theirs", "own": True, "pattern": "a"}),
+        "spec.tasks[0].reader.own: ",
+    ),
     "one point less": (lambda s: _points(s).pop() and None, "it lists 3 along params"),
     "one model more": (lambda s: s["evaluations"].append(s["evaluations"][0]), "it lists 2 along model"),
 }
@@ -60,7 +80,7 @@ def test_readers__damaged_description_is_one_clear_message(name, small_sweep, tm
         lambda: Reader(tmp_path / "cube.zarr"),
         lambda: report(tmp_path / "cube.zarr", tmp_path / "report.html"),
     ]
-    if name != "params out of range":  # the leaderboard needs no task
+    if name != "params out of range" and "reader" not in name:  # the leaderboard needs no task
         calls.append(lambda: leaderboard(tmp_path / "cube.zarr"))
     for call in calls:
         with pytest.raises(SweepError, match="damaged or not by evalcube") as caught:

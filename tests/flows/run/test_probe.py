@@ -2,17 +2,20 @@
 
 import json
 import os
+from types import SimpleNamespace
 
 import pytest
 
 import evalcube as ec
 from evalcube.flows.config.load import parse_config
 from evalcube.flows.config.suites import load_suite
-from evalcube.flows.run.probe.asking import host_of, user
-from evalcube.flows.run.probe.pairs import paired
+from evalcube.flows.run.probe.asking import Heard, Host, host_of, user
+from evalcube.flows.run.probe.checks import context, effort
+from evalcube.flows.run.probe.pairs import compare_hosts, paired
 from evalcube.stages.process.reading import Reading
 from tests.flows.support import evalcube, sweep_config, write_config
 from tests.simulator.habits import VICES, Habits, serving
+from tests.simulator.wire import error_response
 
 
 def verdicts(result, model=0):
@@ -112,6 +115,89 @@ def test_probe__sets_two_hosts_side_by_side(tmp_path):
     assert "of 10 right" in out
     assert "A swap to a model of similar strength stays unseen." in out
     assert sum("≠" in line for line in out.splitlines()) == 1
+
+
+def test_probe__shows_what_it_found_where_nothing_can_be_compared(monkeypatch, tmp_path):
+    with serving(Habits()) as first:
+        probed = ec.probe(f"{first}#m").models[0].requests
+        tired = Habits()
+        answer = tired.handle
+        refusal = error_response(400, "no more", "tired"), None
+        monkeypatch.setattr(
+            tired, "handle", lambda one: refusal if len(tired.requests) >= probed else answer(one)
+        )
+        with serving(tired) as second:
+            code, out, errors = evalcube("probe", f"a={first}#m", f"b={second}#m", cwd=tmp_path)
+
+    assert code == 2, errors
+    assert "ends at max_tokens, and says so" in out
+    assert "Not compared: b answered nothing that a did." in out
+
+
+def test_compare_hosts__writes_its_questions_as_each_api_has_them(monkeypatch):
+    sent = []
+    monkeypatch.setattr(
+        Host, "ask", lambda _, *asked: sent.append(asked[0].body) or [Heard(0, cause="x")] * len(asked)
+    )
+    text = {"chat": "messages", "completions": "prompt", "responses": "input", "messages": "messages"}
+    for api in text:
+        (model,) = load_suite("quick", ["http://127.0.0.1:9/v1#m"]).models
+        with host_of(model.model_copy(update={"api": api})) as host, pytest.raises(ec.SweepError):
+            compare_hosts(host, host)
+
+    bodies = [json.loads(body) for body in sent[::2]]
+    others = {"messages", "prompt", "input"}
+    assert [others & body.keys() for body in bodies] == [{name} for name in text.values()]
+    assert {body["model"] for body in bodies} == {"m"}
+
+
+def host_that_says(replies, earlier=()):
+    """A host with replies to one question after another."""
+    left, heard = iter(replies), [Heard(256, reading=one) for one in earlier]
+
+    def hear(*asked):
+        said = [Heard(one.params["max_tokens"], reading=next(left)) for one in asked]
+        heard.extend(said)
+        return said
+
+    return SimpleNamespace(room=256, heard=heard, hear=hear)
+
+
+@pytest.mark.parametrize(
+    ("shortest", "short", "long", "said", "verdict"),
+    [
+        (1010, 2460, 15_600, "HERON-71, MAPLE-84, CINDER-97", "ok"),
+        (1010, 2460, 15_600, "CINDER-97", "unknown"),  # all of the prompt was counted
+        (1010, 2460, 4_000, "CINDER-97", "vice"),
+        (10, 1010, 2_000, "CINDER-97", "vice"),
+    ],
+)
+def test_context__knows_what_a_host_puts_before_each_prompt(shortest, short, long, said, verdict):
+    replies = [Reading(said, "", "stop", tokens, 9, 0.1) for tokens in (short, long)]
+    host = host_that_says(replies, [Reading("ready", "", "stop", shortest, 1, 0.1)])
+
+    assert context(host)[0] == verdict
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "verdict"),
+    [
+        (500, 512, "ok"),  # 512 is where they were cut
+        (508, 508, "vice"),
+        ((512, 500), 512, "unknown"),
+        (300, (512, 290), "unknown"),
+        (300, (512, 310), "ok"),
+    ],
+)
+def test_effort__takes_no_reply_that_was_cut_for_a_whole_one(low, high, verdict):
+    def thought(tokens, place):
+        count = tokens if isinstance(tokens, int) else tokens[min(place, 1)]
+        finish = "length" if count == 512 else "stop"
+        return Reading("", "so", finish, 9, count, 0.1, reasoning_tokens=count)
+
+    host = host_that_says([thought(tokens, place) for place in range(3) for tokens in (low, high)])
+
+    assert effort(host)[0] == verdict
 
 
 def reading(tokens, prompt=9):

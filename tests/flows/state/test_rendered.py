@@ -1,15 +1,16 @@
 """The questions of other packages that a cube keeps: by blocks, for who lacks the package, whatever becomes of them."""
 
-from collections import OrderedDict
+import json
 from dataclasses import replace
 
 import numpy as np
 import pytest
+import zstandard
 
 from evalcube.flows.config.kept_questions import key_of
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.plan.plan import PlannedCell, TaskPlan
+from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.run.worker.context import unmade
 from evalcube.flows.state.questions import (
     copy_questions,
@@ -18,11 +19,10 @@ from evalcube.flows.state.questions import (
     offer_questions,
     texts_of,
 )
-from evalcube.flows.state.rendered import is_whole, keep_block, keep_blocks, kept_blocks
+from evalcube.flows.state.rendered import is_whole, keep_block, keep_blocks, kept_blocks, put_block
 from evalcube.stages.generate import Cell, TaskError
-from evalcube.stages.generate.dataset import kept
 from evalcube.stages.generate.foreign import rendered
-from evalcube.stages.generate.foreign.rendered import block_names
+from evalcube.stages.generate.foreign.rendered import BLOCK, _as_kept, block_names
 from tests.flows.support import sweep_config
 from tests.stages.generate.foreign.made_elsewhere import Sums
 from tests.storage.support.memory_space import Bucket, MemorySpace
@@ -30,7 +30,6 @@ from tests.storage.support.memory_space import Bucket, MemorySpace
 
 @pytest.fixture(autouse=True)
 def _nothing_is_at_hand(monkeypatch):
-    monkeypatch.setattr(kept, "_sources", OrderedDict())
     monkeypatch.setattr(rendered, "_HELD", rendered._Held())
 
 
@@ -77,6 +76,38 @@ def test_offer_questions__reads_those_that_come_later_too(records, plan, monkeyp
     assert cell.trial(50) == there
     with pytest.raises(TaskError, match="missing"):
         cell.trial(64)
+
+
+@pytest.mark.parametrize("opened_last", ["mine", "strange"])
+def test_offer_questions__of_a_stranger_are_read_in_its_cube_and_asked_in_no_other(
+    records, plan, monkeypatch, opened_last
+):
+    plan = replace(plan, seed=3)  # that of its points
+    monkeypatch.setattr("evalcube.flows.plan.plan.task_at_hand", lambda *_: plan.tasks[0].task)
+    strange = MemorySpace("strange", Bucket())
+    cell, first = plan.tasks[0].cells[0].cell, of_cell(plan, 0, 1)[0]
+    packed = zstandard.compress(_as_kept([{"prompt": "EVIL", "target": "0", "entry": []}] * BLOCK))
+    put_block(strange, first, packed)
+
+    def opened(space):
+        described = Plan.from_spec(json.loads(json.dumps(plan.spec())), 100, 1)
+        offer_questions(space, described)
+        return described.tasks[0].cells[0].cell
+
+    theirs = opened(strange)
+    read = theirs.trial(0).prompt
+    keep_blocks(records, plan, np.array([[1, 0]]))
+    mine = opened(records)
+    if opened_last == "strange":
+        theirs = opened(strange)
+    monkeypatch.setattr(Sums, "missing", True)  # all is read from the cubes
+
+    assert read == theirs.trial(0).prompt == "EVIL"
+    assert mine.trial(0).prompt.endswith("+ 0?")
+    ((_, data),) = [(name, data) for *_, name, data in kept_blocks(records, plan)]
+    assert data != packed
+    assert is_whole(data)
+    assert cell.task.cubes == ()
 
 
 def test_keep_questions__says_before_anything_is_asked_that_the_package_is_missing(

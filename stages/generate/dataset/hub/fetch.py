@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -22,7 +23,9 @@ from evalcube.stages.generate.dataset.hub.choose import chosen, form_of
 from evalcube.stages.generate.errors import TaskError
 
 MOST_BYTES = 4 << 30
-"""Of the files of one address, as they are downloaded; and of what their parts make together."""
+"""Of the files of one address, as they are downloaded; of what they unpack to; and of what they make together."""
+MOST_PARTS = 1_000
+"""Files of one address."""
 MOST_ROWS = 10_000_000
 MOST_JSON_BYTES = 256 << 20
 """Of a JSON file that is one list, which is read as a whole."""
@@ -31,6 +34,12 @@ _CONVERTED = "refs/convert/parquet"
 _TRIES = 4
 _LONGEST_WAIT = 60.0
 _BUSY = (408, 429, 500, 502, 503, 504)
+_OF_DISK = {
+    errno.ENOSPC: "free some space there",
+    errno.EDQUOT: "free some space there",
+    errno.EACCES: "give yourself leave to write there",
+    errno.EROFS: "make it writable",
+}
 _T = TypeVar("_T")
 
 sleep = time.sleep
@@ -42,8 +51,20 @@ def fetch(asked: Address) -> shelf.Record:
     Raises
     ------
     TaskError
-        The hub does not have them, does not give them, or cannot be reached.
+        The hub does not have them, does not give them, or cannot be reached; or they cannot be written here.
     """
+    try:
+        return _fetched(asked)
+    except OSError as error:
+        if error.errno not in _OF_DISK:
+            raise
+        raise asked.problem(
+            f"cannot be kept in {shelf.folder()} ({os.strerror(error.errno)}): {_OF_DISK[error.errno]}, or name "
+            "another folder in XDG_CACHE_HOME"
+        ) from None
+
+
+def _fetched(asked: Address) -> shelf.Record:
     hub = _Hub(asked)
     info = hub.info()
     names = [one.rfilename for one in info.siblings]
@@ -137,6 +158,8 @@ class _Hub:
 
     def download(self, pinned: Address, info: Any, files: Sequence[str], parts: Path) -> list[Path]:  # noqa: ANN401
         """The files, each compared with the digest that the hub gave."""
+        if len(files) > MOST_PARTS:
+            raise self.asked.problem(f"has {len(files):,} files; at most {MOST_PARTS:,} are taken")
         listed = {one.rfilename: one for one in info.siblings}
         total = sum(listed[file].size or 0 for file in files)
         if total > MOST_BYTES:
@@ -183,6 +206,8 @@ class _Hub:
                         raise self._told(error, status) from None
                     sleep(_wait(error.response.headers.get("retry-after"), tried))
                 except (OSError, self._transport()) as error:
+                    if getattr(error, "errno", None) in _OF_DISK:
+                        raise
                     if os.environ.get("HF_HUB_OFFLINE") or tried == _TRIES - 1:
                         raise self._unreached(error) from None
                     sleep(_wait(None, tried))
@@ -263,24 +288,27 @@ def _bounded(asked: Address) -> type[Any]:
 
 def _as_one(asked: Address, paths: Sequence[Path], parts: Path) -> tuple[Path, str]:
     """The rows of all files in one, and its format."""
-    plain = [_unpacked(path) for path in paths]
+    plain = _unpacked(asked, paths)
     forms = [_jsonl(asked, path) if form_of(path.name) == "json" else form_of(path.name) for path in plain]
     if len(plain) == 1:
         return plain[0], forms[0]
     joined = parts / "joined.jsonl"
     size = 0
-    with joined.open("w", encoding="utf-8") as target:
+    with joined.open("wb") as target:
         for path, form in zip(plain, forms, strict=True):
             with path.open("rb") as file:
                 sha256 = hashlib.file_digest(file, "sha256").hexdigest()
             table = open_table(str(path), form, sha256)
             for index in range(len(table)):
-                size += target.write(
-                    json.dumps(table.row(index), ensure_ascii=False, default=_plain, allow_nan=False) + "\n"
-                )
-                if size > MOST_BYTES:
-                    raise asked.problem(f"makes more than {MOST_BYTES >> 20:,} MiB; name one part with path=")
+                line = json.dumps(table.row(index), ensure_ascii=False, default=_plain, allow_nan=False)
+                size += target.write(line.encode() + b"\n")
+                _refuse_too_much(asked, size)
     return joined, "jsonl"
+
+
+def _refuse_too_much(asked: Address, size: int) -> None:
+    if size > MOST_BYTES:
+        raise asked.problem(f"makes more than {MOST_BYTES >> 20:,} MiB; name a smaller part with path=")
 
 
 def _plain(value: object) -> str | None:
@@ -288,13 +316,19 @@ def _plain(value: object) -> str | None:
     return None if isinstance(value, bytes) else str(value)
 
 
-def _unpacked(path: Path) -> Path:
-    if path.suffix.lower() != ".gz":
-        return path
-    plain = path.with_suffix("")
-    with plain.open("wb") as target:
-        for block in open_packed(str(path)):
-            target.write(block)
+def _unpacked(asked: Address, paths: Sequence[Path]) -> list[Path]:
+    """The files, with those in place of packed ones that these unpack to."""
+    plain, size = [], 0
+    for path in paths:
+        if path.suffix.lower() != ".gz":
+            plain.append(path)
+            continue
+        plain.append(path.with_suffix(""))
+        with plain[-1].open("wb") as target:
+            for block in open_packed(str(path)):
+                size += len(block)
+                _refuse_too_much(asked, size)
+                target.write(block)
     return plain
 
 

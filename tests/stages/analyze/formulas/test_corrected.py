@@ -83,6 +83,22 @@ def test_corrected_mean__a_judge_who_is_off_by_a_point_costs_no_certainty():
     assert high - low < 4 * people[:100].std() / 10
 
 
+@pytest.mark.parametrize("known", [1, 4, 40])
+def test_corrected_mean__units_that_nobody_judged_leave_the_others_as_they_are(known):
+    judge = np.repeat([1.0, 5.0], [60, 140])
+    people = np.full(200, np.nan)
+    people[:5], people[60:160] = 3.0, 5.0
+    alone = corrected_mean(judge, people, judge, np.ones(200))
+
+    beside, nothing = np.full(known, 4.0), np.full(known, np.nan)
+    judged, strata = np.append(judge, beside), np.append(judge, nothing)
+    found = corrected_mean(judged, np.append(people, nothing), strata, np.ones(200 + known))
+
+    assert alone.estimate == pytest.approx(judge.mean() + 2 * 60 / 200)
+    assert found.estimate == pytest.approx((200 * alone.estimate + 4 * known) / (200 + known))
+    assert (found.labels, found.strata) == (alone.labels, alone.strata)
+
+
 def test_error__clusters_are_what_is_drawn():
     rng = np.random.default_rng(4)
     judge = np.repeat(rng.integers(1, 6, 50), 4).astype(float)

@@ -49,8 +49,13 @@ def test_enough_questions__none_are_enough_where_clusters_are_few_and_alike():
         enough_questions(0.0, alone)
 
 
-def test_told_difference__of_no_spread_is_any():
-    assert told_difference(10, Spread(0.0, 0.0)) < 1e-9
+def test_told_difference__is_discordance_itself_whatever_the_spread():
+    assert told_difference(10, Spread(0.0, 0.0)) == pytest.approx(0.44, abs=0.001)
+    assert told_difference(10, Spread.stated(0.2)) == told_difference(10, Spread(0.0, 0.0))
+    assert (
+        enough_questions(0.5, Spread.stated(0.2, 0.5)) >= 6
+    )  # fewer tell nothing, even where one is always right
+    assert told_difference(10, Spread(0.0, 0.0), 4) < told_difference(10, Spread(0.0, 0.0))
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gzip
 import hashlib
 import json
@@ -158,6 +159,47 @@ def test_resolve__bounds_what_is_downloaded(monkeypatch: pytest.MonkeyPatch) -> 
 
     with pytest.raises(TaskError, match="more than it said"):
         resolved("hf://acme/sums?split=test")
+
+
+def test_resolve__bounds_what_all_parts_unpack_to_before_the_last_is_written(
+    hub: Hub, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    part = jsonl(GSM[:2] * 50)
+    hub.add("acme/packed", {f"test-{i}.jsonl.gz": gzip.compress(part) for i in range(4)})
+    monkeypatch.setattr(fetch, "MOST_BYTES", len(part) * 5 // 2)
+
+    with pytest.raises(TaskError, match="makes more than"):
+        resolved("hf://acme/packed?split=test")
+    assert sum(path.stat().st_size for path in shelf.folder().rglob("*.jsonl")) <= fetch.MOST_BYTES
+
+
+def test_resolve__bounds_how_many_parts_there_are(hub: Hub, monkeypatch: pytest.MonkeyPatch) -> None:
+    hub.add("acme/parts", {f"test-{i}.jsonl": jsonl(GSM[i : i + 1]) for i in range(3)})
+    monkeypatch.setattr(fetch, "MOST_PARTS", 2)
+
+    with pytest.raises(TaskError, match="has 3 files; at most 2"):
+        resolved("hf://acme/parts?split=test")
+
+
+@pytest.mark.usefixtures("sums")
+@pytest.mark.parametrize(
+    ("at", "code"),
+    [("_file", errno.ENOSPC), ("_file", errno.EDQUOT), ("_file", errno.EACCES), ("keep", errno.EROFS)],
+)
+def test_resolve__tells_at_once_of_a_disk_that_takes_nothing(
+    at: str, code: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tried = []
+
+    def full(*_: object) -> None:
+        tried.append(at)
+        raise OSError(code, "no")
+
+    monkeypatch.setattr(fetch._Hub if at == "_file" else shelf, at, full)
+    with pytest.raises(TaskError, match=r"cannot be kept in .*XDG_CACHE_HOME"):
+        resolved("hf://acme/sums?split=test")
+
+    assert tried == [at]
 
 
 @pytest.mark.usefixtures("hub")

@@ -60,6 +60,23 @@ def test_ask__remembers_what_it_said(door):
     assert door("os.getpid()") != door("os.getpid() + 0")
 
 
+@pytest.mark.parametrize("trouble", ["time.sleep(10_000)", "os._exit(1)"])
+def test_ask__tries_anew_what_may_have_been_the_machines_doing(door, tmp_path, trouble):
+    code = f"os.path.exists({str(tmp_path / 'mended')!r}) or {trouble}"
+    before = door(code, wall_seconds=1)
+    (tmp_path / "mended").touch()
+
+    assert isinstance(before, Failure)
+    assert door(code, wall_seconds=1) is True
+
+
+def test_ask__makes_no_text_of_an_answer_to_know_its_length(door, monkeypatch):
+    monkeypatch.setattr(bounded, "repr", lambda _: pytest.fail("made a text"), raising=False)
+
+    assert len(door("'a' * 100_000")) == 100_000
+    assert not bounded._children["test", False]._known
+
+
 def test_ask__draws_and_hashes_the_same_in_any_process(door):
     first = door("[hash('a'), random.random()]")
     bounded.end()

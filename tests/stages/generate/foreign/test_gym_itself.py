@@ -86,7 +86,6 @@ def test_run__keeps_questions_for_who_has_not_the_package(tmp_path, monkeypatch)
     assert more.done == 80
     shown = prompts(config["cube"])
     monkeypatch.setattr(rendered, "_HELD", rendered._Held())
-    monkeypatch.setattr(kept, "_sources", OrderedDict())
     monkeypatch.setattr(gym, "_installed", lambda: "")
 
     again = prompts(config["cube"])

@@ -1,14 +1,10 @@
 """The contract of tasks whose questions another package makes."""
 
-from collections import OrderedDict
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate import Cell, TaskError
-from evalcube.stages.generate.dataset import kept
-from evalcube.stages.generate.dataset.kept import offer_source
 from evalcube.stages.generate.foreign import rendered
 from evalcube.stages.generate.foreign.rendered import BLOCK, block_names, rows_of_block
 from tests.stages.generate.foreign.made_elsewhere import Sums
@@ -16,7 +12,6 @@ from tests.stages.generate.foreign.made_elsewhere import Sums
 
 @pytest.fixture(autouse=True)
 def _nothing_is_at_hand(monkeypatch):
-    monkeypatch.setattr(kept, "_sources", OrderedDict())
     monkeypatch.setattr(rendered, "_HELD", rendered._Held())
 
 
@@ -48,7 +43,7 @@ def test_trial__comes_from_a_cube_where_the_package_is_missing():
     here = cell_of()
     here.task.missing = True
     rendered._HELD = rendered._Held()
-    offer_source("a cube", lambda name: iter([copy[name]]) if name in copy else None)
+    here.task.cubes = (lambda name: iter([copy[name]]) if name in copy else None,)
 
     assert here.trial(39) == cell.trial(39)
     with pytest.raises(TaskError, match="missing"):
@@ -59,7 +54,7 @@ def test_trial__is_rendered_again_where_a_copy_is_damaged():
     cell, other = cell_of(), cell_of()
     there, damaged = cell.trial(5), cell.task.block(cell, 0)[:-3]
     rendered._HELD = rendered._Held()
-    offer_source("a cube", lambda _: iter([damaged]))
+    other.task.cubes = (lambda _: iter([damaged]),)
 
     assert other.trial(5) == there
     assert len(other.task.rendered) == 1

@@ -129,6 +129,27 @@ def test_run__steps_that_fail_are_tried_again_and_nothing_is_sent_twice(remote, 
     assert engine.stats.retries
 
 
+@pytest.mark.parametrize(("statuses", "listings"), [([500, 429], 2), ([429, 429], 0)])
+def test_run__after_an_attempt_that_may_have_made_a_batch_it_is_searched_for_each_time(
+    remote, store, statuses, listings
+):
+    go(remote, faults={"create": statuses})
+    with batching(remote, store) as engine:
+        engine.run("m", make_jobs(3))
+
+    assert remote.stats()["batches"]["list"] == listings
+
+
+def test_run__a_refusal_after_an_attempt_that_may_have_made_a_batch_leaves_its_note(remote, store):
+    go(remote, faults={"create": [0], "list": [403]})
+    book = Book(store)
+    with batching(remote, store, book) as engine:
+        results = engine.run("m", make_jobs(3))
+
+    assert {result.cause for result in results} == {"http 403"}
+    assert (created(remote), len(book.notes)) == (1, 1)
+
+
 def test_run__a_refused_key_gives_the_model_up_with_one_message(remote, store, monkeypatch):
     go(remote, faults={"upload": [401] * 3})
     monkeypatch.setenv("KEY_OF_BATCHES", "sk-secret-secret")
