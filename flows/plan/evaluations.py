@@ -191,9 +191,14 @@ def withheld_template(name: str) -> str:
     )
 
 
+LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+"""What samplers call the most tokens of a reply."""
+
+
 def token_limit(sampler: Mapping[str, Any]) -> int:
-    """Most tokens of a reply; 0 if the sampler sets none."""
-    return int(sampler.get("max_tokens") or sampler.get("max_completion_tokens") or 0)
+    """Most tokens of a reply; 0 if the sampler, which may be of anybody's cube, sets none."""
+    limits = (sampler.get(name) for name in LIMITS)
+    return max((limit for limit in limits if isinstance(limit, int)), default=0)
 
 
 def dotted(label: str) -> str:

@@ -14,7 +14,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from evalcube.flows.errors import SweepError, need_number
-from evalcube.flows.plan.evaluations import AskedModel, Evaluation, NamedSampler, read_answered
+from evalcube.flows.plan.evaluations import (
+    LIMITS,
+    AskedModel,
+    Evaluation,
+    NamedSampler,
+    read_answered,
+    token_limit,
+)
 from evalcube.flows.plan.part import Counters, Sampling
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import (
@@ -35,7 +42,6 @@ from evalcube.stages.reply.status import COUNTERS
 if TYPE_CHECKING:
     from evalcube.storage.cache.cache import Cache
 
-_LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 _OF_OUTPUT = ("frequency_penalty", "presence_penalty")
 """Go by what was said in this reply: there is none of it yet where a prompt has what was said before."""
 _TORN = "\ufffd"
@@ -53,7 +59,7 @@ def extended_plan(plan: Plan, limit: int | None) -> Plan:
     if limit is None:
         return plan
     need_number("extend_truncated", limit, whole=True)
-    limits = [_limit(row.sampler.params) for row in plan.evaluations]
+    limits = [token_limit(row.sampler.params) for row in plan.evaluations]
     places = [place for place, own in enumerate(limits) if own < limit]
     if not places:
         raise SweepError(
@@ -84,13 +90,8 @@ def _extension(row: Evaluation, limit: int) -> Evaluation:
     )
 
 
-def _limit(params: Mapping[str, Any]) -> int:
-    limits = (params.get(name) for name in _LIMITS)  # of a cube, whatever anyone has written
-    return max((limit for limit in limits if isinstance(limit, int)), default=0)
-
-
 def _with_limit(params: Mapping[str, Any], limit: int) -> dict[str, Any]:
-    own = [name for name in _LIMITS if params.get(name)] or _LIMITS[:1]
+    own = [name for name in LIMITS if params.get(name)] or LIMITS[:1]
     return {**params, **dict.fromkeys(own, limit)}
 
 
@@ -110,8 +111,8 @@ def further_request(plan: Plan, evaluation: Evaluation, item: Prepared, data: by
     """
     record, reading = read_answered(data, item.trial)
     base = next(row for row in plan.evaluations if row.eval_id == evaluation.extends)
-    limit = _limit(evaluation.sampler.params)
-    allowed = _limit(with_defaults(base.sampler.params, item.trial))
+    limit = token_limit(evaluation.sampler.params)
+    allowed = token_limit(with_defaults(base, item.trial))
     if reading.finish != "length" or allowed >= limit:
         return None
     if evaluation.extended == "anew":

@@ -10,7 +10,7 @@ from typing import Any
 from evalcube.flows.config.judges import known_hooks, offers_tools
 from evalcube.flows.config.templates import Message, with_turns
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import Evaluation
+from evalcube.flows.plan.evaluations import LIMITS, Evaluation
 from evalcube.flows.plan.plan import Plan, TaskPlan, carries, is_imported
 from evalcube.flows.plan.targets import Block
 from evalcube.stages.generate import Cell, Trial
@@ -69,7 +69,7 @@ def messages_request(
     That of an imported trial was never sent: its digest is the key of a reply that another tool got. It names the
     question, as prompts of other tools' logs need not differ, and can be no digest of a request that a run would send.
     """
-    params = with_defaults(evaluation.sampler.params, trial)
+    params = with_defaults(evaluation, trial)
     if trial.tools:  # in the place of those that a sampler offers to everyone
         params = {**params, "tools": list(trial.tools)}
     if is_imported(cell):
@@ -78,17 +78,16 @@ def messages_request(
     return evaluation.request(messages, params, repeat)
 
 
-_LIMITS = frozenset({"max_tokens", "max_completion_tokens"})
-
-
-def with_defaults(params: Mapping[str, Any], trial: Trial) -> Mapping[str, Any]:
-    """A sampler's params, with those that the trial's task asks for where the sampler says nothing."""
-    asked = trial.extras.get("sampler")
+def with_defaults(evaluation: Evaluation, trial: Trial) -> Mapping[str, Any]:
+    """A sampler's params, with those that the trial's task asks for where the sampler says nothing and the API can."""
+    params, asked = evaluation.sampler.params, trial.extras.get("sampler")
     if not isinstance(asked, Mapping):
         return params
-    said = set(params) | (_LIMITS if _LIMITS & set(params) else set())
-    said |= {"stop"} if "stop_sequences" in params else set()
-    return {**{name: value for name, value in asked.items() if name not in said}, **params}
+    api = APIS[evaluation.api]
+    said = {api.renamed.get(name, name) for name in params}
+    said |= set(LIMITS) if said.intersection(LIMITS) else set()
+    more = {name for name in asked if api.takes(name) and api.renamed.get(name, name) not in said}
+    return {**{name: value for name, value in asked.items() if name in more}, **params}
 
 
 _KEPT = 4096

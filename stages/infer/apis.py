@@ -179,12 +179,17 @@ class Api:
             name: {**(there if isinstance(there, dict) else {}), inner: effort} if inner else effort,
         }
 
+    def takes(self, name: str) -> bool:
+        """Whether there is such a parameter, under its chat name or the API's own."""
+        own = self.renamed.get(name, name)
+        return own not in self.unknown and (self.known is None or own in self.known)
+
     def problems(self, sampler: Mapping[str, object]) -> Iterator[ApiError]:
         """What of `sampler` the API cannot carry, each parameter's problem by itself."""
         given: dict[str, str] = {}
         for name, value in sampler.items():
             own = self.renamed.get(name, name)
-            if own in self.unknown or (self.known is not None and own not in self.known):
+            if not self.takes(name):
                 yield ApiError(f"{name!r} is no parameter of api: {self.name}", "Remove it", name)
             elif name == EFFORT:
                 yield from self._effort_problems(sampler)

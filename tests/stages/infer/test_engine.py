@@ -85,7 +85,7 @@ def test_run__counts_in_stats(engine_for, jobs):
     stats = engine.stats.snapshot()
     assert (stats["sent"], stats["replies"], stats["in_flight"]) == (10, 10, 0)
     assert stats["completion_tokens"] == sum(result.completion_tokens for result in results)
-    assert stats["usage"] == {"m": (stats["prompt_tokens"], stats["completion_tokens"])}
+    assert stats["usage"] == {"m": (stats["prompt_tokens"], stats["completion_tokens"], 0)}
     assert stats["retries"] == stats["failures"] == {}
 
 
