@@ -1,7 +1,6 @@
 """Tasks of reasoning-gym with that package: every point of gym30 is made, scored, and read again without it."""
 
 import hashlib
-from collections import OrderedDict
 from importlib.util import find_spec
 
 import pytest
@@ -10,7 +9,6 @@ import evalcube as ec
 from evalcube.flows.config.suites import load_suite
 from evalcube.stages.generate import Cell, TaskError, all_tasks, expand
 from evalcube.stages.generate.contract import check_task
-from evalcube.stages.generate.dataset import kept
 from evalcube.stages.generate.foreign import bounded, gym, rendered
 from evalcube.stages.generate.foreign.bounded import ask
 from tests.flows.support import sweep_config
