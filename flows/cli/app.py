@@ -32,7 +32,23 @@ from evalcube.flows.cli import (
 from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
 
-EPILOG = "Exit codes: " + "; ".join(f"{int(code)} {text}" for code, text in EXIT_CODES.items()) + "."
+
+def _epilog(**own: str) -> str:
+    """What exit codes mean, those of a command with its own meaning by their numbers, such as c1."""
+    told = {int(code): text for code, text in EXIT_CODES.items()} | {int(name[1:]): own[name] for name in own}
+    return "Exit codes: " + "; ".join(f"{code} {told[code]}" for code in sorted(told)) + "."
+
+
+EPILOG = _epilog()
+_OWN_CODES = {
+    "gate": {"c0": "GO", "c1": "NO-GO", "c3": "INCONCLUSIVE"},
+    "probe": {
+        "c1": "a vice or a change was found",
+        "c2": "refused, or not all could be compared, for a reason that is told",
+    },
+    "verdict": {"c0": "PROGRESS, or the gate is passed", "c1": "any other verdict"},
+    "diff": {"c0": "equal", "c1": "they differ"},
+}
 
 _USED_UP = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
 ISSUES = "https://github.com/evalcube/evalcube/issues"
@@ -78,7 +94,8 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for heading, commands in _COMMANDS.items():
     for function in commands:
-        app.command(cls=Command, epilog=EPILOG, rich_help_panel=heading)(function)
+        epilog = _epilog(**_OWN_CODES.get(function.__name__, {}))
+        app.command(cls=Command, epilog=epilog, rich_help_panel=heading)(function)
 app.add_typer(statistics.analyze, rich_help_panel=READ)
 app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
 app.add_typer(data.data_commands, name="data", rich_help_panel=KEEP)

@@ -220,9 +220,11 @@ def _table(found: GateResult) -> TableSpec:
     )
     e = "e: what speaks against the change being the margin itself, however often one looks: 20 is 5 %."
     notes = [words, levels, *([lacking] if any(row.lacking for row in found.lines) else []), e]
-    floor = [_place(row) for row in found.lines if row.control == 0]
+    floor = dict.fromkeys(_place(row) for row in found.lines if row.control == 0)
     if floor:
-        notes.append(f"The control is never right in {', '.join(floor)}: nothing could drop there.")
+        notes.append(
+            f"The control has no right answer at all ({', '.join(floor)}): nothing could drop there."
+        )
     if found.selection:
         notes.append(f"Part of the cube ({found.selection}).")
     return TableSpec(

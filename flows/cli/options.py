@@ -156,7 +156,7 @@ AskedTrialsOption = Annotated[
 ]
 RepeatsOption = Annotated[
     int | None,
-    typer.Option("--repeats", min=1, help="Times that each question is asked; default: the config's."),
+    typer.Option("--repeats", help="Times that each question is asked; default: the config's."),
 ]
 QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
 LogOption = Annotated[

@@ -75,9 +75,14 @@ def _print(found: ProbeResult) -> None:
             f"answered by: {'; '.join(name or 'not said' for name in pairs.systems) or 'not known'}",
             pairs.unseen,
         ]
+        if pairs.unanswered:
+            lines.append(
+                f"{pairs.unanswered} more questions have no answer now, and are not compared: ask again."
+            )
     elif found.unpaired:
         lines = ["", f"Not compared: {found.unpaired}."]
-    lines += ["", *(f"! {text}" for text in told or ())] if told else ["", "Nothing was found."]
+    nothing = "Nothing was found." if found.exit_code == 0 else "Nothing was found in what could be compared."
+    lines += ["", *(f"! {text}" for text in told)] if told else ["", nothing]
     lines += [line for one in found.models for line in ("", *one.config) if one.config]
     show(safe("\n".join(lines)))
 

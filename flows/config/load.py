@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
 from evalcube.flows.config.findings import Finding, findings, inside, problem_of, sorted_error
 from evalcube.flows.config.kept_questions import mappings, nodes, offer_missing
-from evalcube.flows.config.models import Sweep
+from evalcube.flows.config.models import MOST_REPEATS, Sweep
 from evalcube.flows.config.recipes import with_suites
 from evalcube.flows.config.rules import check
 from evalcube.flows.config.secrecy import show
@@ -287,8 +287,10 @@ def as_config(
     update = {name: need_path(name, value) for name, value in update.items()}
     if repeats is not None:
         need_number("repeats", repeats, whole=True)
-        if repeats < 1:
-            raise SweepError(f"`repeats`: {repeats} is no number of times", "Give a number from 1")
+        if not 1 <= repeats <= MOST_REPEATS:
+            raise SweepError(
+                f"`repeats`: {repeats} is no number of times", f"Give one from 1 to {MOST_REPEATS:,}"
+            )
     return config.model_copy(update=update if repeats is None else {**update, "repeats": repeats})
 
 

@@ -61,6 +61,8 @@ class Prices(Section):
         return self.prompt * part, self.completion * part, more * part
 
 
+MOST_REPEATS = 10**5
+"""Answers to a question."""
 _DEFAULTS = {field.name: field.default for field in fields(Profile)}
 
 
@@ -274,7 +276,7 @@ class Sweep(Section):
         optional()
     )
     trials: Whole = Field(default_factory=lambda data: _base(data.get("precision")), ge=1, le=10**7)
-    repeats: Whole = Field(default=1, ge=1, le=10**5)
+    repeats: Whole = Field(default=1, ge=1, le=MOST_REPEATS)
     cube: StorePath = Field(
         default_factory=lambda data: f"results/{_slug(str(data.get('name', 'sweep')))}.zarr"
     )

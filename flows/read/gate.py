@@ -16,13 +16,14 @@ from evalcube import known_as
 from evalcube.flows.config.load import as_policy
 from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
+from evalcube.flows.errors import SweepError
 from evalcube.flows.nouns import CubeLike, need_addresses
 from evalcube.flows.read.selection import Part
 from evalcube.flows.read.sides import SideBySide, side_by_side
 from evalcube.stages.analyze.formulas import margins
 from evalcube.stages.analyze.formulas.compare.paired import holm
 from evalcube.stages.analyze.labelled import pairing
-from evalcube.stages.analyze.labelled.axes import names
+from evalcube.stages.analyze.labelled.axes import names, upper_bounds
 from evalcube.stages.reply.status import Status
 
 if TYPE_CHECKING:
@@ -161,8 +162,26 @@ def gate_of(
     policy: Policy, cubes: Sequence[str | Path], models: Sequence[str] = (), part: Part | None = None
 ) -> GateResult:
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
-    sides = side_by_side(cubes, models, part)
+    sides = deciding(cubes, models, part)
     return concluded(sides, policy, [line for role in LEVELS for line in judged(sides, policy, role)])
+
+
+def deciding(cubes: Sequence[str | Path], models: Sequence[str], part: Part | None = None) -> SideBySide:
+    """The two that are decided about; refuses what is no accuracy.
+
+    Raises
+    ------
+    SweepError
+        One of them is an upper bound.
+    """
+    sides = side_by_side(cubes, models, part)
+    for side in (sides.first, sides.second):
+        if upper_bounds(side.dataset).any():
+            raise SweepError(
+                f"'{side.label}' is an upper bound, as replies that were cut got a second chance: it decides nothing",
+                "Name an evaluation that was asked with one limit of tokens",
+            )
+    return sides
 
 
 def concluded(sides: SideBySide, policy: Policy, lines: Sequence[Line]) -> GateResult:

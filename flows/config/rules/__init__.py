@@ -18,6 +18,7 @@ def check(config: Sweep) -> list[Finding]:
     checked = tasks.CheckedTasks(config)
     rules: tuple[Iterator[Finding], ...] = (
         models.unique_names(config),
+        models.whole_prices(config),
         models.simulate_only_with_sim(config),
         models.simulated_models_speak_chat(config),
         models.one_key(config),

@@ -34,6 +34,22 @@ def repeated(names: Iterable[str]) -> Iterator[tuple[int, int]]:
             yield index, first[name]
 
 
+def whole_prices(config: Sweep) -> Iterator[Finding]:
+    """Prices are those of prompts and of completions: what is not said would cost nothing."""
+    for index, model in enumerate(config.models):
+        path, prices = ("models", index, "prices"), model.prices
+        lacking = {"prompt", "completion"} - prices.model_fields_set if model.priced else set()
+        for name in sorted(lacking):
+            yield Finding(path, f"lacks {name}", remedy=f"Add {name}: 0 if they are free")
+        if prices.cached is not None and not lacking and prices.cached > prices.prompt:
+            yield Finding(
+                (*path, "cached"),
+                f"must be at most what other prompt tokens cost, {prices.prompt:g}",
+                remedy="Remove it",
+                shown=True,
+            )
+
+
 def simulate_only_with_sim(config: Sweep) -> Iterator[Finding]:
     """Only simulated models have abilities."""
     for index, model in enumerate(config.models):

@@ -26,8 +26,9 @@ _CONNECTIONS = 4
 _MOST_BYTES = 1_000_000
 """Of a reply: all are kept until the end."""
 _REFUSED = re.compile(r"http (?:400|422): (?:(?P<name>\w+)(?:, |$))?(?:(?P<wanted>\w+) wanted)?")
-_LASTING = re.compile(r"http 4(?!08|29)|too large|address|redirect")
+LASTING = re.compile(r"http 4(?!08|29)|too large|address|redirect")
 """Causes for which asking once more is no use."""
+_BY_ITSELF = re.compile(rb'"(?:finish_reason|stop_reason|status)" ?: ?"(?:stop|end_turn|completed)"')
 _UNASKED = Result.failed(Reply(RetryClass.FAILED, "not asked"), 0)
 _NOTHING = Reading("", "", "", -1, -1, math.nan)
 
@@ -67,6 +68,8 @@ class Heard:
     """What the reply calls the model."""
     in_text: bool = False
     """Whether its reasoning stands within the text."""
+    by_itself: bool = False
+    """Whether it says that the model ended it: other words than that, and none, say nothing."""
 
     @property
     def text(self) -> str:
@@ -179,7 +182,7 @@ class Host:
         results = self._engine.run(label, jobs[:room])
         self.sent += sum(result.attempts for result in results)
         for i, result in enumerate(results):
-            if result.kind == "failed" and not _LASTING.match(result.cause) and self.sent < self._most:
+            if result.kind == "failed" and not LASTING.match(result.cause) and self.sent < self._most:
                 results[i] = self._engine.run(label, [jobs[i]])[0]
                 self.sent += results[i].attempts
         return results + [_UNASKED] * (len(jobs) - len(results))
@@ -194,7 +197,8 @@ class Host:
         record = Record.decode(data)
         document = parse_body(record.body)
         served = short_text(document.get("model")) if isinstance(document, dict) else ""
-        return Heard(limit, data, read_reply(record), served=served, in_text=b"<think" in record.body)
+        said = {"in_text": b"<think" in record.body, "by_itself": bool(_BY_ITSELF.search(record.body))}
+        return Heard(limit, data, read_reply(record), served=served, **said)
 
 
 @contextmanager

@@ -14,7 +14,7 @@ from statistics import fmean
 from typing import Any, Literal
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.run.probe.asking import Heard, Host, UnheardError, user
+from evalcube.flows.run.probe.asking import LASTING, Heard, Host, UnheardError, user
 from evalcube.stages.reply.body import parse_body
 from evalcube.storage.urls import redacted
 
@@ -82,7 +82,9 @@ def parameters(host: Host) -> Seen:
         raise SweepError(
             f"model '{host.model.name}' at {redacted(host.model.addresses[0])} does not answer the simplest request "
             f"({heard.cause})",
-            "Correct its address, name, key or `api`",
+            "Correct its address, name, key or `api`"
+            if LASTING.match(heard.cause)
+            else "Try again later, or look at the server",
         )
     said = heard.reading
     hidden = said.completion_tokens > heard.size + _MARGIN
@@ -106,14 +108,20 @@ def max_tokens(host: Host) -> Seen:
     """Whether replies end at the limit, and say so."""
     heard = host.hear(*(user(_COUNT, max_tokens=limit, temperature=0) for limit in _LIMITS))
     ends = [(one.limit, one.reading.completion_tokens, one.reading.finish) for one in heard]
-    detail = "; ".join(f"{limit} allowed, {used} counted, {finish}" for limit, used, finish in ends)
+    detail = "; ".join(f"{limit} allowed, {_counted(used)}, {finish}" for limit, used, finish in ends)
     if any(map(_too_long, heard)):
         return "vice", "ignores max_tokens", detail
     if all(finish == "stop" and used == limit for limit, used, finish in ends):
-        return "vice", "cuts at max_tokens, and says that the reply ended by itself", detail
+        if all(one.by_itself for one in heard):
+            return "vice", "cuts at max_tokens, and says that the reply ended by itself", detail
+        return "unknown", "cuts at max_tokens, and does not say why a reply ended", ""
     if any(finish == "length" for *_, finish in ends):
         return "ok", "ends at max_tokens, and says so", detail
     return "unknown", "replies ended before max_tokens", detail
+
+
+def _counted(used: int) -> str:
+    return "not counted" if used < 0 else f"{used} counted"
 
 
 def _too_long(heard: Heard) -> bool:
@@ -207,8 +215,8 @@ def schema(host: Host) -> Seen:
     document = parse_body(said.answer.strip().encode("utf-8", "replace"))
     if isinstance(document, dict) and document.keys() == _FIELDS.keys():
         return "ok", "holds to a JSON schema", ""
-    if said.finish == "length":
-        return "unknown", "the reply was cut", ""
+    if said.finish != "stop":
+        return "unknown", "the reply was cut" if said.finish == "length" else "refuses to answer so", ""
     return "vice", "takes a JSON schema, and does not hold to it", ""
 
 

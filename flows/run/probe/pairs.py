@@ -75,6 +75,8 @@ class Paired:
     """Pairs whose prompts have other tokens, as counted: another tokeniser or template."""
     systems: tuple[str, ...]
     """What the replies say of who answered, first and then."""
+    unanswered: int
+    """Questions that the first answered and the other did not: what was lost with them is not known."""
     told: float
     """Smallest change of the share right that so many pairs tell in 4 of 5 cases, in points of 100; NaN for none."""
 
@@ -128,6 +130,7 @@ def paired(before: str, now: str, first: Sequence[Answer | None], then: Sequence
         Signs.of(pair for pair in sizes if min(pair) >= 0),
         sum(0 <= one.prompt_tokens != other.prompt_tokens >= 0 for one, other in said),
         tuple(", ".join(side)[:_MOST_SAID] for side in names),
+        sum(one is not None and other is None for one, other in zip(first, then, strict=True)),
         100 * told_exactly(len(both), (outcomes.fewer + outcomes.more) / len(both), level=LEVEL),
     )
 

@@ -67,9 +67,9 @@ class ProbeResult:
 
     @property
     def exit_code(self) -> int:
-        """1 where there is a vice or a change; else 2 where two endpoints are not compared, else 0."""
+        """1 where there is a vice or a change; else 2 where not all that was asked could be compared, else 0."""
         found = self.vices or self.changes or (self.paired and self.paired.changes)
-        return 1 if found else 2 * bool(self.unpaired)
+        return 1 if found else 2 * bool(self.unpaired or (self.paired and self.paired.unanswered))
 
     def to_dict(self) -> dict[str, Any]:
         """The same as JSON values: what `since` reads."""
@@ -140,7 +140,7 @@ def probe(
             )
         paired, sent = compare_recorded(against, cache, chosen[0], limit)
         return ProbeResult((Probed(chosen[0].name, redacted(chosen[0].addresses[0]), sent),), paired)
-    before = [] if since is None else _former(since)
+    before = [] if since is None else _former(since, len(chosen))
     with ExitStack() as stack:
         hosts = [stack.enter_context(host_of(model)) for model in chosen]
         found = [findings(host) for host in hosts]
@@ -198,7 +198,7 @@ def _config(host: Host, found: Mapping[str, Finding]) -> tuple[str, ...]:
     return f"models: [{flow(named)}]", f"samplers: {{{told}}}", *again
 
 
-def _former(path: str | Path) -> list[Any]:
+def _former(path: str | Path, number: int) -> list[Any]:
     """The models of an earlier probe, which anybody may have written.
 
     Raises
@@ -217,15 +217,28 @@ def _former(path: str | Path) -> list[Any]:
     )
     if not isinstance(models, list):
         raise SweepError(f"`since`: '{path}' is no probe's JSON", remedy)
-    return models
+    told = [
+        one
+        for one in models
+        if isinstance(one, dict) and isinstance(one.get("findings"), list) and one["findings"]
+    ]
+    if len(told) != number:
+        raise SweepError(
+            f"`since`: '{path}' has findings of {len(told)} models, and the number probed now is {number}",
+            "Give what a probe of as many wrote, without `against`",
+        )
+    return told
 
 
 def _changes(before: Sequence[Any], now: Sequence[Probed]) -> tuple[str, ...]:
     """What is seen otherwise than before, model by model."""
     changes = []
     for then, one in zip(before, now, strict=False):
-        listed = then.get("findings") if isinstance(then, dict) else None
-        told = {str(old.get("name")): old for old in listed or () if isinstance(old, dict)}
+        if then.get("model") != one.model:
+            changes.append(
+                f"{one.model}: compared with {str(then.get('model'))[:_MOST_CHARS]}, another model"
+            )
+        told = {str(old.get("name")): old for old in then["findings"] if isinstance(old, dict)}
         for finding in one.findings:
             old = told.get(finding.name, asdict(finding))
             if (old.get("verdict"), old.get("seen")) != (finding.verdict, finding.seen):

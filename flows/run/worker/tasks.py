@@ -280,6 +280,10 @@ def _report(run: str, work: Workspace, block: Block, delivery: Delivery, result:
         saved=_saved(block, delivery, result),
     )
     seconds = result.arrays["latency"][list(delivery.answered)]
+    if work.plan.evaluations[
+        event.model
+    ].extended:  # those of the reply that was cut are in it, of another run
+        seconds = seconds[:0]
     work.meter.add(
         work.plan.evaluations[event.model].model,
         hits=event.cached,

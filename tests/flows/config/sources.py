@@ -30,7 +30,7 @@ trials: 20
 spend: {tokens: 200000, usd: 20}
 degree: 1
 models:
-  - {name: alpha, endpoint: "sim:", simulate: {ability: 4}, facets: {size: 3}, prices: {prompt: 1}}
+  - {name: alpha, endpoint: "sim:", simulate: {ability: 4}, facets: {size: 3}, prices: {prompt: 1, completion: 2}}
   - {name: beta, endpoint: "https://h/v1", api: messages, headers: {X-Team: a}, limits: {retries: 2}}
   - {name: judge, endpoint: "https://j/v1", batch: {requests: 9}, measured: false}
 templates:

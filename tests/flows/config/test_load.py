@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evalcube.flows.config.load import from_mapping, load_config, parse_config
+from evalcube.flows.config.load import as_config, from_mapping, load_config, parse_config
 from evalcube.flows.config.models import Model, SimulatedModel, Sweep
 from evalcube.flows.config.suites import initial_config
 from evalcube.flows.config.text import LONGEST_TEXT, YamlText
-from evalcube.flows.errors import ConfigError
+from evalcube.flows.errors import ConfigError, SweepError
 from tests.flows.config.sources import FULL, problems, text
 
 Path = tuple[str | int, ...]
@@ -111,6 +111,9 @@ def test_parse_config__fills_defaults() -> None:
         "results/cache",
     )
     assert (config.seed, config.trials, config.repeats) == (42, 32, 1)
+    for wrong in (0, 10**5 + 1, 2**32 + 1):
+        with pytest.raises(SweepError, match=f"`repeats`: {wrong} is no number of times"):
+            as_config(config, repeats=wrong)
     assert config.models[0].model == "a"
     assert config.models[0].simulate == SimulatedModel()
     assert config.templates == {"plain": [{"role": "user", "content": "{{ prompt }}"}]}

@@ -77,7 +77,7 @@ BAD = {
     "no trials": (text(trials="0"), "c.yaml:8: trials: must be at least 1, got 0"),
     "too many repeats": (text(repeats="100001"), "c.yaml:8: repeats: must be at most 100,000, got 100001"),
     "infinite price": (
-        text(models='- {name: a, endpoint: "sim:", prices: {prompt: .inf}}'),
+        text(models='- {name: a, endpoint: "sim:", prices: {prompt: .inf, completion: 1}}'),
         f"{MODEL}.prices.prompt: must be a finite number, got inf",
     ),
     "mapping for a list": (

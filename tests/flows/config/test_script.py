@@ -19,7 +19,7 @@ FILE = """\
 name: two ways
 models:
   - {name: small, endpoint: "sim:", simulate: {ability: 3}}
-  - {name: far, endpoint: ["https://a/v1", "https://b/v1"], key_env: A_KEY, prices: {prompt: 1}}
+  - {name: far, endpoint: ["https://a/v1", "https://b/v1"], key_env: A_KEY, prices: {prompt: 1, completion: 2}}
 samplers: {greedy: {temperature: 0, max_tokens: 256}, free: {min_p: 0.1}}
 precision: low
 tasks:
@@ -40,7 +40,7 @@ def script() -> ec.Sweep:
                 name="far",
                 endpoint=["https://a/v1", "https://b/v1"],
                 key_env="A_KEY",
-                prices=ec.config.Prices(prompt=1),
+                prices=ec.config.Prices(prompt=1, completion=2),
             ),
         ],
         samplers={"greedy": ec.Sampler(temperature=0, max_tokens=256), "free": ec.Sampler(min_p=0.1)},

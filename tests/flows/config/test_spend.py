@@ -5,7 +5,7 @@ import pytest
 from evalcube.flows.config.load import parse_config
 from tests.flows.config.sources import problems, text
 
-PRICED = '- {name: a, endpoint: "sim:", prices: {completion: 2.0}}'
+PRICED = '- {name: a, endpoint: "sim:", prices: {prompt: 0, completion: 2.0}}'
 
 NO_PRICES = (
     "c.yaml:8: spend.usd: no model has prices, so that this bound would never be reached, got 5. "
@@ -59,6 +59,14 @@ def test_paid__is_by_the_way_in_which_a_model_is_asked(prices, batch, expected):
         (
             {"models": '- {name: a, endpoint: "sim:", limits: {tokens_per_minute: many}}'},
             "c.yaml:2: models[0].limits.tokens_per_minute: must be a number, got 'many'",
+        ),
+        (
+            {"models": '- {name: a, endpoint: "sim:", prices: {prompt: 1}}'},
+            "c.yaml:2: models[0].prices: lacks completion, got a mapping. Add completion: 0 if they are free",
+        ),
+        (
+            {"models": '- {name: a, endpoint: "sim:", prices: {prompt: 1, completion: 2, cached: 5}}'},
+            "c.yaml:2: models[0].prices.cached: must be at most what other prompt tokens cost, 1, got 5. Remove it",
         ),
         (
             {"spend": "{}"},

@@ -143,9 +143,10 @@ CHANGES = {
         edit(("models", 0, "model"), "org/new"), edit(("models", 0, "name"), "new")
     ),
     "a model's `facets` or `prices`": both(
-        edit(("models", 0, "facets"), {"size": 7}), edit(("models", 0, "prices"), {"prompt": 1})
+        edit(("models", 0, "facets"), {"size": 7}),
+        edit(("models", 0, "prices"), {"prompt": 1, "completion": 0}),
     ),
-    "prices, with an assertion about cost": edit(("models", 0, "prices"), {"prompt": 1}),
+    "prices, with an assertion about cost": edit(("models", 0, "prices"), {"prompt": 1, "completion": 0}),
     "one more model": lambda config: config["models"].append(NEW_MODEL),
     "one model less": remove(("models", 0)),
     "the text of a template": edit(("templates", "plain", 0, "content"), "Please: {{ prompt }}"),

@@ -11,9 +11,11 @@ import numpy as np
 import pytest
 
 from evalcube.flows.cli.output import Code
+from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.plan.requests import trial_request
+from evalcube.flows.read.gate import gate
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.run.sweep import run
@@ -171,6 +173,10 @@ def test_run__what_is_asked_anew_is_an_upper_bound_wherever_it_is_shown(tmp_path
     assert "m · greedy upper bound at 60" in shown
     assert "Upper bounds (*) and no accuracies, without a rank: m · greedy upper bound at 60." in warned
     assert f"{100 * bound.accuracy.value:.1f} %*" in shown
+    with pytest.raises(
+        SweepError, match=r"'m · greedy upper bound at 60' is an upper bound.*it decides nothing"
+    ):
+        gate({"critical": [{"noninferior": 1}]}, settings["cube"], "0", "1")
     # What was asked is what an evaluation with that limit asks: it asks the others only.
     honest = config(tmp_path, server, 60, api="chat", cube="honest.zarr")
     assert run(honest, cluster=SHARED).sent == 24 - cut

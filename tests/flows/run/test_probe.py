@@ -9,9 +9,11 @@ import pytest
 import evalcube as ec
 from evalcube.flows.config.load import parse_config
 from evalcube.flows.config.suites import load_suite
+from evalcube.flows.errors import SweepError
 from evalcube.flows.run.probe.asking import Heard, Host, host_of, user
-from evalcube.flows.run.probe.checks import context, effort
+from evalcube.flows.run.probe.checks import context, effort, max_tokens, schema
 from evalcube.flows.run.probe.pairs import compare_hosts, paired
+from evalcube.flows.run.probe.probe import ProbeResult
 from evalcube.stages.process.reading import Reading
 from tests.flows.support import evalcube, sweep_config, write_config
 from tests.simulator.habits import VICES, Habits, serving
@@ -90,6 +92,24 @@ def test_probe__stays_within_its_requests_where_many_fail():
     assert [one.cause for one in heard[5:]] == ["not asked"] * 3
 
 
+@pytest.mark.parametrize("models", [[], [{"model": "m"}], [{"model": "m", "findings": []}] * 2])
+def test_probe__refuses_an_earlier_one_that_holds_nothing_to_compare(tmp_path, models):
+    (tmp_path / "before.json").write_text(json.dumps({"schema": "evalcube.probe", "models": models}))
+
+    with pytest.raises(SweepError, match=r"`since`.*findings of 0 models.*now is 1"):
+        ec.probe("http://127.0.0.1:9/v1#m", since=tmp_path / "before.json")
+
+
+def test_paired__questions_without_an_answer_now_leave_the_result_open():
+    one, gone = (True, None), None
+
+    found = paired("then", "now", [one, one, gone, one], [one, gone, one, one])
+    result = ProbeResult((), found)
+
+    assert (found.pairs, found.unanswered) == (2, 1)
+    assert (result.vices, found.changes, result.exit_code) == ([], [], 2)
+
+
 def test_probe__tells_what_an_earlier_one_saw_otherwise(tmp_path):
     before = tmp_path / "before.json"
     with serving(Habits()) as url:
@@ -151,16 +171,36 @@ def test_compare_hosts__writes_its_questions_as_each_api_has_them(monkeypatch):
     assert {body["model"] for body in bodies} == {"m"}
 
 
-def host_that_says(replies, earlier=()):
+def host_that_says(replies, earlier=(), **more):
     """A host with replies to one question after another."""
     left, heard = iter(replies), [Heard(256, reading=one) for one in earlier]
 
     def hear(*asked):
-        said = [Heard(one.params["max_tokens"], reading=next(left)) for one in asked]
+        said = [Heard(one.params["max_tokens"], reading=next(left), **more) for one in asked]
         heard.extend(said)
         return said
 
-    return SimpleNamespace(room=256, heard=heard, hear=hear)
+    return SimpleNamespace(room=256, heard=heard, hear=hear, model=SimpleNamespace(api="chat"))
+
+
+@pytest.mark.parametrize(("by_itself", "verdict"), [(True, "vice"), (False, "unknown")])
+def test_max_tokens__accuses_only_a_host_that_says_it_ended_by_itself(by_itself, verdict):
+    replies = [Reading("1 2 3", "", "stop", 9, limit, 0.1) for limit in (16, 32)]
+
+    assert max_tokens(host_that_says(replies, by_itself=by_itself))[0] == verdict
+
+
+def test_max_tokens__says_what_is_not_counted():
+    replies = [Reading("1 2 3", "", "length", -1, -1, 0.1)] * 2
+
+    assert max_tokens(host_that_says(replies))[2].startswith("16 allowed, not counted, length")
+
+
+@pytest.mark.parametrize(
+    ("finish", "verdict"), [("refused", "unknown"), ("length", "unknown"), ("stop", "vice")]
+)
+def test_schema__what_is_refused_is_no_vice(finish, verdict):
+    assert schema(host_that_says([Reading("", "", finish, 9, 0, 0.1)]))[0] == verdict
 
 
 @pytest.mark.parametrize(

@@ -208,7 +208,9 @@ def test_conditions__keep_the_rows_that_fulfil_them(options, keeps, swept):
     assert trials(swept / "cube.zarr", **options).count() == len(found)
 
 
-@pytest.mark.parametrize(("config", "known"), [({"prices": {"prompt": 0}}, True), ({}, False)])
+@pytest.mark.parametrize(
+    ("config", "known"), [({"prices": {"prompt": 0, "completion": 0}}, True), ({}, False)]
+)
 def test_prices__of_zero_are_known_where_the_config_declares_them(config, known, swept, monkeypatch):
     opened = OpenCube(swept / "cube.zarr", {}, None)
     monkeypatch.setattr(opened.cube, "read_label", lambda _: np.zeros(2))
