@@ -197,8 +197,15 @@ class Host:
         record = Record.decode(data)
         document = parse_body(record.body)
         served = short_text(document.get("model")) if isinstance(document, dict) else ""
-        said = {"in_text": b"<think" in record.body, "by_itself": bool(_BY_ITSELF.search(record.body))}
-        return Heard(limit, data, read_reply(record), served=served, **said)
+        body = record.body
+        return Heard(
+            limit,
+            data,
+            read_reply(record),
+            served=served,
+            in_text=b"<think" in body,
+            by_itself=bool(_BY_ITSELF.search(body)),
+        )
 
 
 @contextmanager

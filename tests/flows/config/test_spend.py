@@ -62,7 +62,7 @@ def test_paid__is_by_the_way_in_which_a_model_is_asked(prices, batch, expected):
         ),
         (
             {"models": '- {name: a, endpoint: "sim:", prices: {prompt: 1}}'},
-            "c.yaml:2: models[0].prices: lacks completion, got a mapping. Add completion: 0 if they are free",
+            "c.yaml:2: models[0].prices: lacks completion. Add completion: 0 if they are free",
         ),
         (
             {"models": '- {name: a, endpoint: "sim:", prices: {prompt: 1, completion: 2, cached: 5}}'},
