@@ -1,14 +1,20 @@
-"""The task of a cube's description as it is installed here, or what stands for it where it is not."""
+"""The task of a cube's description as it is installed here, or what stands for it; its reader, if any could be such."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
+from typing import Any
 
-from evalcube.flows.plan.spec import TaskSpec
+from pydantic import ValidationError
+
+from evalcube.flows.config.readers import ReaderConfig
+from evalcube.flows.plan.spec import TaskSpec, damaged
 from evalcube.stages.generate import TASKS, Task, all_tasks
 from evalcube.stages.generate.absent import AbsentTask
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.plugins import GROUP
+from evalcube.stages.generate.reader import OWN
 
 _PACKAGE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99} [A-Za-z0-9][A-Za-z0-9.+!_-]{0,49}")
 """A package with its version as a cube's notes may have them: shown, and never installed."""
@@ -34,3 +40,15 @@ def task_at_hand(spec: TaskSpec, package: str) -> Task:
         remedy = f"Install the package that has it (pip install PACKAGE), an entry point of group {GROUP}"
     what = f"task '{spec.name}' version {spec.version} of this cube {found}; its prompts cannot be made again"
     return AbsentTask(spec.name, spec.version, f"{what}. {remedy}")
+
+
+def check_described(described: Mapping[str, Any], index: int) -> None:
+    """Refuse a second reader that no config could name; its name is always written."""
+    own = described.keys() == {"name", OWN} and described[OWN] is True
+    try:
+        if described:
+            ReaderConfig.model_validate(
+                {"name": described["name"], "grader": OWN} if own else {"name": None, **described}
+            )
+    except ValidationError as error:
+        raise damaged(error, "tasks", index, "reader") from None

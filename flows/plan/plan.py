@@ -18,8 +18,7 @@ import numpy.typing as npt
 from pydantic import ValidationError
 
 from evalcube.flows.config.kept_questions import mappings
-from evalcube.flows.config.readers import ReaderConfig
-from evalcube.flows.plan.at_hand import task_at_hand
+from evalcube.flows.plan.at_hand import check_described, task_at_hand
 from evalcube.flows.plan.evaluations import Evaluation, Judge
 from evalcube.flows.plan.spec import SPEC_FORMAT, TaskSpec, damaged, parse_spec
 from evalcube.stages.generate import TASKS, Cell, Task
@@ -29,7 +28,7 @@ from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.generate.foreign.rendered import RenderedTask
 from evalcube.stages.generate.novelty import points_with_few
 from evalcube.stages.generate.plugins import package_of
-from evalcube.stages.generate.reader import OWN, SecondReader
+from evalcube.stages.generate.reader import SecondReader
 from evalcube.stages.named_code import folder_code, may_run
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.status import SECOND
@@ -435,7 +434,7 @@ def _task_from_spec(
     task = task_at_hand(spec, packages.get(spec.name, ""))
     if isinstance(task, RenderedTask):
         task = copy(task)  # which may be told to read the blocks of this plan's cube
-    _check_reader(spec.reader, index)
+    check_described(spec.reader, index)
     cells: list[PlannedCell] = []
     for number, point in enumerate(spec.points):
         if isinstance(task, AbsentTask):
@@ -448,15 +447,3 @@ def _task_from_spec(
             raise damaged(error, "tasks", index, "points", number, "params") from None
         cells.append(PlannedCell(Cell(task, params, seed), tuple(point.tiers), point.base, point.older))
     return TaskPlan(spec.label, task, tuple(cells), spec.assertions, spec.rubric, spec.reader)
-
-
-def _check_reader(described: Mapping[str, Any], index: int) -> None:
-    """Refuse a second reader that no config could name; its name is always written."""
-    own = described.keys() == {"name", OWN} and described[OWN] is True
-    try:
-        if described:
-            ReaderConfig.model_validate(
-                {"name": described["name"], "grader": OWN} if own else {"name": None, **described}
-            )
-    except ValidationError as error:
-        raise damaged(error, "tasks", index, "reader") from None

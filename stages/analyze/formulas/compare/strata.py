@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.stats import chi2
+from scipy.special import chdtrc
 
 
 def alike(right: ArrayLike, asked: ArrayLike) -> float:
@@ -38,4 +38,4 @@ def alike(right: ArrayLike, asked: ArrayLike) -> float:
     factor = all_hits * (total - all_hits) / (total - 1)
     spread = np.diag((factor * share).sum(axis=0)) - (factor * share).T @ share
     statistic, rank = gap @ np.linalg.pinv(spread) @ gap, np.linalg.matrix_rank(spread)
-    return float(chi2.sf(statistic, rank))
+    return float(chdtrc(rank, statistic))
