@@ -67,14 +67,7 @@ def _whole_text(message: Mapping[str, Any]) -> object:
 
 
 def _message(body: Body) -> Body:
-    usage = body.get("usage")
-    fields = {name: value for name, value in body.items() if name not in _CHAT_FIELDS}
-    fields |= {"id": str(body["id"]).replace("chatcmpl-", "msg_"), "type": "message", "role": "assistant"}
-    if usage is not None:
-        fields["usage"] = {
-            "input_tokens": usage["prompt_tokens"],
-            "output_tokens": usage["completion_tokens"],
-        }
+    fields = _common(body, "msg_") | {"type": "message", "role": "assistant"}
     if not body["choices"]:
         return fields
     choice = body["choices"][0]
@@ -182,15 +175,21 @@ def _only(body: Body, *names: str) -> Body:
     return {name: body[name] for name in names if name in body}
 
 
-def _response(body: Body) -> Body:
+def _common(body: Body, mark: str) -> Body:
+    """What APIs other than OpenAI's older ones have alike: an id that begins with a mark, and tokens by their names."""
     usage = body.get("usage")
     fields = {name: value for name, value in body.items() if name not in _CHAT_FIELDS}
-    fields |= {"id": str(body["id"]).replace("chatcmpl-", "resp_"), "object": "response", "error": None}
+    fields["id"] = str(body["id"]).replace("chatcmpl-", mark)
     if usage is not None:
         fields["usage"] = {
             "input_tokens": usage["prompt_tokens"],
             "output_tokens": usage["completion_tokens"],
         }
+    return fields
+
+
+def _response(body: Body) -> Body:
+    fields = _common(body, "resp_") | {"object": "response", "error": None}
     if not body["choices"]:
         return fields
     choice = body["choices"][0]

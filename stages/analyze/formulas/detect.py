@@ -25,6 +25,7 @@ L. Kish (1965), Survey Sampling, Wiley, chapters 5 and 8: design effects.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -127,14 +128,17 @@ def told_difference(questions: float, spread: Spread, repeats: int = 1, *, power
     >>> round(told_difference(3920, Spread.stated(0.2)), 4)
     0.02
     """
-    if detect_power(1.0, questions, spread, repeats) < power:
+    return _least(lambda difference: detect_power(difference, questions, spread, repeats), power)
+
+
+def _least(power_of: Callable[[float], float], power: float) -> float:
+    """The smallest difference from 0 to 1 that is told with this power; NaN if none, as power grows with it."""
+    if power_of(1.0) < power:
         return math.nan
     low, high = 0.0, 1.0
     for _ in range(40):
         middle = (low + high) / 2.0
-        low, high = (
-            (low, middle) if detect_power(middle, questions, spread, repeats) >= power else (middle, high)
-        )
+        low, high = (low, middle) if power_of(middle) >= power else (middle, high)
     return high
 
 
@@ -170,13 +174,7 @@ def told_exactly(pairs: int, discordance: float, *, level: float, power: float =
         told = bdtr(most.astype(float), number, 1.0 - to_one) + bdtr(most.astype(float), number, to_one)
         return float(chance @ np.where(most < 0, 0.0, told))
 
-    if found(1.0) < power:
-        return math.nan
-    low, high = 0.0, 1.0
-    for _ in range(40):
-        middle = (low + high) / 2.0
-        low, high = (low, middle) if found(middle) >= power else (middle, high)
-    return high
+    return _least(found, power)
 
 
 def pair_spread(
