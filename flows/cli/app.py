@@ -6,7 +6,7 @@ import errno
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from typing import Annotated
 
@@ -33,21 +33,21 @@ from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
 
 
-def _epilog(**own: str) -> str:
-    """What exit codes mean, those of a command with its own meaning by their numbers, such as c1."""
-    told = {int(code): text for code, text in EXIT_CODES.items()} | {int(name[1:]): own[name] for name in own}
+def _epilog(own: Mapping[int, str]) -> str:
+    """What exit codes mean, some of them for one command only."""
+    told = {**{int(code): text for code, text in EXIT_CODES.items()}, **own}
     return "Exit codes: " + "; ".join(f"{code} {told[code]}" for code in sorted(told)) + "."
 
 
-EPILOG = _epilog()
+EPILOG = _epilog({})
 _OWN_CODES = {
-    "gate": {"c0": "GO", "c1": "NO-GO", "c3": "INCONCLUSIVE"},
+    "gate": {0: "GO", 1: "NO-GO", 3: "INCONCLUSIVE"},
     "probe": {
-        "c1": "a vice or a change was found",
-        "c2": "refused, or not all could be compared, for a reason that is told",
+        1: "a vice or a change was found",
+        2: "refused, or not all could be compared, for a reason that is told",
     },
-    "verdict": {"c0": "PROGRESS, or the gate is passed", "c1": "any other verdict"},
-    "diff": {"c0": "equal", "c1": "they differ"},
+    "verdict": {0: "PROGRESS, or the gate is passed", 1: "any other verdict"},
+    "diff": {0: "equal", 1: "they differ"},
 }
 
 _USED_UP = (errno.ENOMEM, errno.EMFILE, errno.ENFILE, errno.EAGAIN)
@@ -94,7 +94,7 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
 }
 for heading, commands in _COMMANDS.items():
     for function in commands:
-        epilog = _epilog(**_OWN_CODES.get(function.__name__, {}))
+        epilog = _epilog(_OWN_CODES.get(function.__name__, {}))
         app.command(cls=Command, epilog=epilog, rich_help_panel=heading)(function)
 app.add_typer(statistics.analyze, rich_help_panel=READ)
 app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
