@@ -22,6 +22,8 @@ from evalcube.flows.read.trials.columns import DISAGREE, PARAM, Labels, Rows, Tr
 from evalcube.flows.state.records import cached_prices, priced_models
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.integrity import Recorded
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
 from evalcube.storage.urls import redacted
 
 MEASURED = ("trial", "repeat", "tokens", "prompt_tokens", "reasoning_tokens", "cached_tokens", "reasoning_bytes",
@@ -145,6 +147,28 @@ class OpenCube:
         found.models, found.cells = np.zeros_like(self.models), np.zeros_like(self.cells)
         found.models[model], found.cells[task] = self.models[model], self.cells[task]
         return found
+
+    def refuse_lost(self, name: str, values: npt.NDArray[Any], span: tuple[int, slice, slice]) -> None:
+        """Refuse an array of one model's trials and repeats if a chunk of it is gone: it reads as never asked.
+
+        Raises
+        ------
+        CubeDamagedError
+            One is gone.
+        """
+        fill = {**VARIABLES, **LAYERS}[name].fill
+        # A store keeps what it has: only in a folder anybody deletes single files.
+        if self.cube.trusted or not (np.isnan(values) if np.isnan(fill) else values == fill).any():
+            return
+        model, trials, repeats = span
+        model_place, trial, repeat = (
+            np.arange(at.start, at.stop) for at in (slice(model, model + 1), trials, repeats)
+        )
+        self._recorded.refuse_lost(name, (model_place, *map(np.arange, self.cells.shape), trial, repeat))
+
+    @cached_property
+    def _recorded(self) -> Recorded:
+        return Recorded(self.cube.space)
 
     @cached_property
     def prices(self) -> npt.NDArray[np.float64]:

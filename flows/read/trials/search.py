@@ -369,6 +369,8 @@ def _read(opened: OpenCube, span: _Span, names: Sequence[str]) -> dict[str, npt.
     """Arrays of a span; of layers that the cube does not have, what stands for nothing."""
     there = [name for name in names if name in opened.cube.trial_arrays]
     read = opened.cube.read_span(span.model, span.trials, span.repeats, there)
+    for name, values in read.items():
+        opened.refuse_lost(name, values, (span.model, span.trials, span.repeats))
     if len(there) < len(names):
         lengths = [part.stop - part.start for part in (span.trials, span.repeats)]
         read |= {

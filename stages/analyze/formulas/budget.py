@@ -37,7 +37,7 @@ def budget_curve(ends: ArrayLike, at_end: ArrayLike = 0, *, confidence: float | 
     >>> curve.value.tolist(), curve.upper.round(2).tolist()
     ([0.25, 0.5], [0.7, 0.95])
     """
-    counts = np.asarray(ends, dtype=np.int64)
+    counts = np.asarray(ends)
     if counts.ndim < 2 or counts.shape[-1] != len(ENDS):
         raise ArgumentError(f"`ends` has shape {counts.shape}; it must be (..., bin, {len(ENDS)}), as {ENDS}")
     trials = counts.sum(axis=(-2, -1))[..., np.newaxis]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -109,7 +110,7 @@ def life_table(ends: ArrayLike, *, confidence: float | None = None) -> LifeTable
     Parameters
     ----------
     ends
-        Counts, shape (..., bin, end).
+        Counts, shape (..., bin, end); fractions where answers are alike, and several are worth one.
     confidence
         Level of the bounds; None means z = 1.96.
 
@@ -121,7 +122,7 @@ def life_table(ends: ArrayLike, *, confidence: float | None = None) -> LifeTable
     >>> table.hazard.value.round(4).T.tolist()
     [[0.25, 0.1667, 0.25, 0.0], [0.0, 0.1667, 0.25, 0.0]]
     """
-    counts = np.asarray(ends, dtype=np.int64)
+    counts = np.asarray(ends)
     risk = _at_risk(counts)
     bounds = wilson_bounds(counts[..., : len(CAUSES)], risk[..., np.newaxis], confidence=confidence)
     return LifeTable(risk, counts, Curve(*(np.asarray(part) for part in bounds)))
@@ -201,14 +202,14 @@ def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve
 class _Steps:
     """Kaplan–Meier per bin, arrays (..., bin)."""
 
-    risk: NDArray[np.int64]
+    risk: NDArray[Any]
     survival: Floats
     spread: Floats
     """Greenwood's terms d / (n·(n − d)); 0 where all at risk end, as nothing varies after it."""
 
 
 def _steps(ends: ArrayLike) -> _Steps:
-    counts = np.asarray(ends, dtype=np.int64)
+    counts = np.asarray(ends)
     risk = _at_risk(counts)
     events = counts[..., : len(CAUSES)].sum(axis=-1)
     left = risk - events
@@ -218,7 +219,7 @@ def _steps(ends: ArrayLike) -> _Steps:
     return _Steps(risk, survival, spread)
 
 
-def _at_risk(counts: NDArray[np.int64]) -> NDArray[np.int64]:
+def _at_risk(counts: NDArray[Any]) -> NDArray[Any]:
     if counts.ndim < 2 or counts.shape[-1] != len(ENDS):
         raise ArgumentError(f"`ends` has shape {counts.shape}; it must be (..., bin, {len(ENDS)}), as {ENDS}")
     total = counts.sum(axis=-1)

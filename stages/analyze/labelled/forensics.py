@@ -23,7 +23,7 @@ from evalcube.stages.analyze.labelled.clustering import question_effects, token_
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import Leaderboard
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
-from evalcube.stages.reply.status import OUTCOMES, Status
+from evalcube.stages.reply.status import LAST_FINISHED, OUTCOMES, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -70,22 +70,22 @@ def hazard_table(
         at_end.append(forensics.count_ends(last, tokens, width=width, bins=counted[-1].shape[-2]))
     bins = max((item.shape[-2] for item in counted), default=1)
     ends, ends_last = (np.stack([_padded(item, bins) for item in items]) for items in (counted, at_end))
-    table = forensics.life_table(ends, confidence=confidence)
     groups = ("model", "task") if by_task else ("model",)
-    variables = {
-        "ends": ((*groups, "bin", "end"), ends),
-        "at_risk": ((*groups, "bin"), table.at_risk),
-        "hazard": ((*groups, "bin", "cause", "bound"), _bounds(table.hazard)),
-        "survival": ((*groups, "bin", "bound"), _bounds(forensics.kaplan_meier(ends, confidence=confidence))),
-        "incidence": (
-            (*groups, "bin", "cause", "bound"),
-            _bounds(forensics.aalen_johansen(ends, confidence=confidence)),
-        ),
-        "budget": (
-            (*groups, "bin", "bound"),
-            _bounds(budget_curve(ends, ends_last[..., -1], confidence=confidence)),
-        ),
+    effect = _cluster_effect(ds, by_task=by_task)[..., np.newaxis]
+    worth, last_worth = ends / effect[..., np.newaxis], ends_last[..., -1] / effect
+    curves = {
+        "hazard": forensics.life_table(worth, confidence=confidence).hazard,
+        "survival": forensics.kaplan_meier(worth, confidence=confidence),
+        "incidence": forensics.aalen_johansen(worth, confidence=confidence),
+        "budget": budget_curve(worth, last_worth, confidence=confidence),
     }
+    variables: dict[str, Any] = {
+        "ends": ((*groups, "bin", "end"), ends),
+        "at_risk": ((*groups, "bin"), forensics.life_table(ends).at_risk),
+    }
+    for name, curve in curves.items():
+        inner = ("cause",) if name in ("hazard", "incidence") else ()
+        variables[name] = ((*groups, "bin", *inner, "bound"), _bounds(curve))
     edges = (np.arange(bins) + 1) * width
     axes = {"end": list(forensics.ENDS), "cause": list(forensics.CAUSES), "bound": list(BOUNDS)}
     import xarray as xr
@@ -118,9 +118,10 @@ def compression_table(
     """
     arrays = ("status", "tokens", "reasoning_bytes", "compressed_bytes")
     sums = np.stack([forensics.sum_traces(*items) for items in _trials(ds, arrays, by_task=by_task)])
-    found = forensics.compression(sums, confidence=confidence)
+    effect = _cluster_effect(ds, by_task=by_task)[..., np.newaxis, np.newaxis]
+    found = forensics.compression(sums / effect, confidence=confidence)
     groups = ("model", "task") if by_task else ("model",)
-    variables: dict[str, Any] = {"traces": ((*groups, "outcome"), found.traces)}
+    variables: dict[str, Any] = {"traces": ((*groups, "outcome"), forensics.compression(sums).traces)}
     for name in ("ratio", "bytes_per_token", "compressed_per_token"):
         variables[name] = ((*groups, "outcome", "bound"), _bounds(getattr(found, name)))
     axes = {"outcome": list(OUTCOMES), "bound": list(BOUNDS)}
@@ -243,6 +244,23 @@ def _trials(ds: xr.Dataset, arrays: tuple[str, ...], *, by_task: bool) -> Iterat
         yield tuple(
             item.reshape(len(item) if by_task else 1, -1)[slice(None) if by_task else 0] for item in loaded
         )
+
+
+def _cluster_effect(ds: xr.Dataset, *, by_task: bool) -> Floats:
+    """Trials that are worth one, shape (model[, task]): 1 without clusters.
+
+    Shares stay what they are where all counts are divided by it, and intervals become those of so many fewer trials.
+    """
+    tokens = token_effects(ds)
+    right = None if tokens is None else question_effects(ds)
+    if tokens is None or right is None:
+        shape = (ds.sizes["model"], ds.sizes["task"])
+        return np.ones(shape if by_task else shape[:1])
+    effects = np.maximum(tokens, right.transpose("model", "task").values)
+    if by_task:
+        return np.asarray(effects)
+    done = (ds["status"].variable <= LAST_FINISHED).sum(_CELL).transpose("model", "task").values
+    return np.asarray((effects * done).sum(axis=1) / np.maximum(done.sum(axis=1), 1)).clip(1.0)
 
 
 def _padded(ends: NDArray[np.int64], bins: int) -> NDArray[np.int64]:

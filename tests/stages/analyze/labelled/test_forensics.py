@@ -87,6 +87,32 @@ def test_compression_table__is_the_formulas_on_each_group(trials, by_task):
     )
 
 
+def test_tables__copies_in_a_cluster_tell_no_more_than_one_of_them():
+    rng = np.random.default_rng(2)
+    tokens = rng.integers(1, 2000, size=(1, 1, 1, 400, 1))
+    raw = tokens * rng.integers(2, 6, size=tokens.shape)
+    once = {"status": rng.choice([0, 1], size=tokens.shape), "tokens": tokens, "reasoning_bytes": raw}
+    once["compressed_bytes"] = raw // 3 + rng.integers(0, 9, size=raw.shape)
+    single = xr.Dataset(
+        {name: (DIMS, array) for name, array in once.items()}, {"task": ["x"], "model_name": ("model", ["a"])}
+    )
+    number = np.arange(1, 401).reshape(tokens.shape)
+    copied = xr.Dataset(
+        {name: (DIMS, np.repeat(array, 5, axis=3)) for name, array in (once | {"cluster": number}).items()},
+        single.coords,
+    )
+
+    for table, name in ((hazard_table, "hazard"), (hazard_table, "incidence"), (hazard_table, "survival"),
+                        (hazard_table, "budget"), (compression_table, "ratio")):  # fmt: skip
+        for by_task in (False, True):
+            expected, found = (table(ds, by_task=by_task)[name].isel(model=0) for ds in (single, copied))
+            np.testing.assert_allclose(found.sel(bound="value"), expected.sel(bound="value"))
+            width, known = (
+                (one.sel(bound="upper") - one.sel(bound="lower")).values for one in (found, expected)
+            )
+            np.testing.assert_allclose(width, known, rtol=0.12, atol=0.02)
+
+
 def test_cost_table__from_prices_else_from_what_was_counted():
     ds = dataset(["a", "b", "c"])
     counted = ds["counters"].copy()
