@@ -197,9 +197,11 @@ def run(
 ) -> None:
     """Run a sweep, or resume it: what is recorded is never asked again."""
     from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.plan.part import Only
     from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.sweep import run as run_sweep
 
+    Only.of(only or (), trials)  # what is wrong with these is told before a data set is fetched
     sweep = load_sweep(config, models or (), key_envs or (), judges or ())
     with subscribers(log, quiet=quiet) as followers:
         try:

@@ -260,8 +260,10 @@ def plan(
     from dataclasses import asdict
 
     from evalcube.flows.config.suites import load_sweep
+    from evalcube.flows.plan.part import Only
     from evalcube.flows.read.estimate import estimate, planned_points
 
+    Only.of(only or (), trials)  # what is wrong with these is told before a data set is fetched
     sweep = load_sweep(config, models or (), key_envs or (), judges or ())
     if check:
         _check(sweep, cube, cache, scheduler, cluster, as_json=as_json)

@@ -69,7 +69,13 @@ def test_known_suites__run_by_name_without_a_network_once_fetched(
     run = evalcube("run", "gsm8k", "--model", "sim:", "--limit", "10", "--repeats", "2", cwd=tmp_path)
     several = evalcube("run", "musr", "mmlu-pro", "--model", "sim:", "--quiet", "--json", cwd=tmp_path)
     board = evalcube("leaderboard", "results/mmlu-pro-musr.zarr", "--json", cwd=tmp_path)
+    absent = [
+        evalcube(command, "simpleqa-verified", "--model", "sim:", "--limit", "abc", cwd=tmp_path)
+        for command in ("plan", "run")
+    ]
 
+    for one in absent:  # told before anything is fetched
+        refused(one, "'abc' is no range of trials")
     assert fetched[0] == planned[0] == run[0] == several[0] == 0, (fetched, planned, run, several)
     assert suites.asked
     assert "verified: no (gsm8k)" in planned[1]

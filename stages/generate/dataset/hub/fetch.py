@@ -223,7 +223,7 @@ class _Hub:
         cause = error.__cause__ or error
         return TaskError(
             f"the hub cannot be reached ({type(cause).__name__}), and these rows are not on this machine; where there "
-            f"is a network, run: evalcube data fetch '{self.asked}'",
+            f"is a network, run: evalcube data fetch '{self.asked}', or fetch by the suite's name all that it reads",
             field="file",
             value=str(self.asked),
         )
