@@ -267,9 +267,9 @@ def metric_rows(bench: Bench) -> Iterator[Row]:
         "3 points × 100 questions × 4": (1, 3, 100, 1),
     }
     large = bench.rng("metrics").random(200_000)
-    for (case, (tasks, each, base, grown)), rates in product(
-        sizes.items(), ((1, 1), (0.2, 0.2), (0.1, 1.5), (20, 1), (50, 50))
-    ):
+    shapes = ((1, 1), (0.2, 0.2), (0.1, 1.5), (20, 1), (50, 50))
+    levels = {rates: betaincinv(*rates, large) for rates in shapes}
+    for (case, (tasks, each, base, grown)), (rates, alone) in product(sizes.items(), levels.items()):
         rng = bench.rng("metrics", case, str(rates))
         sweep = Sweep(np.zeros((tasks, each)), each // 2, base, (1, grown), repeats=4)
         asked = np.arange(base * grown) < base * np.where(sweep.easy, 1, grown)[:, None]
@@ -280,7 +280,6 @@ def metric_rows(bench: Bench) -> Iterator[Row]:
         for name in ("pass_at_k", "pass_hat_k"):
             held = []
             for k in (1, 2, 4):
-                alone = betaincinv(*rates, large)
                 truth = (1 - (1 - alone) ** k if name == "pass_at_k" else alone**k).mean()
                 one = found.sel(k=k)
                 held.append(_inside(one[f"{name}_lower"], one[f"{name}_upper"], truth))

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Iterator
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.flows.config.load import as_config, from_mapping, load_config, parse_config
@@ -309,7 +309,6 @@ def change(raw: dict[str, object], path: Path, kind: str, new: object) -> None:
 
 
 @pytest.mark.long
-@settings(max_examples=300, deadline=None)
 @given(CHANGES)
 def test_from_mapping__any_changes_give_a_config_or_problems_each_once(
     changes: list[tuple[Path, str, object]],

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube import EvalcubeError
@@ -46,13 +46,11 @@ LINES = st.lists(st.sampled_from(initial_config().splitlines()), max_size=30).ma
 YAML_ISH = st.text("ab:-[]{}&*!|>#'\"%?<~,1.\n \t", max_size=60)
 
 
-@settings(max_examples=150, deadline=None)
 @given(st.text(max_size=80) | YAML_ISH | LINES)
 def test_parse_config__any_text_gives_a_config_or_config_error(text: str) -> None:
     assert outcome(text)
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.data())
 def test_parse_config__any_damage_to_a_good_text_gives_a_config_or_config_error(data: st.DataObject) -> None:
     text = initial_config()
@@ -87,7 +85,6 @@ NESTED = [
 ]
 
 
-@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), VALUES), st.dictionaries(st.sampled_from(NESTED), VALUES))
 def test_from_mapping__any_values_give_a_config_or_config_error(
     sections: dict[str, object], model: dict[str, object]

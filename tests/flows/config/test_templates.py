@@ -7,7 +7,7 @@ import sys
 
 import jinja2
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.flows.config.templates import LARGEST_OUTPUT, Template, code_of
@@ -175,7 +175,6 @@ def test_template__error_says_the_line() -> None:
     assert caught.value.line == 2
 
 
-@settings(max_examples=150)
 @given(st.text("{}%# promt|()[]*.'\"\n1", max_size=40) | texts)
 def test_template__any_text_renders_or_is_refused(text: str) -> None:
     for source in (text, user(text)):

@@ -118,7 +118,7 @@ def test_progress__errs_as_seldom_as_it_says(change, low, high):
     policy = Policy.model_validate({"critical": [{"noninferior": 6}]})
     rng = np.random.default_rng(2)
 
-    found = [decided(design, rng, 480, policy) for _ in range(60)]
+    found = [decided(design, rng, 480, policy) for _ in range(20)]
 
     assert low <= np.mean([outcome == "shown" for outcome, *_ in found]) <= high
     assert np.mean([outcome == "refuted" for outcome, *_ in found]) <= 0.1

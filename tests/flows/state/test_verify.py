@@ -106,7 +106,7 @@ def made_content(made):
     return content(made / "cube.zarr")
 
 
-@settings(max_examples=10, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([truncate, flip, delete]), st.integers(0, 10_000), st.integers(0, 10_000))
 @example(delete, 152, 0)  # a price
 def test_heal__any_damage_of_a_chunk_to_the_very_bytes(made, made_content, damage, which, place):
@@ -135,7 +135,7 @@ def test_heal__any_damage_of_a_chunk_to_the_very_bytes(made, made_content, damag
 
 @pytest.mark.parametrize(
     ("array", "damage"),
-    [(a, d) for a in ("status", "tokens", "latency") for d in (truncate, flip, delete)],
+    [("status", truncate), ("tokens", flip), ("latency", delete)],
 )
 def test_run__does_a_damaged_region_again_from_the_cache(sweep, simulator, array, damage):
     cube, config = sweep
@@ -248,8 +248,10 @@ def test_verify__command(sweep):
     assert evalcube("run", "sweep.yaml", "--quiet", cwd=cube.parent)[0] == 0
 
 
-@pytest.mark.parametrize("damage", [truncate, flip])
-@pytest.mark.parametrize("array", ["counters", "duplicate", "planned_trials", "planned_repeats"])
+@pytest.mark.parametrize(
+    ("array", "damage"),
+    [("counters", truncate), ("duplicate", flip), ("planned_trials", truncate), ("planned_repeats", flip)],
+)
 def test_run__mends_what_all_models_share(sweep, simulator, array, damage):
     cube, config = sweep
     expected = content(cube)
@@ -282,7 +284,6 @@ def test_run__keeps_what_was_measured_further_where_the_plan_is_damaged(sweep, s
     [
         ("counters", ("rank",)),
         ("status", ("compare", "alpha", "beta")),
-        ("status", ("verdict", "--control", "alpha", "--treatment", "beta")),
         ("fact", ("verdict", "--control", "alpha", "--treatment", "beta")),
     ],
 )

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
@@ -275,7 +275,6 @@ def test_parse__echo_of_the_prompt_is_no_answer(task: Task) -> None:
         assert cell.parse(closing, trial) is None
 
 
-@settings(max_examples=150, deadline=None)
 @given(text=hostile_text())
 def test_parse__never_raises(text: str) -> None:
     for task in TASKS.values():
@@ -283,7 +282,6 @@ def test_parse__never_raises(text: str) -> None:
         assert answer is None or answer
 
 
-@settings(max_examples=60, deadline=None)
 @given(data=st.data())
 def test_trial__answer_is_canonical(data: st.DataObject) -> None:
     task = data.draw(st.sampled_from(list(TASKS.values())))

@@ -153,7 +153,7 @@ def test_difficulty__is_no_higher_where_a_noisy_solver_is_right_more_often(
     found = []
     for value in values:
         params = task.Params(**others, **{field: value})
-        trials = map(Cell(task, params, 3).trial, range(300))
+        trials = map(Cell(task, params, 3).trial, range(100))
         rights = [success(name, trial, rng) for trial in trials if measurable(name, field, trial)]
         found.append((task.difficulty(params), fmean(rights), pvariance(rights) / len(rights), value))
 

@@ -143,16 +143,16 @@ def guesses(prompt: str) -> dict[str, str]:
     }
 
 
-@pytest.mark.parametrize(("choices", "references"), [(2, 1), (4, 3), (8, 3), (12, 1), (12, 8)])
+@pytest.mark.parametrize(("choices", "references"), [(2, 1), (8, 3), (12, 8)])
 def test_movies__no_cheap_rule_finds_the_answer(choices: int, references: int) -> None:
     cell = Cell(MOVIES, MOVIES.Params(choice_count=choices, reference_count=references, hint="none"), 3)
     right: Counter[str] = Counter()
-    for trial in map(cell.trial, range(1000)):
+    for trial in map(cell.trial, range(400)):
         right.update(rule for rule, title in guesses(trial.prompt).items() if title == trial.answer)
 
     chance = 1 / choices
-    noise = 4 * (chance * (1 - chance) / 1000) ** 0.5
-    assert {rule: n / 1000 for rule, n in right.items() if n / 1000 > chance + 0.02 + noise} == {}
+    noise = 4 * (chance * (1 - chance) / 400) ** 0.5
+    assert {rule: n / 400 for rule, n in right.items() if n / 400 > chance + 0.02 + noise} == {}
 
 
 @pytest.mark.parametrize("count", [3, 4, 7, 8, 12])
@@ -364,7 +364,7 @@ def test_parse__takes_linear_time(ending: str) -> None:
         for piece in PIECES
         for task in (CARS, DATES, MOVIES)
         if not grows_in_proportion(
-            lambda size, read=task.parse, piece=piece: read(piece * (size // len(piece)) + ending), 20_000
+            lambda size, read=task.parse, piece=piece: read(piece * (size // len(piece)) + ending), 6_000
         )
     ]
 

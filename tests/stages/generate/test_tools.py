@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate import TASKS, Cell, Trial
@@ -54,7 +54,6 @@ def test_read_calls__takes_the_last_calls_in_json(reply: str, read: str | None) 
     assert read_calls(reply) == read
 
 
-@settings(max_examples=100, deadline=None)
 @given(text=hostile_text(), value=st.recursive(st.none() | st.floats() | st.text(), st.lists, max_leaves=5))
 def test_read_calls__what_it_reads_is_read_again_as_the_same(text: str, value: object) -> None:
     calls = [{"name": text, "arguments": value}, {"name": "g", "arguments": text}]
@@ -133,7 +132,6 @@ def other(cell: Cell, call: dict[str, Any], name: str) -> object:
     return next(value for value in values if value != call["arguments"][name])
 
 
-@settings(max_examples=40, deadline=None)
 @given(params=params_of(TASK), index=st.integers(0, 10**6))
 def test_api__asks_the_same_with_the_tools_beside_the_prompt(params: Any, index: int) -> None:
     told = Cell(TASK, params, 5).trial(index)

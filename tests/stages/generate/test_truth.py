@@ -25,7 +25,7 @@ ALL_SOLVERS = SOLVERS | LIST_SOLVERS | STORY_SOLVERS | DOCUMENT_SOLVERS
 def test_answer__equals_the_solvers(name: str) -> None:
     task = TASKS[name]
     rng = random.Random(99)
-    for number in range(1000):
+    for number in range(250):
         params = random_params(task, rng)
         if getattr(params, "rows", 0) > 100 and number % 10:
             continue  # one large table takes as long as a hundred small ones
@@ -88,15 +88,13 @@ def test_arithmetic__numbers_stay_in_range() -> None:
     assert seen == {"3", "4", "5"}
 
 
-@pytest.mark.parametrize(
-    "params", [{}, {"length": 40}, {"length": 40, "max_depth": 8}, {"length": 3, "prob_not": 0}]
-)
+@pytest.mark.parametrize("params", [{}, {"length": 40, "max_depth": 8}, {"length": 3, "prob_not": 0}])
 def test_boolean__both_answers_are_equally_frequent(params: dict[str, int]) -> None:
     task = TASKS["boolean"]
     cell = Cell(task, task.Params(**params), 11)
-    share = sum(cell.trial(i).answer == "true" for i in range(3000)) / 3000
+    share = sum(cell.trial(i).answer == "true" for i in range(1000)) / 1000
 
-    assert share == pytest.approx(0.5, abs=0.04)  # 4.4 standard errors
+    assert share == pytest.approx(0.5, abs=0.07)  # 4.4 standard errors
 
 
 def test_boolean__all_operators_and_nots_occur() -> None:

@@ -7,7 +7,7 @@ import tracemalloc
 
 import pytest
 import zstandard
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.storage.cache.archive import read_archive, write_archive
@@ -34,7 +34,6 @@ def read(data):
 
 
 @given(st.dictionaries(KEYS, st.binary(max_size=1500), max_size=5))
-@settings(max_examples=40, deadline=None)
 def test_archive__round_trip_and_equal_bytes(values):
     items = list(values.items())
 

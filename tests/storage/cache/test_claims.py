@@ -95,7 +95,7 @@ def test_make__says_nothing_where_it_cannot_be_written(tmp_path):
     assert claims.make(KEYS) is None
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture], max_examples=50)
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.binary(max_size=200))
 def test_others__garbage_claims_nothing(tmp_path, content):
     (tmp_path / "0-x.claim").write_bytes(content)

@@ -148,7 +148,7 @@ def test_index__is_made_anew_when_it_is_damaged(cache, workers, damage):
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_read__never_a_wrong_value_and_never_an_error(tmp_path_factory, data):
     rng = random.Random(data.draw(st.integers(0, 10**6)))
     path = tmp_path_factory.mktemp("any")

@@ -128,7 +128,7 @@ def test_append__refuses_a_long_receipt(path, workers):
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_open__a_torn_tail_is_dropped_and_cut_by_the_next_append(tmp_path, workers, data):
     path = tmp_path / "ledger.jsonl"
     path.unlink(missing_ok=True)
@@ -149,7 +149,7 @@ def test_open__a_torn_tail_is_dropped_and_cut_by_the_next_append(tmp_path, worke
 
 
 @given(data=st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_receipts__a_flipped_byte_costs_its_line_and_is_counted(tmp_path, workers, data):
     path = tmp_path / "ledger.jsonl"
     path.unlink(missing_ok=True)

@@ -91,7 +91,6 @@ def folder(tmp_path):
 
 
 EXAMPLES = settings(
-    max_examples=50,
     derandomize=True,
     deadline=None,
     suppress_health_check=[HealthCheck.function_scoped_fixture],

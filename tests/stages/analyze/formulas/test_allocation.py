@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.allocation import allocate
@@ -68,7 +68,6 @@ def test_allocate__equal_tasks_count_equally_however_many_points_they_have():
     assert trials[1, 0] == pytest.approx(4 * trials[0, 0], rel=0.02)
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.data())
 def test_allocate__keeps_to_the_budget_the_room_and_what_is_there(data):
     shape = (3, 2, 4)

@@ -44,12 +44,12 @@ def test_confidence_sequence__the_mixture_is_a_likelihood_ratio_with_mean_one(n,
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("p", [0.02, 0.5, 0.9])
+@pytest.mark.parametrize("p", [0.02, 0.5])
 @pytest.mark.parametrize("method", METHODS)
 def test_confidence_sequence__holds_at_all_looks_together(p, method):
     rng = np.random.default_rng(3)
     n = np.arange(1, 401)
-    s = np.cumsum(rng.random((1000, 400)) < p, axis=1)
+    s = np.cumsum(rng.random((300, 400)) < p, axis=1)
 
     _, lower, upper = confidence_sequence(s, n, method=method)
 
@@ -155,14 +155,14 @@ def ever_called(paths, looks, e_value):
 
 @pytest.mark.long
 def test_mean_e_value__optional_stopping_finds_nothing_in_equal_or_cancelling_parts():
-    rng, looks, weights = np.random.default_rng(5), range(8, 241, 8), np.array([1.0, 0.2, 1.0])
+    rng, looks, weights = np.random.default_rng(5), range(16, 241, 16), np.array([1.0, 0.2, 1.0])
 
     def weighted(rows):
         return mean_e_value(rows, weights)
 
-    equal = rng.choice([-1.0, 0.0, 1.0], (200, 240, 3), p=[0.3, 0.4, 0.3])
+    equal = rng.choice([-1.0, 0.0, 1.0], (120, 240, 3), p=[0.3, 0.4, 0.3])
     # The first part is 20 points better, the third 20 points worse: their mean, which is asked for, is 0.
-    opposed = np.where(rng.random((200, 240, 3)) < 0.5 + np.array([0.1, 0.0, -0.1]), 1.0, -1.0)
+    opposed = np.where(rng.random((120, 240, 3)) < 0.5 + np.array([0.1, 0.0, -0.1]), 1.0, -1.0)
     better = np.where(rng.random((40, 240, 3)) < 0.6, 1.0, -1.0)
 
     assert ever_called(equal, looks, weighted) <= 0.05

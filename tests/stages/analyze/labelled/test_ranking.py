@@ -170,7 +170,6 @@ def pair_of(seed, trials, rates, base):
     return pair
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.integers(0, 2**32),
     st.tuples(st.integers(1, 40), st.integers(1, 400)),

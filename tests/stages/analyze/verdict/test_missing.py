@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict import verdict
@@ -144,7 +144,6 @@ def test_verdict__a_gate_is_not_passed_by_the_half_that_answered():
     assert verdict(layers, ["base"], names(40), missing=0.5).exit_code == 0
 
 
-@settings(max_examples=60)
 @given(st.integers(0, 2**32 - 1), st.integers(20, 60), st.floats(0, 0.6), st.floats(0, 0.6))
 def test_verdict__no_progress_unless_the_gain_survives_every_way_to_fill_what_is_missing(
     seed, units, lost_control, lost_treatment

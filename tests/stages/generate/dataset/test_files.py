@@ -32,9 +32,7 @@ ROWS = [{"prompt": f"What is {i} + {i}?", "answer": str(2 * i)} for i in range(2
 VALUE = st.text(st.characters(codec="utf-8", exclude_characters="\x00"), min_size=1, max_size=30).filter(
     str.strip
 )
-SAME_FILE = settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+SAME_FILE = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def opened(path: Path) -> Table:

@@ -7,7 +7,7 @@ from fractions import Fraction
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.generate.dataset.choices import read_choice
@@ -155,7 +155,6 @@ def test_comparable__keeps_what_matters(one: str, other: str) -> None:
     assert comparable(one, frozenset()) != comparable(other, frozenset())
 
 
-@settings(max_examples=300)
 @given(text=st.text(max_size=40))
 def test_comparable__is_stable(text: str) -> None:
     once = comparable(text, frozenset())
@@ -174,7 +173,6 @@ JSON = st.recursive(
 )
 
 
-@settings(max_examples=200, deadline=None)
 @given(value=JSON, indent=st.sampled_from([None, 2]), fence=st.booleans())
 def test_read_json__reads_any_value_in_any_layout(value: Any, indent: int | None, fence: bool) -> None:
     written = json.dumps(value, indent=indent)
@@ -221,10 +219,9 @@ def test_readers__take_linear_time_on_hostile_texts(piece: str) -> None:
             reader(text, PLAIN)
         read_choice(text, "ABCD", ["a drum", "a lamp", "[1,", "9"])
 
-    assert grows_in_proportion(read, 40_000)
+    assert grows_in_proportion(read, 12_000)
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     text=hostile_text(),
     options=st.lists(st.text(min_size=1, max_size=8), min_size=2, max_size=6, unique=True),
@@ -316,7 +313,6 @@ def test_read_choice__tells_options_apart_by_case_only_where_needed() -> None:
     assert read_choice("Answer: Q", "XYZ", ["P", "p", "q"]) == "Z"
 
 
-@settings(max_examples=300, deadline=None)
 @given(
     options=st.lists(st.text(min_size=1, max_size=12), min_size=2, max_size=8, unique=True),
     frame=st.sampled_from(

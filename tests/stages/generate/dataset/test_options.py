@@ -16,9 +16,7 @@ from tests.stages.generate.dataset.support import cell, trials, write_csv, write
 
 ROOT = Path(__file__).parents[4]
 HOSTILE = st.text(st.characters(codec="utf-8"), min_size=1, max_size=15).filter(str.strip)
-IN_FILES = settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+IN_FILES = settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 
 
 def one(tmp_path: Path, row: dict[str, Any], **params: Any) -> Any:

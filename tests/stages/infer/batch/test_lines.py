@@ -6,7 +6,7 @@ import string
 import time
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from evalcube.stages.infer.batch.lines import (
@@ -125,7 +125,6 @@ async def through_a_queue(output, cut):
     return results, block.ends, register, store.records
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(lines, max_size=8), st.integers(1, 200))
 @example([b'{"custom_id":"' + b"a" * 64 + b'","response":{"status_code":200,"body":' + b"[" * 9000], 50)
 def test_batch_queue__whatever_comes_back_every_request_ends_once(rows, cut):

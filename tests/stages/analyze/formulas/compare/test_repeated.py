@@ -3,7 +3,7 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.stages.analyze.formulas.compare.paired import mcnemar, paired_difference
@@ -23,7 +23,6 @@ def brute(differences, method):
 
 
 @given(st.lists(st.integers(-5, 5), min_size=1, max_size=10), METHODS)
-@settings(max_examples=60)
 def test_sign_flip__is_the_count_over_all_signs(differences, method):
     assert sign_flip(differences, method=method) == pytest.approx(brute(differences, method))
 

@@ -4,7 +4,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube import stats as outcomes
@@ -57,7 +57,6 @@ def test_threshold_spectrum__agrees_with_rational_arithmetic(case, random):
     assert close(outcomes.threshold_spectrum_at_k(bank(samples, counts), k, weights), wanted)
 
 
-@settings(deadline=None, max_examples=40)
 @given(banks(largest=14), POWERS, POWERS)
 def test_posteriors__agree_with_rational_arithmetic(case, alpha0, beta0):
     samples, counts, k = case
