@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import atexit
 import http.client
 import shutil
 import socket
 import subprocess
 import sys
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from importlib import metadata
 from pathlib import Path
 
@@ -48,19 +49,31 @@ def server(command, port, environment=None):
         process.wait()
 
 
+_IDLE = []
+"""Ports of S3 servers that wait for their next use: to start one takes seconds."""
+_RUNNING = ExitStack()
+atexit.register(_RUNNING.close)
+
+
 @contextmanager
 def s3_server():
-    """Yields the environment of a client; `bucket` exists."""
+    """Yields the environment of a client; `bucket` exists, and is empty."""
     pytest.importorskip("obstore")
-    port = free_port()
-    with server([sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)], port):
-        make_bucket(port)
-        yield {**S3_ENV, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+    if _IDLE:
+        port = _IDLE.pop()
+        asked(port, "POST", "/moto-api/reset")
+    else:
+        port = free_port()
+        command = [sys.executable, "-m", "moto.server", "-H", "127.0.0.1", "-p", str(port)]
+        _RUNNING.enter_context(server(command, port))
+    asked(port, "PUT", "/bucket")
+    yield {**S3_ENV, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
+    _IDLE.append(port)
 
 
-def make_bucket(port):
+def asked(port, method, path):
     connection = http.client.HTTPConnection("127.0.0.1", port)
-    connection.request("PUT", "/bucket")
+    connection.request(method, path)
     assert connection.getresponse().status == 200
     connection.close()
 

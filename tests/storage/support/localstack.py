@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tests.ports import free_port
-from tests.storage.support.cache_stores import S3_ENV, make_bucket, server
+from tests.storage.support.cache_stores import S3_ENV, asked, server
 from tests.tiers import need
 
 NAMED = "EVALCUBE_LOCALSTACK"
@@ -35,5 +35,5 @@ def localstack_server():
             "LS_LOG": "error",
         }
         with server([str(python), "-m", "localstack.runtime.main"], port, settings):
-            make_bucket(port)
+            asked(port, "PUT", "/bucket")
             yield {**S3_ENV, "AWS_ENDPOINT_URL": f"http://127.0.0.1:{port}"}
