@@ -41,16 +41,9 @@ def poisoned(tmp_path):
     return environment
 
 
-@pytest.mark.parametrize(
-    "trials",
-    [
-        pytest.param([("grade", 4, 3)], id="one"),
-        pytest.param([("grade", 4, 3), ("make", 5, 17)], id="two", marks=pytest.mark.integration),
-    ],
-)
-def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(
-    tmp_path, simulator, poisoned, trials
-):
+@pytest.mark.integration
+def test_run__trials_that_kill_their_worker_are_found_and_all_others_are_done(tmp_path, simulator, poisoned):
+    trials = [("grade", 4, 3), ("make", 5, 17)]
     config = sweep_config(tmp_path, simulator.base_url, trials=40)
     path = write_config(tmp_path, config)
     deadly = poisoned(*trials)
