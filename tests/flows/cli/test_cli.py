@@ -153,7 +153,11 @@ def test_run__scheduler_unreachable(tmp_path, simulator, monkeypatch):
     refused(evalcube("run", path, "--scheduler", address, cwd=tmp_path), address, "dask scheduler")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGHUP], ids=["ctrl-c", "terminal closed"])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, pytest.param(signal.SIGHUP, marks=pytest.mark.integration)],
+    ids=["ctrl-c", "terminal closed"],
+)
 def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, trials=80)
     config["models"][0]["simulate"]["latency"] = 0.1
@@ -178,7 +182,9 @@ def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, si
     assert simulator_stats(simulator)["requests"] == 400
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.integration)]
+)
 def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(number, tmp_path, simulator):
     path = write_config(tmp_path, slow(sweep_config(tmp_path, simulator.base_url, trials=400)))
     scratch = tmp_path / "scratch"

@@ -8,7 +8,7 @@ from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, command, simulator_stats, sweep_config, write_config
 from tests.waiting import wait_until
 
-TRIALS, CONNECTIONS = 200, 8
+TRIALS, CONNECTIONS = 120, 8
 REQUESTS = 5 * TRIALS
 
 

@@ -47,7 +47,7 @@ def is_over(config):
 
 
 def test_submit__returns_while_the_sweep_goes_on_and_says_how_it_goes(tmp_path, cluster, simulator):
-    config = slow(tmp_path, simulator, 30)
+    config = slow(tmp_path, simulator, 16)
 
     code, output, errors = submit(tmp_path, cluster, config)
     begun = cube_status(config["cube"])
@@ -61,11 +61,11 @@ def test_submit__returns_while_the_sweep_goes_on_and_says_how_it_goes(tmp_path, 
     assert begun["driver"]["scheduler"] == cluster.address
     assert f"submitted to {cluster.address}" in " ".join(shown.split())
     assert "ended: complete" in shown
-    assert simulator_stats(simulator)["requests"] == 150
+    assert simulator_stats(simulator)["requests"] == 80
 
 
 def test_submit__a_driver_whose_worker_is_killed_goes_on_elsewhere(tmp_path, cluster, simulator):
-    config = slow(tmp_path, simulator, 40)
+    config = slow(tmp_path, simulator, 30)
     assert submit(tmp_path, cluster, config)[0] == 0
     worker = cube_status(config["cube"])["driver"]["worker"]
     with Client(cluster.address, set_as_default=False) as client:
@@ -81,13 +81,13 @@ def test_submit__a_driver_whose_worker_is_killed_goes_on_elsewhere(tmp_path, clu
     assert_same_cube(config["cube"], calm["cube"])
     assert any("the driver goes on here" in line for line in driver["lines"])
     assert driver["worker"] != worker
-    assert asked <= 200 + 2 * 8  # what was in flight
+    assert asked <= 150 + 2 * 8  # what was in flight
 
 
 def test_submit__stops_in_good_order_from_anywhere_and_goes_on_when_submitted_again(
     tmp_path, cluster, simulator
 ):
-    config = slow(tmp_path, simulator, 40)
+    config = slow(tmp_path, simulator, 30)
     assert submit(tmp_path, cluster, config)[0] == 0
 
     stopped = evalcube("stop", config["cube"], cwd=tmp_path)
@@ -100,7 +100,7 @@ def test_submit__stops_in_good_order_from_anywhere_and_goes_on_when_submitted_ag
     assert not left["complete"]
     assert any("ended: stopped" in line for line in left["driver"]["lines"])
     assert again[0] == 0, again
-    assert simulator_stats(simulator)["requests"] == 200
+    assert simulator_stats(simulator)["requests"] == 150
 
 
 def test_submit__refuses_what_a_run_refuses_before_it_asks(tmp_path, cluster, simulator):
