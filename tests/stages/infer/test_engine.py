@@ -161,12 +161,12 @@ def test_run__sends_headers_of_the_job_and_of_the_endpoint(store, jobs):
 )
 def test_run__gets_over_a_fault_that_goes_away(engine_for, remote, store, jobs, kind):
     remote.faults({"kind": kind, "first": 1, "share": 0.5})
-    batch = jobs(40)
+    batch = jobs(16)
 
     # Only what hangs may take longer than its request may.
     results = engine_for(timeout=2.0 if kind == "hang" else 60.0, connections=16).run("m", batch)
 
-    assert kinds(results) == ["stored"] * 40
+    assert kinds(results) == ["stored"] * 16
     assert {result.attempts for result in results} == {1, 2}
     assert set(store.records) == {job.digest for job in batch}
 

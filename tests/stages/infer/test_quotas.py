@@ -25,17 +25,17 @@ def run_all(engines, batches):
 
 
 def test_requests_per_minute__are_kept(engine_for, jobs):
-    per_second = 40
+    per_second = 80
     engine = engine_for(connections=32, requests_per_minute=60 * per_second)
 
-    results, came = run_all([engine], [jobs(4 * per_second, latency=0.01)])
+    results, came = run_all([engine], [jobs(2 * per_second, latency=0.01)])
 
-    assert kinds(results) == ["stored"] * 4 * per_second
+    assert kinds(results) == ["stored"] * 2 * per_second
     assert came <= 1.05 * per_second
 
 
 def test_tokens_per_minute__are_kept(engine_for, jobs):
-    per_second = 4_000
+    per_second = 8_000
     engine = engine_for(connections=32, tokens_per_minute=60 * per_second)
 
     results, came = run_all([engine], [jobs(350, latency=0.01, tokens=48, limit=4000)])
@@ -46,7 +46,7 @@ def test_tokens_per_minute__are_kept(engine_for, jobs):
 
 
 def test_requests_per_minute__are_shared_by_workers_that_come_late(store, remote, jobs, wait_until):
-    per_second = 40
+    per_second = 80
     endpoint = Endpoint("m", remote.base_url, connections=32, requests_per_minute=60 * per_second)
     first, second = Engine({"m": endpoint}, store), Engine({"m": endpoint}, store, workers=0)
 
@@ -92,9 +92,9 @@ def test_limit__that_is_neither_declared_nor_announced_costs_no_trial(engine_for
     remote.limits(rpm=6000, window=0.05, style="none", says_when=False)
 
     engine = engine_for(connections=32, retries=0, backoff_base=0.05, patience=PATIENCE)
-    results = engine.run("m", jobs(400, latency=0.01))
+    results = engine.run("m", jobs(200, latency=0.01))
 
-    assert kinds(results) == ["stored"] * 400
+    assert kinds(results) == ["stored"] * 200
     assert engine.stats.failures == {}
 
 
