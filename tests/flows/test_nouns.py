@@ -89,6 +89,8 @@ ONE = {
 """These take one whole cube."""
 VERDICT = {"verdict": lambda cube, _: plain(ec.verdict(cube, "two"))}
 READERS = ARRAYS | WHOLE | ONE | VERDICT
+DEAR = {"report", "publish", "merge", "export", "rescore", "upsample", "verdict"}
+"""What takes a second."""
 
 
 @pytest.mark.parametrize("name", READERS)
@@ -96,7 +98,11 @@ def test_reader__says_the_same_of_every_noun(name, made, cubes, tmp_path):
     run, read = made[0], READERS[name]
     zarr = xr.open_zarr(run.cube)
 
-    said = [read(cube, tmp_path) for cube in (run.cube, run, cubes[0], zarr, [run], [cubes[0], run.cube])]
+    nouns = [run.cube, run, cubes[0], zarr, [run], [cubes[0], run.cube]]
+    if name in DEAR:  # by an address, by a dataset of xarray's own, and by several that are one
+        nouns = [run.cube, zarr, [cubes[0], run.cube]]
+
+    said = [read(cube, tmp_path) for cube in nouns]
 
     assert [one for one in said[1:] if one != said[0]] == []
 
@@ -136,10 +142,10 @@ def test_reader__that_needs_an_address_refuses_a_dataset_without_one(name, cubes
 
 
 @pytest.mark.parametrize("name", READERS)
-@pytest.mark.parametrize("cube", [7, None, b"cube", [], [7]], ids=repr)
-def test_reader__names_what_is_no_cube(name, cube, tmp_path):
-    with pytest.raises(ec.SweepError, match=r"^`(cubes?|first|source)`: .*(is no cube|no cube is named)"):
-        READERS[name](cube, tmp_path)
+def test_reader__names_what_is_no_cube(name, tmp_path):
+    for cube in (7, None, b"cube", [], [7]):
+        with pytest.raises(ec.SweepError, match=r"^`(cubes?|first|source)`: .*(is no cube|no cube is named)"):
+            READERS[name](cube, tmp_path)
 
 
 def test_trials__of_a_part_are_those_that_its_arrays_have(cubes):

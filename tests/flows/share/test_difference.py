@@ -18,14 +18,17 @@ from evalcube.storage.cube.regions import Region
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 
+pytestmark = pytest.mark.long
+
 ONE = Recipe(models=("alpha", "beta"), lengths=(3, 4), depths=(3,), trials=(0, 6))
 
 
-@pytest.fixture
-def one(tmp_path: Path) -> str:
-    """A cube of two models at three points."""
-    make_cube(tmp_path / "one.zarr", ONE)
-    return str(tmp_path / "one.zarr")
+@pytest.fixture(scope="module")
+def one(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A cube of two models at three points, which tests only read."""
+    path = tmp_path_factory.mktemp("one") / "one.zarr"
+    make_cube(path, ONE)
+    return str(path)
 
 
 def other(tmp_path: Path, **changes: Any) -> str:

@@ -42,8 +42,10 @@ def test_rules__are_kept_and_broken(rule: tuple[str, object], kept: str, broken:
     assert broken_rules(broken, of_rules(rule)) == [rule[0]]
 
 
-@pytest.mark.parametrize("kind", ["words", "letters", "layout", "mixed"])
-@pytest.mark.parametrize("rules", [2, 4, 6])
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("kind", "rules"), [("words", 2), ("letters", 4), ("layout", 6), ("mixed", 2), ("mixed", 6)]
+)
 def test_reference__keeps_all_rules_and_no_work_seldom_does(kind: str, rules: int) -> None:
     cell = Cell(TASK, TASK.Params(kind=kind, rules=rules), 5)
     trials = [cell.trial(i) for i in range(300)]

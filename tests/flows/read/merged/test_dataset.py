@@ -22,6 +22,8 @@ from evalcube.storage.cube.cube import Cube
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import evalcube
 
+pytestmark = pytest.mark.long
+
 A = Recipe(models=("alpha", "beta"), lengths=(3, 4), depths=(3,), repeats=2, trials=(0, 6))
 PAIRS = {
     "models": (A, replace(A, models=("gamma",))),
@@ -59,7 +61,7 @@ def test_open_joined__is_the_merged_cube(cubes: tuple[list[str], str]) -> None:
     assert found.isel(model=0, trial=[2, 1], repeat=slice(1))["status"].values.shape[-2:] == (2, 1)
 
 
-@pytest.mark.long
+@pytest.mark.parametrize("cubes", ["trials", "conflicts"], indirect=True)
 def test_boards__are_those_of_the_merged_cube(cubes: tuple[list[str], str]) -> None:
     urls, merged = cubes
     part = Part(("task=boolean",), unique_only=True)
@@ -116,24 +118,22 @@ def numbers(cubes: list[str], part: Part | None) -> dict[str, tuple[float, ...]]
     return {name: (*table[name], board[name], first[name]) for name in board}
 
 
-@pytest.mark.long
 @given(
     repeats=st.integers(1, 2),
     failed=st.sampled_from((0.0, 0.3)),
     grown=st.integers(5, 9),
     part=st.sampled_from((None, Part(trials=3), Part(unique_only=True))),
 )
-@settings(max_examples=4, deadline=None, derandomize=True, phases=[Phase.explicit, Phase.generate])
+@settings(max_examples=2, derandomize=True, phases=[Phase.explicit, Phase.generate])
 def test_estimand__of_untouched_models_stays_whatever_lies_beside_them(
     tmp_path_factory: pytest.TempPathFactory, repeats: int, failed: float, grown: int, part: Part | None
 ) -> None:
-    """Merged, grown, split or side by side, in any order, whole or in a view: to the last bit."""
+    """Merged, grown, split or side by side, whole or in a view: to the last bit."""
     folder = tmp_path_factory.mktemp("estimand")
     whole = Recipe(models=("alpha", "beta"), trials=(0, 6), repeats=repeats, failed=failed)
     recipes = {
         "whole": whole,
         "other": replace(whole, models=("gamma",), trials=(0, grown), chunks=(3, 1)),
-        "alpha": replace(whole, models=("alpha",)),
         "short": replace(whole, depths=()),
         "deep": replace(whole, lengths=()),
     }
@@ -146,9 +146,9 @@ def test_estimand__of_untouched_models_stays_whatever_lies_beside_them(
     merge_cubes(str(folder / "merged.zarr"), [urls["other"], urls["whole"]])
 
     alone = numbers([urls["whole"]], part)
-    sides = [[urls["whole"], urls["other"]], [urls["other"], urls["whole"]], [str(folder / "merged.zarr")]]
+    sides = [[urls["whole"], urls["other"]], [str(folder / "merged.zarr")]]
     if not failed:
-        sides += [[urls["deep"], urls["short"]], [urls["other"], urls["deep"], urls["short"]]]
+        sides += [[urls["other"], urls["deep"], urls["short"]]]
     found = [numbers(cubes, part) for cubes in sides]
 
     for one in found:

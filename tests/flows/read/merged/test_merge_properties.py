@@ -21,8 +21,7 @@ pytestmark = pytest.mark.long
 
 _NUMBERS = count()
 _FEW = settings(
-    max_examples=4,
-    deadline=None,
+    max_examples=2,
     derandomize=True,
     phases=[Phase.explicit, Phase.generate],  # what fails is small as it is
     suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow],
@@ -108,13 +107,15 @@ HALVES = {
 }
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """What the whole cube holds."""
+    return content(made(tmp_path_factory.mktemp("whole"), WHOLE)[0])
+
+
 @pytest.mark.parametrize("halves", HALVES.values(), ids=HALVES)
-def test_merge_cubes__two_halves_are_the_whole(tmp_path: Any, halves: list[Recipe]) -> None:
-    (whole,) = made(tmp_path, WHOLE)
-
-    found = merged(tmp_path, *made(tmp_path, *halves))
-
-    assert content(found) == content(whole)
+def test_merge_cubes__two_halves_are_the_whole(tmp_path: Any, whole: Any, halves: list[Recipe]) -> None:
+    assert content(merged(tmp_path, *made(tmp_path, *halves))) == whole
 
 
 def test_merge_cubes__readings_of_judges_in_another_order_are_the_same(tmp_path: Any) -> None:
@@ -159,12 +160,10 @@ def test_merge_cubes__rows_keep_their_names_where_files_are_gone(tmp_path: Any) 
     assert rows.tolist() == stored[::-1].tolist()
 
 
-def test_merge_cubes__halves_of_the_trials_within_one_chunk_are_the_whole(tmp_path: Any) -> None:
-    (whole,) = made(tmp_path, WHOLE)
+def test_merge_cubes__halves_of_the_trials_within_one_chunk_are_the_whole(tmp_path: Any, whole: Any) -> None:
     first, second = made(tmp_path, replace(WHOLE, trials=(0, 3)), replace(WHOLE, trials=(3, 8)))
 
     found = merged(tmp_path, second, first)
 
-    expected = content(whole)
     # The first half knows no more than three trials, which is what its plan gave each point: the greater weight counts.
-    assert content(found) == expected
+    assert content(found) == whole

@@ -1,4 +1,5 @@
 import math
+from itertools import cycle
 
 import dask.base
 import numpy as np
@@ -80,8 +81,8 @@ def test_aggregate__by_points_is_the_formula_on_points(ds, mode):
             assert found[name].values[:, task] == pytest.approx(part, nan_ok=True)
 
 
-@pytest.mark.parametrize("weigh", ["tasks", "points", "trials"])
-@pytest.mark.parametrize("by", GROUPINGS, ids=str)
+@pytest.mark.long
+@pytest.mark.parametrize(("by", "weigh"), [*zip(GROUPINGS, cycle(["tasks", "points", "trials"]))], ids=str)
 def test_aggregate__lazy_stays_lazy_and_equals_eager_whatever_the_chunks(ds, by, weigh):
     eager = aggregate(ds, by=by, weigh=weigh)
     with Callback(start=forbidden):
@@ -100,7 +101,8 @@ def forbidden(_):
     raise AssertionError("building the graph computed something")
 
 
-@settings(max_examples=25)
+@pytest.mark.long
+@settings(max_examples=10)
 @given(st.permutations(range(5)), st.permutations(range(10)), st.integers(1, 5), st.integers(1, 10))
 def test_aggregate__sums_do_not_depend_on_order_or_chunks(models, slots, chunk, width):
     made = dataset(tasks=2)
