@@ -15,9 +15,9 @@ MODEL_FILES := $(wildcard deploy/servers/local-model.txt)
 .PHONY: help demo quick test integration lowest localstack coverage check weight bench chaos docs lock clean
 .NOTPARALLEL:
 
-quick integration lowest: JOBS ?= 2
-# Many of these wait for processes a fifth of the time: three at once keep two cores busy.
-test coverage: JOBS ?= 3
+quick lowest: JOBS ?= 2
+# Many of these wait for processes: three at once keep two cores busy.
+test integration coverage: JOBS ?= 3
 
 help: ## this list
 	@sed -nE 's/^([a-z]+):.*## (.*)/  make \1|\2/p' $(firstword $(MAKEFILE_LIST)) | awk -F'|' '{ printf "%-19s%s\n", $$1, $$2 }'
@@ -37,12 +37,12 @@ integration: $(VENV)/.model $(VENV)/.adapters ## run the tests that take minutes
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
 # With what warns in old versions let be: it is told of what is pinned.
-lowest: $(VENV)/.installed ## run what quick runs with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
+lowest: $(VENV)/.installed ## run all unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
 	$(BIN)/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --quiet --output-file $(VENV)/lowest.txt
 	"$(PYTHON)" -m venv --clear $(VENV)/lowest
 	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python --no-deps --no-build-isolation -e .
-	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m "unit and not long" --hypothesis-profile=quick -W default $(PYTEST_ARGS)
+	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default $(PYTEST_ARGS)
 
 localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
 

@@ -18,6 +18,8 @@ from evalcube.stages.reply.status import Status
 from tests.flows.cli.made_up import REPEATS, TRIALS, document, run
 from tests.flows.support import evalcube, refused
 
+pytestmark = pytest.mark.long
+
 
 def counted(cube, where, counter="trials"):
     ds = open_part(cube, Part(where)).dataset

@@ -12,6 +12,8 @@ from evalcube.stages.analyze.render.shown import html_table
 from evalcube.stages.analyze.render.table import Column, TableSpec
 from tests.flows.cli.made_up import document, run
 
+pytestmark = pytest.mark.long
+
 TABLES = {
     "leaderboard": ["leaderboard"],
     "groups of leaderboards": ["leaderboard", "--group-by", "tier"],

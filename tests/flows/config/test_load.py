@@ -65,6 +65,7 @@ def test_parse_config__tells_all_broken_rules_sorted_by_line() -> None:
     ]
 
 
+@pytest.mark.long
 def test_parse_config__bounds_aliases_that_multiply() -> None:
     rows = ["a0: &a0 [x, x, x, x, x, x, x, x, x, x]"]
     rows += [f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 10)}]" for i in range(1, 12)]

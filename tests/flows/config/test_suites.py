@@ -21,6 +21,8 @@ from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.stages.generate import TASKS, Cell, expand
 from tests.flows.support import evalcube, refused
 
+pytestmark = pytest.mark.long
+
 TIERS = ("easy", "medium", "hard")
 
 

@@ -25,6 +25,8 @@ from tests.flows.read.merged.generated import Recipe
 from tests.flows.read.merged.generated import make_cube as made_cube
 from tests.flows.read.test_verdict import written_cube
 
+pytestmark = pytest.mark.long
+
 NAMES = ("strong", "middle", "weak")
 
 

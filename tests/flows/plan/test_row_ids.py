@@ -20,6 +20,8 @@ from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import sweep_config
 
+pytestmark = pytest.mark.long
+
 ROWS = 10
 
 

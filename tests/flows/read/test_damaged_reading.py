@@ -13,6 +13,8 @@ from evalcube.storage.cube.cube import Cube
 from tests.flows.share.imports.logs import write_lines
 from tests.flows.support import arrays, assert_same_cube, evalcube
 
+pytestmark = pytest.mark.long
+
 NUMBERS = count()
 READING = {
     "metrics": ("metrics", "cube.zarr"),

@@ -19,6 +19,8 @@ from evalcube.storage.cube.regions import Region
 from tests.flows.judging import judged_config
 from tests.flows.support import evalcube, sweep_config, write_config
 
+pytestmark = pytest.mark.long
+
 
 def _windows(cells, trials, count):
     """`count` windows one behind the other along trial, all open, in every other one as listed."""

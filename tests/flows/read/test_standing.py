@@ -18,6 +18,8 @@ from evalcube.flows.read.verdict import cube_verdict, shown_standing
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.read.test_verdict import written_cube
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture(scope="module")
 def written(tmp_path_factory):

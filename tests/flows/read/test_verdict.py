@@ -22,6 +22,8 @@ from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
 from tests.flows.support import sweep_config
 
+pytestmark = pytest.mark.long
+
 UNITS = len(LANDS)
 NOWHERE = "http://127.0.0.1:9/v1"
 

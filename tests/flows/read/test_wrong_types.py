@@ -7,6 +7,8 @@ import pytest
 import evalcube as ec
 from tests.flows.cli.made_up import make_cube
 
+pytestmark = pytest.mark.long
+
 SWEEP = {
     "name": "sweep",
     "models": [{"name": "simulated", "endpoint": "sim:"}],

@@ -13,6 +13,8 @@ from evalcube.flows.state.trust import STATE_VARIABLE, remember_run
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import sweep_config
 
+pytestmark = pytest.mark.long
+
 NOWHERE = "http://127.0.0.1:9/v1"
 REMOTE = {"name": "remote", "endpoint": "https://api.example/v1", "key_env": "EXAMPLE_KEY"}
 OTHER = {"name": "other", "endpoint": "https://other.example/v1"}

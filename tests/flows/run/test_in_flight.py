@@ -83,6 +83,7 @@ def test_workers__give_more_blocks_to_the_models_that_are_starved():
     assert sated.address.spare == 0
 
 
+@pytest.mark.long
 def test_engine__is_starved_when_connections_wait_for_requests():
     # Nobody listens there: requests wait for their next attempt, and keep their connections.
     endpoint = Endpoint("m", "http://127.0.0.1:9/v1", connections=2, retries=9, backoff_base=30.0)

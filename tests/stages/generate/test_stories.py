@@ -143,6 +143,7 @@ def guesses(prompt: str) -> dict[str, str]:
     }
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("choices", "references"), [(2, 1), (8, 3), (12, 8)])
 def test_movies__no_cheap_rule_finds_the_answer(choices: int, references: int) -> None:
     cell = Cell(MOVIES, MOVIES.Params(choice_count=choices, reference_count=references, hint="none"), 3)

@@ -21,6 +21,7 @@ from tests.strategies import random_params
 ALL_SOLVERS = SOLVERS | LIST_SOLVERS | STORY_SOLVERS | DOCUMENT_SOLVERS
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", list(FAMILY))
 def test_answer__equals_the_solvers(name: str) -> None:
     task = TASKS[name]

@@ -11,6 +11,8 @@ from evalcube.stages.score.counters import count_trials
 from evalcube.stages.score.recount import recount, trimmed
 from tests.stages.score.trials import draw_trials
 
+pytestmark = pytest.mark.long
+
 DIMS = ("model", "task", "params", "trial", "repeat")
 SHAPE = (3, 2, 2, 7, 2)
 

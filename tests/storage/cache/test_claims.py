@@ -196,6 +196,7 @@ def test_wait__elsewhere_for_a_minute_without_renewal(tmp_path, elsewhere, skew)
     mine.release()
 
 
+@pytest.mark.long
 def test_wait__elsewhere_for_as_long_as_it_is_renewed(tmp_path, elsewhere):
     claim, watching = elsewhere
     claims = Claims(tmp_path, "here")

@@ -20,6 +20,8 @@ from evalcube.storage.errors import (
     NotWritableError,
 )
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def cube(tmp_path, workers):

@@ -23,6 +23,8 @@ from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, StorageError
 from tests.storage.support.file_server import serving
 
+pytestmark = pytest.mark.long
+
 HUGE = 20 * 2**30
 
 

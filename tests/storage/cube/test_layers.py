@@ -9,6 +9,8 @@ from evalcube.storage.cube.cube import Cube, Region, region_digest
 from evalcube.storage.cube.schema import LAYERS, SAID, VARIABLES
 from evalcube.storage.errors import CubeMismatchError
 
+pytestmark = pytest.mark.long
+
 JUDGED = {"judge_name": 3, "judge_repeat": 2}
 
 

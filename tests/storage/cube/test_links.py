@@ -15,6 +15,8 @@ from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError, StorageError
 
+pytestmark = pytest.mark.long
+
 REGION = Region(0, 0, 0)
 
 

@@ -28,7 +28,7 @@ from tests.storage.support.memory_space import MemorySpace
 
 URL = "the cube in memory"
 
-pytestmark = pytest.mark.usefixtures("space")
+pytestmark = [pytest.mark.long, pytest.mark.usefixtures("space")]
 
 
 @pytest.fixture(params=["memory", "bucket"])

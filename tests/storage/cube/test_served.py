@@ -16,6 +16,8 @@ from evalcube.storage.cube.ledger import NAME, Ledger
 from evalcube.storage.errors import CubeNotFoundError, NotWritableError, StorageError, UnsupportedUrlError
 from tests.storage.support.file_server import serving
 
+pytestmark = pytest.mark.long
+
 
 @pytest.fixture
 def site(tmp_path):

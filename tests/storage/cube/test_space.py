@@ -125,6 +125,7 @@ class Promises(RuleBasedStateMachine):
             assert self.space.version(key) == self.objects.get(key, (None, None))[1]
 
 
+@pytest.mark.long
 def test_space__is_a_dictionary_with_conditions(made):
     machine = type("Machine", (Promises,), {"make": staticmethod(made)}).TestCase
     examples = 40 if made in SPACES.values() else 4  # each step is some requests

@@ -6,12 +6,16 @@ import json
 from dataclasses import replace
 from pathlib import Path
 
+import pytest
+
 from evalcube.flows.read.merged.provenance import cube_history
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.support import evalcube
+
+pytestmark = pytest.mark.long
 
 ONE = Recipe(models=("alpha", "beta"), depths=(), trials=(0, 4), at=1_000_000)
 

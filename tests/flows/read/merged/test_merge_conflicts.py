@@ -27,6 +27,8 @@ from evalcube.storage.errors import CubeDamagedError, CubeExistsError
 from tests.flows.read.merged.generated import Recipe, bytes_of, content, make_cube
 from tests.flows.support import change_attributes, evalcube
 
+pytestmark = pytest.mark.long
+
 OURS = Recipe(models=("alpha", "beta"), depths=(), trials=(0, 4), at=1_000)
 THEIRS = replace(OURS, models=("beta", "gamma"), salt="theirs", at=2_000)
 

@@ -21,6 +21,8 @@ from evalcube.storage.errors import StorageError
 from tests.flows.share.imports.logs import INSPECT, LM_EVAL, write_lines
 from tests.flows.support import evalcube, sweep_config
 
+pytestmark = pytest.mark.long
+
 CLOSE = 0.5
 
 

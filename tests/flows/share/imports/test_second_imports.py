@@ -1,10 +1,14 @@
 """Imported cubes beside others: merged, and graded by their tool alone."""
 
+import pytest
+
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cube.cube import Cube
 from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.share.imports.logs import write_lines
 from tests.flows.support import evalcube
+
+pytestmark = pytest.mark.long
 
 MAP = "prompt=q,response=out,correct=ok,model=m"
 

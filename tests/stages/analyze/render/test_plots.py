@@ -19,6 +19,8 @@ from evalcube.stages.analyze.render.plots import (
 )
 from tests.stages.analyze.synthetic import PROFILES, dataset
 
+pytestmark = pytest.mark.long
+
 
 def test_plot_board__long_names_are_cut_in_the_middle_and_leave_room():
     pyplot = pytest.importorskip("matplotlib.pyplot")

@@ -55,6 +55,7 @@ def test_parse__refuses_denied_and_hedged_answers(name: str, params: dict[str, A
             assert parsed is None or not cell.grade(parsed, trial), text
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("name", "params"), KINDS, ids=[f"{name}-{params}" for name, params in KINDS])
 def test_parse__lets_no_retracted_answer_stand(name: str, params: dict[str, Any]) -> None:
     """The rates of a task: at least 98 % of right ones are read, and at most 1 % of wrong ones are right."""
@@ -81,6 +82,7 @@ def test_parse__lets_no_retracted_answer_stand(name: str, params: dict[str, Any]
 OPTIONS = ["red", "42", "a lamp", "apple"]
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("read", "answer", "other"),
     [

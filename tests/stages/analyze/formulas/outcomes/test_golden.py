@@ -34,6 +34,7 @@ def arguments(case):
     return case["args"] | ({"R0": matrix(case["R0"])} if "R0" in case else {})
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("name", [name for name in CASES if not name.startswith("tailpass")])
 def test_metrics__reproduce_the_exact_values_of_the_golden_file(name):
     function = getattr(outcomes, name)
