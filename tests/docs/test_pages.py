@@ -161,10 +161,18 @@ def typed(found, reader):
 NEW = [page for page in PAGES if needs_environment(page)]
 PROGRESSIVE = [page for page in PAGES if runs(page) and not are_separate(page) and page not in NEW]
 SEPARATE = [page for page in PAGES if runs(page) and are_separate(page)]
+LENGTHY = {"statistics.md", "costs.md", "## Publish and pull", "## On object stores"}
+"""Pages and sections that take as long as all the others."""
 
 
-@pytest.mark.cluster
-@pytest.mark.parametrize("page", PROGRESSIVE, ids=lambda page: page.name)
+def one(*parts, named):
+    """The parameters of a test that types a page or a section of that name."""
+    return pytest.param(*parts, marks=pytest.mark.integration if named in LENGTHY else pytest.mark.cluster)
+
+
+@pytest.mark.parametrize(
+    "page", [one(page, named=page.name) for page in PROGRESSIVE], ids=lambda page: page.name
+)
 def test_page__is_true(page, tmp_path):
     typed(blocks(page), Reader(tmp_path / "here"))
 
@@ -190,10 +198,9 @@ def begun(tmp_path_factory):
     return begin
 
 
-@pytest.mark.cluster
 @pytest.mark.parametrize(
     ("page", "section"),
-    [(page, section) for page in SEPARATE for section in list(sections(page))[1:]],
+    [one(page, section, named=section) for page in SEPARATE for section in list(sections(page))[1:]],
     ids=lambda part: part.name if hasattr(part, "name") else part.removeprefix("## "),
 )
 def test_section__is_true(page, section, begun, tmp_path):

@@ -52,9 +52,12 @@ def unconsolidate(cube):
     path.write_text(json.dumps(document))
 
 
-@pytest.mark.parametrize("how", READING)
+DAMAGES = [("status", False), ("counters", False), ("status", True), ("task", False)]
+
+
 @pytest.mark.parametrize(
-    ("array", "gone"), [("status", False), ("status", True), ("counters", False), ("task", False)]
+    ("how", "array", "gone"),
+    [(how, *DAMAGES[(number + more) % 4]) for number, how in enumerate(READING) for more in (0, 1)],
 )
 def test_reading__a_damaged_chunk_is_named_in_one_line(sweep, how, array, gone):
     for chunk in (sweep / "cube.zarr" / array / "c").rglob("*"):

@@ -80,15 +80,22 @@ def another_order(config):
     config["tasks"] = dict(reversed(config["tasks"].items()))
 
 
-ADDITIONS = [add_model, add_template, add_sampler, add_task, add_points, add_tier, add_trials]
+EVALUATIONS = [add_model, add_template, add_sampler]
+QUESTIONS = [add_task, add_points, add_tier]
+ADDITIONS = {
+    "evaluations": EVALUATIONS,
+    "questions": QUESTIONS,
+    "trials": [add_trials],
+    "everything": [*EVALUATIONS, *QUESTIONS, add_trials],
+}
 
 
-@pytest.mark.parametrize("add", [*ADDITIONS, "everything"])
-def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, add):
+@pytest.mark.parametrize("added", ADDITIONS)
+def test_run__a_config_that_adds_something_asks_only_that(tmp_path, simulator, added):
     before = config_in(tmp_path, simulator)
     after = copy.deepcopy(before)
-    for one in ADDITIONS if add == "everything" else [add]:
-        one(after)
+    for add in ADDITIONS[added]:
+        add(after)
     asked = run(before, cluster=SHARED).sent
     assert {row.done for row in estimate(after).evaluations} <= {asked, 0}
     to_send = estimate(after).to_send
