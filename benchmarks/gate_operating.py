@@ -19,8 +19,8 @@ from scipy.special import ndtr
 
 from evalcube.flows.config.views import Policy
 from evalcube.flows.read.gate import judged
-from evalcube.flows.read.looks import LOOKS, progress
 from evalcube.flows.read.sides import Point, Side, SideBySide
+from evalcube.flows.run.gate import LOOKS, progress
 from evalcube.stages.analyze.formulas.detect import Spread, enough_questions
 from evalcube.stages.analyze.labelled import pairing
 from evalcube.stages.analyze.labelled.pairing import Difference

@@ -23,7 +23,7 @@ from evalcube.flows.read.trials.forms import csv_lines, write_parquet
 from evalcube.flows.read.trials.read import trials
 from evalcube.flows.state.recording import receipt_of
 from evalcube.flows.state.store import open_store
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
 

@@ -15,7 +15,6 @@ import typer
 from evalcube import EvalcubeError
 from evalcube.flows.cli import (
     begin,
-    data,
     gate,
     jobs,
     keep,
@@ -98,7 +97,7 @@ for heading, commands in _COMMANDS.items():
         app.command(cls=Command, epilog=epilog, rich_help_panel=heading)(function)
 app.add_typer(statistics.analyze, rich_help_panel=READ)
 app.add_typer(keep.cube_commands, name="cube", rich_help_panel=KEEP)
-app.add_typer(data.data_commands, name="data", rich_help_panel=KEEP)
+app.add_typer(keep.data_commands, name="data", rich_help_panel=KEEP)
 app.add_typer(keep.cache_commands, name="cache", rich_help_panel=KEEP)
 app.add_typer(jobs.cluster, name="cluster", rich_help_panel=MEASURE)
 app.add_typer(begin.local, name="local", rich_help_panel=BEGIN)

@@ -12,7 +12,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.read.outputs import Ticker, check_output, silent
 from evalcube.storage.cache.archive import opened, read_archive, write_archive
 from evalcube.storage.cache.cache import EntryInfo, ManagedCache, open_cache
-from evalcube.storage.cache.entry import Contexts, decode
+from evalcube.storage.cache.contract import Contexts, decode
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import replaced
 

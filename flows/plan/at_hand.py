@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from evalcube.flows.config.readers import ReaderConfig
+from evalcube.flows.config.manifold import ReaderConfig
 from evalcube.flows.plan.spec import TaskSpec, damaged
 from evalcube.stages.generate import TASKS, Task, all_tasks
 from evalcube.stages.generate.absent import AbsentTask

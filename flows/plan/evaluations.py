@@ -21,8 +21,7 @@ from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.process.judging import read_judge
 from evalcube.stages.process.reading import Reading, read_reply, with_calls
 from evalcube.stages.process.rubric import judge_messages, judge_prompt_digest
-from evalcube.stages.reply.forms import ApiName
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import ApiName, Record
 
 if TYPE_CHECKING:
     from evalcube.flows.config.models import Model

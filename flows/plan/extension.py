@@ -35,8 +35,7 @@ from evalcube.flows.plan.targets import SampleTargets
 from evalcube.stages.infer.apis import Request, repeat_seed
 from evalcube.stages.process.reading import read_reply, split_reasoning
 from evalcube.stages.reply.body import parse_body
-from evalcube.stages.reply.forms import COMPLETIONS
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import COMPLETIONS, Record
 from evalcube.stages.reply.status import COUNTERS
 
 if TYPE_CHECKING:

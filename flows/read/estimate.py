@@ -28,12 +28,12 @@ from evalcube.flows.state.open_trials import OpenTrials, open_trials, unbegun
 from evalcube.flows.state.store import SweepStore, existing_store
 from evalcube.flows.state.unasked import Unnamed, unnamed
 from evalcube.stages.process.reading import read_reply
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cache.cache import Cache, find_cache
 
 if TYPE_CHECKING:
-    from evalcube.stages.analyze.verdict.power import Power
+    from evalcube.stages.analyze.verdict.rules import Power
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -258,7 +258,7 @@ def _power(plan: Plan) -> Power | None:
     units = sum(len(task.cells) for task in plan.tasks if task.graded) * plan.trials
     if not units or len(plan.evaluations) < 2:
         return None
-    from evalcube.stages.analyze.verdict.power import power  # with scipy, which takes a while
+    from evalcube.stages.analyze.verdict.rules import power  # with scipy, which takes a while
 
     return power(units)
 

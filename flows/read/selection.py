@@ -25,8 +25,13 @@ from evalcube.flows.nouns import (
 )
 from evalcube.flows.plan.filters import Where, checked_where
 from evalcube.flows.plan.spec import parse_spec
-from evalcube.flows.read.design import composite_settings, tells_version, with_design, without_older
-from evalcube.flows.read.prices import with_prices
+from evalcube.flows.read.design import (
+    composite_settings,
+    tells_version,
+    with_design,
+    with_prices,
+    without_older,
+)
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.unasked import noted_unnamed

@@ -1,26 +1,174 @@
-"""Asks pairs of questions until a policy's lines are settled, at planned looks."""
+"""Asks pairs of questions until a policy's lines are settled, at planned looks that say which is asked next."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from scipy.special import ndtri
 
 from evalcube.flows.config.load import as_config
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.views import Policy
+from evalcube.flows.config.views import LEVELS, Policy, PolicyRule
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import SampleTargets
-from evalcube.flows.read.gate import GateResult, concluded, deciding
-from evalcube.flows.read.looks import Sizes, furthest, progress
+from evalcube.flows.read import gate
+from evalcube.flows.read.gate import GateResult, Line, concluded, deciding
+from evalcube.flows.read.sides import SideBySide
 from evalcube.flows.run.follow.events import Subscriber
 from evalcube.flows.run.summary import RunSummary
 from evalcube.flows.run.sweep import run
+from evalcube.stages.analyze.formulas import margins
+from evalcube.stages.analyze.formulas.intervals import wilson_bounds
+from evalcube.stages.analyze.formulas.sequential import conditional_power, look_levels
+from evalcube.stages.reply.status import Status
+
+LOOKS = (0.4, 0.55, 0.7, 0.85, 1.0)
+"""Shares of the planned questions at which is looked: before two fifths next to nothing could be decided."""
+FUTILE = 0.25
+"""Chance of being shown in the end, below which a line is asked no further."""
+Sizes = Mapping[tuple[str, str], int]
+"""Different questions of each point, by label of its task and id of its cell."""
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a line is."""
+
+    line: Line
+    """As of its last look."""
+    cells: npt.NDArray[np.bool_]
+    """Its points, shape (task, params)."""
+    next: int | None
+    """Trials of each of its points at the next look; None if it is asked no further."""
+    chance: float
+    """Of being shown at the last look; NaN before the first."""
+
+
+def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> list[Progress]:
+    """Each line at the last of its looks for which the answers are there.
+
+    The looks of a line are at fixed numbers of its questions, in the order of the seed, whatever else is asked
+    meanwhile. At each it may be shown, or refuted, at the level that is due there; a line that is unlikely to be shown
+    in the end stays open and is asked no further.
+
+    Parameters
+    ----------
+    trials
+        Of each point in the end.
+    """
+    found = []
+    own = _sizes(sides, sizes, sides.planned.shape[1:3])
+    for role in LEVELS:
+        lines = list(gate.places(sides, policy, role))
+        for rule, task, tier, cells in lines:
+            blank = Line(role, task, tier, rule.claim, math.nan)
+            found.append(_followed(sides, rule, blank, cells, _stops(cells, trials, own), len(lines), own))
+    return found
+
+
+def furthest(lines: Sequence[Progress]) -> list[Progress]:
+    """Which lines are asked next: all that had no look; then the critical one that is least likely to be shown.
+
+    None once that cannot change the decision: a critical line was refuted, or given up.
+    """
+    critical = [one for one in lines if one.line.role == "critical"]
+    if any(one.next is None and one.line.outcome != "shown" for one in critical):
+        return []
+    begun = [one for one in lines if one.next is not None and math.isnan(one.chance)]
+    if begun:
+        return begun
+    return sorted((one for one in critical if one.next is not None), key=lambda one: one.chance)[:1]
+
+
+def _stops(cells: npt.NDArray[np.bool_], trials: int, own: npt.NDArray[np.int64]) -> dict[float, int]:
+    """Share of what a line's points will tell -> trials of each of its points, of each look.
+
+    That of the largest point: each has told at least as much by then, however it weighs and varies, so that no look
+    spends more of the level than is due.
+    """
+    most = min(trials, int(own[cells].max(initial=0)))
+    numbers = (math.ceil(share * trials) for share in LOOKS)
+    return {min(number / most, 1.0): number for number in numbers} if most else {}
+
+
+def _sizes(sides: SideBySide, sizes: Sizes, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    """Different questions of each point, shape (task, params)."""
+    found = np.zeros(shape, dtype=np.int64)
+    for row, points in enumerate(sides.points):
+        for column, point in enumerate(points):
+            found[row, column] = sizes.get((point.task, point.cell_id), 0)
+    return found
+
+
+def _followed(
+    sides: SideBySide,
+    rule: PolicyRule,
+    line: Line,
+    cells: npt.NDArray[np.bool_],
+    stops: Mapping[float, int],
+    lines: int,
+    own: npt.NDArray[np.int64],
+) -> Progress:
+    """A line from look to look, as far as the answers go and until it is settled."""
+    if not stops:
+        return Progress(line, cells, None, math.nan)
+    line = replace(line, looks=len(stops))
+    shares = tuple(stops)
+    shown, refuted = (look_levels(shares, level) for level in (margins.LEVEL, margins.LEVEL / lines))
+    chance = math.nan
+    for look, (share, trials) in enumerate(stops.items()):
+        window = _window(sides, trials)
+        if not _answered(window, cells, np.minimum(own, trials)):
+            return Progress(_with_interval(line, shown[max(look - 1, 0)]), cells, trials, chance)
+        line = gate.measured(window, rule, replace(line, look=look + 1), cells)
+        line = gate.settled(line, shown[look], refuted[look])
+        chance = _chance(line, share, shown[-1])
+        if line.outcome != "open" or chance < FUTILE:
+            break
+    return Progress(_with_interval(line, shown[line.look - 1]), cells, None, chance)
+
+
+def _window(sides: SideBySide, trials: int) -> SideBySide:
+    """The two with so many trials of each point."""
+    return replace(
+        sides, dataset=sides.dataset.isel(trial=slice(trials)), planned=sides.planned[..., :trials, :]
+    )
+
+
+def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], due: npt.NDArray[np.int64]) -> bool:
+    """Whether both were asked all that is due at a look; what failed is lacking, and no reason to wait."""
+    waiting = (window.planned & (window.status == int(Status.MISSING))).any(axis=(-2, -1))
+    planned = window.planned.any(axis=-1).sum(axis=-1)
+    return bool(((planned >= due) & ~waiting)[:, cells].all())
+
+
+def _chance(line: Line, share: float, last: float) -> float:
+    """Of being shown at the last look, if nothing has changed in truth; for a gain, if it is the one observed."""
+    if not line.questions or share >= 1.0:
+        return 0.0
+    truth = line.change if line.claim == "superior" else 0.0
+    drift = margins.inside_score(truth, line.worth / share, line.claim, line.margin)
+    return conditional_power(float(-ndtri(line.p_shown)), share, drift, float(-ndtri(last)))
+
+
+def _with_interval(line: Line, level: float) -> Line:
+    """The line with an interval that holds at all looks together, inside the margin where the line is shown.
+
+    The score of `margins` is Wilson's, of the share (1 + change)/2.
+    """
+    if not line.questions:
+        return line
+    bounds = wilson_bounds((1.0 + line.change) / 2.0 * line.worth, line.worth, confidence=1.0 - 2.0 * level)
+    return replace(line, lower=float(2.0 * bounds[1] - 1.0), upper=float(2.0 * bounds[2] - 1.0))
 
 
 class Looking(Sampling):

@@ -19,7 +19,7 @@ from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import BadEventError, CutError, Stream
 from evalcube.stages.reply.body import parse_body, refused_parameter
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 
 _HEADER_BYTES = 8190
 """Bound on one header and on the status line; there are 128 headers at most."""

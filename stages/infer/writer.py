@@ -28,7 +28,7 @@ class Store(Protocol):
         key
             Digest of the request, 64 hex digits.
         value
-            An encoded `evalcube.stages.reply.record.Record`.
+            An encoded `evalcube.stages.reply.forms.Record`.
         """
 
     def commit(self) -> None:
@@ -83,7 +83,7 @@ class Writer:
         shared
             The job, and who waits for it.
         record
-            An encoded `evalcube.stages.reply.record.Record`.
+            An encoded `evalcube.stages.reply.forms.Record`.
         result
             What the job is resolved with.
         """

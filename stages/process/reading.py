@@ -8,8 +8,7 @@ import re
 from dataclasses import dataclass, replace
 
 from evalcube.stages.reply.body import name_code, parse_body, read_error, short_text
-from evalcube.stages.reply.forms import FORMS, counted
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import FORMS, Record, counted
 from evalcube.stages.reply.status import OUTCOMES, Status
 
 CALLS_LIMIT = 1_000

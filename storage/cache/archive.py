@@ -18,7 +18,7 @@ from typing import IO, BinaryIO
 
 import zstandard
 
-from evalcube.storage.cache.entry import MOST_BYTES, Contexts, decode
+from evalcube.storage.cache.contract import MOST_BYTES, Contexts, decode
 from evalcube.storage.errors import StorageError, guarded
 
 _FORMAT = 1

@@ -19,8 +19,16 @@ from contextlib import suppress
 from pathlib import Path
 
 from evalcube.storage.cache import compaction
-from evalcube.storage.cache.contract import CacheStats, EntryInfo, check_key, check_keys, check_value
-from evalcube.storage.cache.entry import MAX_VALUE, Contexts, encode
+from evalcube.storage.cache.contract import (
+    MAX_VALUE,
+    CacheStats,
+    Contexts,
+    EntryInfo,
+    check_key,
+    check_keys,
+    check_value,
+    encode,
+)
 from evalcube.storage.cache.folders import Folders, is_cache, sweep_files
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex

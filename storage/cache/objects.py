@@ -18,8 +18,7 @@ from typing import TypeVar, cast
 
 import obstore
 
-from evalcube.storage.cache.contract import EntryInfo
-from evalcube.storage.cache.entry import MOST_BYTES
+from evalcube.storage.cache.contract import MOST_BYTES, EntryInfo
 from evalcube.storage.cache.remote import Stored
 from evalcube.storage.cube.bucket.conditions import PROBES, probe_once
 from evalcube.storage.cube.bucket.objects import Bucket

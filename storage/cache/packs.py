@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.storage.cache.entry import MAGIC, MOST_BYTES, is_whole
+from evalcube.storage.cache.contract import MAGIC, MOST_BYTES, is_whole
 from evalcube.storage.files import share, sync_path, write_new
 from evalcube.storage.processes import read_heading
 

@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from evalcube.storage.cache.compaction import unindex
-from evalcube.storage.cache.entry import Contexts, decode, is_whole
+from evalcube.storage.cache.contract import Contexts, decode, is_whole
 from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.key_index import Location
 from evalcube.storage.cache.pack_index import PackIndex

@@ -17,8 +17,7 @@ from redis import Redis, exceptions
 from redis.backoff import ExponentialBackoff
 from redis.retry import Retry
 
-from evalcube.storage.cache.contract import KEY, EntryInfo
-from evalcube.storage.cache.entry import MOST_BYTES
+from evalcube.storage.cache.contract import KEY, MOST_BYTES, EntryInfo
 from evalcube.storage.cache.remote import BATCH_BYTES, Stored
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError
 from evalcube.storage.urls import RedisAddress, redis_address

@@ -13,8 +13,16 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from evalcube.storage.cache.contract import CacheStats, EntryInfo, check_key, check_value
-from evalcube.storage.cache.entry import MAX_VALUE, Contexts, decode, encode
+from evalcube.storage.cache.contract import (
+    MAX_VALUE,
+    CacheStats,
+    Contexts,
+    EntryInfo,
+    check_key,
+    check_value,
+    decode,
+    encode,
+)
 from evalcube.storage.errors import NotWritableError, StorageError
 
 BATCH_BYTES = 16 * 2**20

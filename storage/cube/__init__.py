@@ -8,10 +8,9 @@ group          its zarr arrays, read and written chunk by chunk
 metadata       the object that commits its shape
 growing        how it becomes larger
 shared_arrays  the arrays beside the trials: counters, labels, plans, repeated prompts
-lazy           its dataset for xarray, which says what is damaged
 regions        the unit of writing, and its digest
 ledger         receipts of the regions that were written
-integrity      whether regions are what their receipts say
+integrity      whether regions are what their receipts say; a lazy dataset that says what is damaged
 lease          the right to be the only driver of a cube
 holder         who has that right, and whether that process still does
 batch_notes    batches that providers work on

@@ -7,6 +7,7 @@ written by the one task that owns it at the time. Readers need no coordination.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -362,12 +363,13 @@ class Cube(GrowingCube):
         sweep sees the cube before or after it. Whatever computes with a chunk that cannot be decoded, or was recorded
         and is gone, gets a `CubeDamagedError`, which names the array.
         """
-        from evalcube.storage.cube.lazy import checked
+        from evalcube.storage.cube.integrity import checked
 
         Cube.before_lazy()
         dataset = self._open(chunks={})
         names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
-        return self._with_labels(checked(dataset, self._space, names))
+        opened = partial(Cube, self._space, self._space.address, writable=False)
+        return self._with_labels(checked(dataset, self._space, names, opened))
 
     def _with_labels(self, dataset: xr.Dataset) -> xr.Dataset:
         """The dataset; refused if a label is gone."""

@@ -1,36 +1,40 @@
-"""Compares a region with its receipt: at a glance, or all of its content."""
+"""Compares regions with their receipts, at a glance or in full; a lazy dataset that says what is damaged."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from itertools import product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+import dask.array as da
 import numpy as np
+import zarr
+from dask.base import tokenize
 from numpy.typing import NDArray
 
-from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.group import heal
+from evalcube.storage.cube.group import UNREADABLE, heal, undecodable
 from evalcube.storage.cube.ledger import Ledger, Receipt
 from evalcube.storage.cube.regions import Region, region_digest
+from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.cube.shared_arrays import loaded
 from evalcube.storage.cube.space import Space
-from evalcube.storage.errors import CubeDamagedError
+from evalcube.storage.errors import CubeDamagedError, guarded
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from evalcube.storage.cube.cube import Cube
 
 CONTENT = ""
 """In the place of an array's name where it is not known which array differs."""
 
 
 class Recorded:
-    """What the ledger of a cube that is read says to be there.
+    """What the ledger of a cube that is read says to be there."""
 
-    Parameters
-    ----------
-    space
-        Where the cube is.
-    """
-
-    def __init__(self, space: Space) -> None:
-        self._cube = Cube(space, space.address, writable=False)
+    def __init__(self, cube: Cube) -> None:
+        self._cube = cube
         with Ledger(self._cube.records) as ledger:
             self._receipts = ledger.newest()
 
@@ -101,3 +105,91 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
     ):
         problems[CONTENT] = "is not what was recorded"
     return problems, arrays
+
+
+def checked(
+    dataset: xr.Dataset, space: Space, names: Collection[str], opened: Callable[[], Cube]
+) -> xr.Dataset:
+    """The dataset with its labels in memory, and some variables read through `StoredArray`.
+
+    Parameters
+    ----------
+    dataset
+        As xarray opens the cube.
+    space
+        Where the cube is.
+    names
+        Variables to replace: they are stored as they are meant, with nothing for xarray to decode.
+    opened
+        Gives the cube to a reader on any machine.
+
+    Raises
+    ------
+    CubeDamagedError
+        Labels cannot be decoded.
+    """
+    dataset = dataset.assign_coords(loaded(dataset.coords, space))
+    stored = {}
+    for name in names:
+        lazy = dataset.variables[name]
+        array = da.from_array(
+            StoredArray(space, name, dataset.variables[name].shape, lazy.dtype, opened),
+            chunks=lazy.chunks,
+            name=f"{name}-{tokenize(lazy.data.name)}",
+            meta=np.empty((0,) * lazy.ndim, lazy.dtype),
+            inline_array=True,
+        )
+        stored[name] = lazy.copy(data=array)
+    return dataset.assign(stored)  # at once: xarray aligns what comes with all that is there
+
+
+class StoredArray:
+    """An array of a cube, read on demand; it can be pickled, and reads the same on other machines."""
+
+    def __init__(
+        self,
+        space: Space,
+        name: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype[Any],
+        opened: Callable[[], Cube],
+    ) -> None:
+        self._space, self._name, self._opened = space, name, opened
+        self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
+        self._array: zarr.Array[Any] | None = None
+        self._recorded: Recorded | None = None
+
+    def __getitem__(self, selection: tuple[slice, ...]) -> NDArray[Any]:
+        with guarded(self._space.address, f"read {self._name}"):
+            try:
+                if self._array is None:
+                    self._array = self._open()
+                values = np.asarray(self._array[selection])
+            except UNREADABLE as error:
+                raise undecodable(self._name, self._space.address, error) from error
+            self._refuse_lost(values, selection)
+            return values
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return StoredArray, (self._space, self._name, self.shape, self.dtype, self._opened)
+
+    def _refuse_lost(self, values: NDArray[Any], selection: tuple[Any, ...]) -> None:
+        """Refuse what reads as fill since its chunk is gone, though a receipt says that it was written."""
+        variable = VARIABLES.get(self._name, LAYERS.get(self._name))
+        # A store keeps what it has: only in a folder anybody deletes single files.
+        if self._space.trusted or variable is None or not _all_fill(values, variable.fill):
+            return
+        self._recorded = self._recorded or Recorded(self._opened())
+        places = [np.unique(np.arange(size)[part]) for size, part in zip(self.shape, selection, strict=True)]
+        self._recorded.refuse_lost(self._name, places)
+
+    def _open(self) -> zarr.Array[Any]:
+        array = zarr.open_group(self._space.zarr(read_only=True), mode="r")[self._name]
+        if not isinstance(array, zarr.Array):
+            raise KeyError(self._name)
+        return array
+
+
+def _all_fill(values: NDArray[Any], fill: float) -> bool:
+    fills = np.isnan if np.isnan(fill) else partial(np.equal, fill)
+    return values.size > 0 and bool(fills(values.flat[0])) and bool(fills(values).all())

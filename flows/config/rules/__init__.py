@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 from evalcube.flows.config.findings import Finding, Path
 from evalcube.flows.config.models import Sweep
-from evalcube.flows.config.rules import judges, models, sampling, tasks, views
+from evalcube.flows.config.rules import judges, models, sampling, tasks
 
 
 def check(config: Sweep) -> list[Finding]:
@@ -40,7 +40,7 @@ def check(config: Sweep) -> list[Finding]:
         models.judges_fit(config),
         iter(checked.findings),
         tasks.renders(config, checked.samples),
-        views.coordinates(config, checked.tasks),
+        tasks.coordinates(config, checked.tasks),
     )
     found: dict[tuple[Path, str], Finding] = {}
     for rule in rules:

@@ -18,7 +18,7 @@ from evalcube.stages.infer.jobs import Job, Result
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.process.reading import Reading, read_reply
 from evalcube.stages.reply.body import parse_body, short_text
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 
 MOST = 40
 """Requests to one endpoint, each attempt counted."""

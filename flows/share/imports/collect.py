@@ -24,7 +24,7 @@ from evalcube.flows.share.imports.samples import MOST_REPEATS, Answer, Question,
 from evalcube.stages.generate.dataset.rows import MOST_TEXT
 from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.process.reading import TEXT_LIMIT
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 
 REPLIED = -1

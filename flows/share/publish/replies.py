@@ -17,7 +17,7 @@ from evalcube.flows.share.publish.record import REPLIES, Packed
 from evalcube.stages.generate import Trial
 from evalcube.storage.cache.archive import read_archive, write_archive
 from evalcube.storage.cache.cache import ManagedCache, open_cache
-from evalcube.storage.cache.entry import Contexts, decode
+from evalcube.storage.cache.contract import Contexts, decode
 from evalcube.storage.cube.layout import SIDE
 from evalcube.storage.cube.space import Space
 

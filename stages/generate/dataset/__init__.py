@@ -16,7 +16,7 @@ from evalcube.stages.generate.dataset.books import Book, Library, View
 from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
-from evalcube.stages.generate.dataset.hub.located import located
+from evalcube.stages.generate.dataset.hub.fetch import located
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.stages.generate.dataset.kinds import READERS, read_text, same_number
 from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared

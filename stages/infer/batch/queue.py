@@ -19,7 +19,7 @@ from evalcube.stages.infer.reply import Reply, classify
 from evalcube.stages.infer.retry import Breaker, backoff
 from evalcube.stages.infer.wire import Sender
 from evalcube.stages.infer.writer import Writer
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 
 _MEGABYTE = 1_000_000
 _RECORDS_AT_ONCE = 256

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
-from evalcube.flows.cli.data import data_commands
+from evalcube.flows.cli.keep import data_commands
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import ConfigError, SweepError
 from evalcube.flows.keep import data

@@ -14,7 +14,7 @@ from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.to_forget import Choice
 from evalcube.flows.run.sweep import run
 from evalcube.flows.state.verify import verify_cube
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cache.directory import DirectoryCache
 from tests.flows.judging import judged_config

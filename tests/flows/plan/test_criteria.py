@@ -17,7 +17,7 @@ from evalcube.flows.plan.requests import CriteriaBook
 from evalcube.flows.run.in_flight import InFlightLimit, JudgeLimit
 from evalcube.stages.generate import Trial
 from evalcube.stages.process.reading import read_reply
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from tests.flows.judging import judged_config, write_rows
 from tests.flows.support import sweep_config

@@ -21,7 +21,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import Prepared, trial_request
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.stages.process.reading import read_reply
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import COUNTERS
 
 

@@ -14,7 +14,7 @@ from evalcube.flows.plan.grading import grade_reading, read_stored
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.requests import trial_request
 from evalcube.stages.generate import Trial
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from tests.flows.support import sweep_config
 

@@ -73,7 +73,7 @@ def _digests_that_a_sample_sees(plan, cells):
 
 
 def _record():
-    from evalcube.stages.reply.record import Record
+    from evalcube.stages.reply.forms import Record
 
     body = {"choices": [{"message": {"content": "Answer: 1"}, "finish_reason": "stop"}]}
     return Record(200, 0.1, json.dumps(body).encode()).encode()

@@ -6,7 +6,7 @@ import pytest
 from benchmarks.gate_operating import Design, decided
 from evalcube.flows.config.views import Policy
 from evalcube.flows.read.gate import Line
-from evalcube.flows.read.looks import LOOKS, _stops, _with_interval, furthest, progress
+from evalcube.flows.run.gate import LOOKS, _stops, _with_interval, furthest, progress
 from evalcube.stages.reply.status import Status
 from tests.flows.read.test_gate import sides
 

@@ -4,7 +4,7 @@ import math
 
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.run.sweep import run
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config

@@ -16,7 +16,7 @@ from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.dedup import Asked
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.regions import Region

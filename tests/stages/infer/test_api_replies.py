@@ -9,8 +9,7 @@ from evalcube.stages.infer.apis import APIS, build_request
 from evalcube.stages.infer.reply import RetryClass, classify
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.body import name_code
-from evalcube.stages.reply.forms import FORMS, counted
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import FORMS, Record, counted
 from tests.stages.infer.test_apis import fields
 
 USER = {"role": "user", "content": "1 + 1 = ?"}

@@ -11,8 +11,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.infer.apis import APIS, ApiError, build_request
 from evalcube.stages.infer.jobs import Job
-from evalcube.stages.reply.forms import FORMS
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import FORMS, Record
 from tests.stages.infer.echo import Echo, http
 from tests.waiting import PATIENCE
 

@@ -12,7 +12,7 @@ import pytest
 
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine, InferenceError
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import DirectoryCache
 from tests.stages.infer.conftest import kinds
 from tests.stages.infer.echo import GOOD, Echo, http

@@ -19,7 +19,7 @@ from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Job
 from evalcube.stages.process.grading import grade_trial
 from evalcube.stages.process.reading import read_reply
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from tests.ports import free_port
 from tests.simulator.faults import KINDS, STREAM_KINDS

@@ -13,7 +13,7 @@ from evalcube.stages.infer.reply import RetryClass, classify
 from evalcube.stages.infer.sse import TooLargeError
 from evalcube.stages.infer.streams import ASSEMBLIES, BadEventError, CutError, Stream, error_status
 from evalcube.stages.process.reading import read_reply
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from tests.simulator.forms import PATHS, deliver
 from tests.simulator.wire import json_response
 

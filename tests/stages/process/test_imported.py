@@ -7,7 +7,7 @@ import pytest
 
 from evalcube.stages.process.grading import imported_outcome
 from evalcube.stages.process.reading import ImportedGrade, read_reply
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 
 

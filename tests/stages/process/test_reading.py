@@ -17,7 +17,7 @@ from evalcube.stages.process.reading import (
     split_reasoning,
     with_calls,
 )
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from tests.growth import grows_in_proportion
 
 # answer and reasoning by content

@@ -6,8 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.reply.forms import FORMS
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import FORMS, Record
 
 
 @given(st.integers(100, 599), st.floats(0, 1e6), st.binary())

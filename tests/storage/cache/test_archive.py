@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evalcube.storage.cache.archive import read_archive, write_archive
-from evalcube.storage.cache.entry import encode
+from evalcube.storage.cache.contract import encode
 from evalcube.storage.errors import StorageError
 from evalcube.storage.files import replaced
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalcube.storage.cache import directory as directory_module
 from evalcube.storage.cache.cache import DirectoryCache, find_cache, open_cache
-from evalcube.storage.cache.entry import decode, encode
+from evalcube.storage.cache.contract import decode, encode
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 
 KEY = "ab" * 32

@@ -12,8 +12,7 @@ import zstandard
 from cache_stores import SECRET, DirectoryPlace, ObjectPlace, RedisPlace, opened, redis_server, s3_server
 
 from evalcube.storage.cache import remote as remote_module
-from evalcube.storage.cache.contract import CacheStats
-from evalcube.storage.cache.entry import MAX_VALUE, checksum
+from evalcube.storage.cache.contract import MAX_VALUE, CacheStats, checksum
 from evalcube.storage.cache.remote import RemoteCache
 from evalcube.storage.errors import NotWritableError, StorageError
 

@@ -22,7 +22,7 @@ from packed import (
 )
 
 from evalcube.storage.cache.cache import DirectoryCache
-from evalcube.storage.cache.entry import MAX_VALUE, checksum, encode
+from evalcube.storage.cache.contract import MAX_VALUE, checksum, encode
 
 
 @pytest.fixture

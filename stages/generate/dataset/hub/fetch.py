@@ -1,4 +1,4 @@
-"""Brings rows from the hub to this machine; all that is said to the hub is said by huggingface-hub."""
+"""Brings the rows that an address means to this machine; all that is said to the hub is said by huggingface-hub."""
 
 from __future__ import annotations
 
@@ -18,8 +18,10 @@ from typing import Any, TypeVar
 
 from evalcube.stages.generate.dataset.files import open_packed, open_table
 from evalcube.stages.generate.dataset.hub import shelf
-from evalcube.stages.generate.dataset.hub.address import Address
+from evalcube.stages.generate.dataset.hub.address import Address, is_hub
 from evalcube.stages.generate.dataset.hub.choose import chosen, form_of
+from evalcube.stages.generate.dataset.kept import kept_point
+from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.errors import TaskError
 
 MOST_BYTES = 4 << 30
@@ -350,3 +352,32 @@ def _jsonl(asked: Address, path: Path) -> str:
         target.writelines(json.dumps(row) + "\n" for row in rows)
     Path(target.name).replace(path)
     return "jsonl"
+
+
+def located(params: DatasetParams) -> DatasetParams:
+    """The params with a commit, a format and a digest, if their file is on the hub.
+
+    What the sweep's own cube has asked comes first, then what was fetched before; the hub is asked for the rest.
+
+    Raises
+    ------
+    TaskError
+        The file cannot be fetched.
+    """
+    if not is_hub(params.file):
+        return params
+    asked = Address.parse(params.file)
+    params = params.model_copy(update={"file": str(asked)})
+    kept = kept_point(str(asked))
+    named = kept is not None and (not asked.pinned or kept["file"] == str(asked))
+    if kept is not None and named and params.sha256 in ("", kept["sha256"]):
+        return params.model_copy(update=dict(kept))
+    record = shelf.find(str(asked)) or fetch(asked)
+    if params.format not in ("auto", record.format):
+        raise asked.problem(f"is {record.format} and not {params.format}; leave `format` out")
+    if params.sha256 not in ("", record.sha256):
+        raise asked.problem(
+            f"has the SHA-256 {record.sha256}, and not the one that is given; correct `sha256`"
+        )
+    found = {"file": record.address, "format": record.format, "sha256": record.sha256}
+    return params.model_copy(update=found)

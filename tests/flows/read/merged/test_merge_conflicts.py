@@ -17,7 +17,7 @@ from evalcube.flows.read.merged.provenance import sources_of
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.share.merge import ConflictError, merge_cubes
 from evalcube.flows.state.records import MERGED, NOTES, read_notes
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube

@@ -11,7 +11,7 @@ from evalcube.flows.read.trials.brief import cut
 from evalcube.flows.read.trials.escaped import csv_text, visible
 from evalcube.flows.read.trials.forms import json_line
 from evalcube.flows.read.trials.read import trials
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.storage.cache.cache import open_cache
 from tests.flows.support import evalcube, refused
 

@@ -14,7 +14,7 @@ from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.trials.columns import COLUMNS, arrow_schema
 from evalcube.flows.read.trials.opened import OpenCube
 from evalcube.flows.read.trials.read import trials
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import ndtri
 
-from evalcube.stages.analyze.formulas.spending import conditional_power, look_levels, spent
+from evalcube.stages.analyze.formulas.sequential import conditional_power, look_levels, spent
 from evalcube.stages.errors import ArgumentError
 
 

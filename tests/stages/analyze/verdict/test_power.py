@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.verdict.power import power
+from evalcube.stages.analyze.verdict.rules import power
 
 BANDS = ["UNDERPOWERED", "large differences", "medium differences", "small differences"]
 

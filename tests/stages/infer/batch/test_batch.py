@@ -8,7 +8,7 @@ import pytest
 
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.engine import Engine, InferenceError
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from tests.stages.infer.batch.batching import Book, batching, created, go
 from tests.stages.infer.conftest import Memory, kinds, make_jobs, wait_until
 from tests.stages.infer.echo import Echo, http

@@ -24,7 +24,7 @@ from evalcube.stages.infer.jobs import Block, Job, SharedJob, Stats
 from evalcube.stages.infer.keys import KeyMask
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.writer import Writer
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from tests.stages.infer.batch.batching import Book
 from tests.stages.infer.conftest import Memory
 from tests.waiting import PATIENCE

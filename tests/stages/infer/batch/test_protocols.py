@@ -7,7 +7,7 @@ import pytest
 
 from evalcube.stages.infer.batch.protocols import ANTHROPIC, GEMINI, OPENAI, protocol_of, read_line
 from evalcube.stages.infer.reply import RetryClass
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from tests.stages.infer.batch.batching import Book, batching, created, go, in_batch, run_behind
 from tests.stages.infer.conftest import Memory, kinds, make_jobs, wait_until
 

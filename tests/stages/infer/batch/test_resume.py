@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from evalcube.stages.reply.record import Record
+from evalcube.stages.reply.forms import Record
 from tests.stages.infer.batch.batching import Book, batching, created, go, in_batch, run_behind
 from tests.stages.infer.conftest import Memory, kinds, make_jobs, wait_until
 from tests.waiting import PATIENCE

@@ -11,10 +11,10 @@ from evalcube.stages.process.assertions import (
     DeclarationError,
     Graded,
     LayeredScores,
+    checks,
     evaluate,
     layered_scores,
     parse_assertions,
-    similarity,
 )
 from evalcube.stages.process.assertions.model import layer_of
 from tests.stages.process.assertions.golden import OURS, REFUSED, VECTORS, context_of, graded_of, rounded
@@ -100,11 +100,11 @@ def test_similarity__measures_as_the_tool(vector: dict[str, Any]) -> None:
     candidate, reference = vector["input"]["candidate"], vector["input"]["reference"]
 
     measured = {
-        "rouge1": similarity.rouge_n(candidate, reference, 1),
-        "rouge2": similarity.rouge_n(candidate, reference, 2),
-        "bleu4": similarity.bleu(candidate, reference, 4),
-        "bleu2": similarity.bleu(candidate, reference, 2),
-        "levenshtein": similarity.levenshtein(candidate, reference),
+        "rouge1": checks.rouge_n(candidate, reference, 1),
+        "rouge2": checks.rouge_n(candidate, reference, 2),
+        "bleu4": checks.bleu(candidate, reference, 4),
+        "bleu2": checks.bleu(candidate, reference, 2),
+        "levenshtein": checks.levenshtein(candidate, reference),
     }
 
     assert measured == pytest.approx(vector["expected"], rel=1e-14)

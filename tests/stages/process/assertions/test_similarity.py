@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.process.assertions.similarity import bleu, levenshtein, rouge_n, tokens
+from evalcube.stages.process.assertions.checks import bleu, levenshtein, rouge_n, tokens
 
 TEXTS = st.text("ab c", max_size=40)
 WORDS = st.lists(st.sampled_from(["a", "b", "c"]), max_size=12).map(" ".join)
