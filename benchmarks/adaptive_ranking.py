@@ -17,7 +17,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 from evalcube.stages.analyze.formulas import design, stratified
-from evalcube.stages.analyze.formulas.allocation import Precision, allocate, next_trials
+from evalcube.stages.analyze.formulas.allocation import PrecisionTarget, allocate, next_trials
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
 from evalcube.stages.reply.status import COUNTERS
@@ -71,7 +71,7 @@ def spend(sums: np.ndarray, base: int, average: int) -> np.ndarray:
 
 def precise(sums: np.ndarray, base: int) -> np.ndarray:
     """Trials of each cell after `precision`."""
-    trials, wanted = np.full(sums.shape[:3], base), Precision(base, 0.09, 192)
+    trials, wanted = np.full(sums.shape[:3], base), PrecisionTarget(base, 0.09, 192)
     while True:
         more = next_trials(counters(after(sums, trials), trials), trials, wanted)
         if (more == trials).all():

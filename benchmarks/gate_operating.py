@@ -19,11 +19,11 @@ from scipy.special import ndtr
 
 from evalcube.flows.config.views import Policy
 from evalcube.flows.read.gate import judged
-from evalcube.flows.read.sides import Point, Side, SideBySide
+from evalcube.flows.read.sides import Side, SideBySide, SidePoint
 from evalcube.flows.run.gate import LOOKS, progress
 from evalcube.stages.analyze.formulas.detect import Spread, enough_questions
 from evalcube.stages.analyze.labelled import pairing
-from evalcube.stages.analyze.labelled.pairing import Difference
+from evalcube.stages.analyze.labelled.pairing import PairedDifference
 from evalcube.stages.reply.status import Status
 
 
@@ -103,7 +103,7 @@ def _quantile(rate: float) -> float:
     return float(ndtri(rate))
 
 
-def compared(dataset: xr.Dataset) -> Difference:
+def compared(dataset: xr.Dataset) -> PairedDifference:
     """Control less treatment."""
     return pairing.compare_evaluations(dataset, [0, 1])[0].overall
 
@@ -139,7 +139,7 @@ def sides_of(dataset: xr.Dataset) -> SideBySide:
     full = dataset.assign_coords(tier=["all"], in_tier=(("tier", "task", "params"), np.ones((1, 1, 1), bool)))
     both = [Side("cube.zarr", name, name, full) for name in ("a", "b")]
     planned = np.ones(full["status"].shape, bool)
-    return SideBySide(*both, "", (), ((Point("t", "p", "{}"),),), full, planned)
+    return SideBySide(*both, "", (), ((SidePoint("t", "p", "{}"),),), full, planned)
 
 
 def decided(

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from evalcube.flows.share.imports.logs import import_logs
-from evalcube.flows.share.imports.samples import Wanted
+from evalcube.flows.share.imports.samples import LogHints
 
 MAP = {
     "prompt": "q",
@@ -64,7 +64,7 @@ def inspect(folder: Path, samples: int) -> Path:
     return path
 
 
-def measure(make: Callable[[Path, int], Path], samples: int, wanted: Wanted) -> str:
+def measure(make: Callable[[Path, int], Path], samples: int, wanted: LogHints) -> str:
     """Seconds of the clock and of one core that an import takes."""
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -81,8 +81,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--samples", type=int, default=100_000)
     samples = parser.parse_args().samples
-    print(measure(jsonl, samples, Wanted(fields=MAP)))
-    print(measure(inspect, samples, Wanted()))
+    print(measure(jsonl, samples, LogHints(fields=MAP)))
+    print(measure(inspect, samples, LogHints()))
     print(f"most memory: {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import xarray as xr
 
 
-class Variable(NamedTuple):
+class LabelledArray(NamedTuple):
     """An array with the names of its dims; xarray takes it as one of its own, since it takes such tuples."""
 
     dims: tuple[str, ...]
@@ -63,7 +63,7 @@ class Variable(NamedTuple):
         """Itself."""
         return self
 
-    def transpose(self, *dims: Any, **_: object) -> Variable:  # noqa: ANN401 - names, or an ellipsis for the others
+    def transpose(self, *dims: Any, **_: object) -> LabelledArray:  # noqa: ANN401 - names, or an ellipsis for the others
         """With its dims in another order."""
         order = [
             dim
@@ -73,9 +73,9 @@ class Variable(NamedTuple):
         if sorted(order) != sorted(self.dims):
             raise ValueError(f"{order} must be the dims {self.dims} in some order")
         axes = [self.dims.index(dim) for dim in order]
-        return Variable(tuple(order), self.values.transpose(axes), self.attrs)
+        return LabelledArray(tuple(order), self.values.transpose(axes), self.attrs)
 
-    def isel(self, places: Mapping[str, Any] | None = None, **named: Any) -> Variable:  # noqa: ANN401 - any index
+    def isel(self, places: Mapping[str, Any] | None = None, **named: Any) -> LabelledArray:  # noqa: ANN401 - any index
         """A part by numbers, lists or slices along dims; as of xarray's, in the same layout in memory."""
         chosen = {**(places or {}), **named}
         key = [chosen.get(dim, slice(None)) for dim in self.dims]
@@ -85,19 +85,19 @@ class Variable(NamedTuple):
                 np.atleast_1d(np.arange(size)[one]) for one, size in zip(key, self.values.shape, strict=True)
             ]
             found = self.values[np.ix_(*numbers)]
-            return Variable(
+            return LabelledArray(
                 dims,
                 found.reshape([n for n, d in zip(found.shape, self.dims, strict=True) if d in dims]),
                 self.attrs,
             )
-        return Variable(dims, self.values[tuple(key)], self.attrs)
+        return LabelledArray(dims, self.values[tuple(key)], self.attrs)
 
 
 def _is_slice(one: object) -> bool:
     return isinstance(one, slice)
 
 
-class Dataset:
+class PlainDataset:
     """Variables by name, some of which label the others."""
 
     def __init__(
@@ -107,18 +107,18 @@ class Dataset:
         attrs: Mapping[str, Any] | None = None,
     ) -> None:
         given = {**(data_vars or {}), **(coords or {})}
-        self.variables = {name: Variable(*one) for name, one in given.items()}
+        self.variables = {name: LabelledArray(*one) for name, one in given.items()}
         self._labels = frozenset(coords or {})
         self.attrs = dict(attrs or {})
         self.encoding: dict[str, Any] = {}
 
     @property
-    def coords(self) -> dict[str, Variable]:
+    def coords(self) -> dict[str, LabelledArray]:
         """The labels."""
         return {name: one for name, one in self.variables.items() if name in self._labels}
 
     @property
-    def data_vars(self) -> dict[str, Variable]:
+    def data_vars(self) -> dict[str, LabelledArray]:
         """The others."""
         return {name: one for name, one in self.variables.items() if name not in self._labels}
 
@@ -144,33 +144,37 @@ class Dataset:
                 self._labels,
             )
         if name not in self.variables and name in self.sizes:
-            return Variable((name,), np.arange(self.sizes[name]))
+            return LabelledArray((name,), np.arange(self.sizes[name]))
         return self.variables[name]
 
-    def __setitem__(self, name: str, value: Variable) -> None:
-        self.variables[name] = Variable(*value)
+    def __setitem__(self, name: str, value: LabelledArray) -> None:
+        self.variables[name] = LabelledArray(*value)
 
-    def _with(self, variables: Mapping[str, Variable], labels: frozenset[str]) -> Dataset:
-        found = Dataset(variables, None, self.attrs)
+    def _with(self, variables: Mapping[str, LabelledArray], labels: frozenset[str]) -> PlainDataset:
+        found = PlainDataset(variables, None, self.attrs)
         found._labels, found.encoding = labels & variables.keys(), self.encoding
         return found
 
-    def assign(self, found: Mapping[str, Variable] | None = None, /, **named: Variable) -> Dataset:
+    def assign(
+        self, found: Mapping[str, LabelledArray] | None = None, /, **named: LabelledArray
+    ) -> PlainDataset:
         """With more variables, or others in their place."""
         return self._with({**self.variables, **(found or {}), **named}, self._labels)
 
-    def assign_coords(self, found: Mapping[str, Variable] | None = None, /, **named: Variable) -> Dataset:
+    def assign_coords(
+        self, found: Mapping[str, LabelledArray] | None = None, /, **named: LabelledArray
+    ) -> PlainDataset:
         """With more labels, or others in their place."""
         more = {**(found or {}), **named}
         return self._with({**self.variables, **more}, self._labels | more.keys())
 
-    def assign_attrs(self, found: Mapping[str, Any] | None = None, /, **named: object) -> Dataset:
+    def assign_attrs(self, found: Mapping[str, Any] | None = None, /, **named: object) -> PlainDataset:
         """With more attributes."""
         same = self._with(self.variables, self._labels)
         same.attrs |= {**(found or {}), **named}
         return same
 
-    def drop_vars(self, names: str | Sequence[str], *, errors: str = "raise") -> Dataset:
+    def drop_vars(self, names: str | Sequence[str], *, errors: str = "raise") -> PlainDataset:
         """Without some variables."""
         gone = {names} if isinstance(names, str) else set(names)
         if errors == "raise" and (unknown := gone - self.variables.keys()):
@@ -179,7 +183,7 @@ class Dataset:
             {name: one for name, one in self.variables.items() if name not in gone}, self._labels
         )
 
-    def isel(self, places: Mapping[str, Any] | None = None, **named: Any) -> Dataset:  # noqa: ANN401 - any index
+    def isel(self, places: Mapping[str, Any] | None = None, **named: Any) -> PlainDataset:  # noqa: ANN401 - any index
         """A part by numbers, lists or slices along dims."""
         chosen = {**(places or {}), **named}
         return self._with({name: one.isel(chosen) for name, one in self.variables.items()}, self._labels)
@@ -192,16 +196,16 @@ class Dataset:
 def variable(dims: Iterable[Hashable], data: Any, attrs: Mapping[Any, Any] | None = None) -> xr.Variable:  # noqa: ANN401
     """An array with the names of its dims, which has what analyses use of xarray's; one of these where it is lazy."""
     if not hasattr(data, "chunks"):
-        return cast("xr.Variable", Variable(tuple(map(str, dims)), np.asarray(data), attrs or {}))
+        return cast("xr.Variable", LabelledArray(tuple(map(str, dims)), np.asarray(data), attrs or {}))
     import xarray as xr
 
     # On the fast path, as xarray imports Dask's arrays to look at the values.
     return xr.Variable(tuple(dims), data, attrs, fastpath=True)
 
 
-def as_xarray(dataset: Dataset | xr.Dataset) -> xr.Dataset:
+def as_xarray(dataset: PlainDataset | xr.Dataset) -> xr.Dataset:
     """A dataset of xarray's with the same content; itself, if it is one."""
-    if not isinstance(dataset, Dataset):
+    if not isinstance(dataset, PlainDataset):
         return dataset
     import xarray as xr
 

@@ -8,23 +8,23 @@ import xarray as xr
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube._arrays import Dataset, Variable, as_xarray, variable
+from evalcube._arrays import LabelledArray, PlainDataset, as_xarray, variable
 
 DIMS = ("model", "task", "counter")
 SIZES = (3, 2, 4)
 
 
-def example() -> tuple[Dataset, xr.Dataset]:
+def example() -> tuple[PlainDataset, xr.Dataset]:
     """The same content twice."""
     data = {
         "counts": (DIMS, np.arange(24.0).reshape(SIZES), {"units": "1"}),
         "plan": (DIMS[:2], np.ones((3, 2))),
     }
     coords = {"task": (("task",), np.array(["sort", "sums"])), "price": (("model",), np.arange(3))}
-    return Dataset(data, coords, {"title": "t"}), xr.Dataset(data, coords, {"title": "t"})
+    return PlainDataset(data, coords, {"title": "t"}), xr.Dataset(data, coords, {"title": "t"})
 
 
-def assert_same(ours: Dataset, theirs: xr.Dataset) -> None:
+def assert_same(ours: PlainDataset, theirs: xr.Dataset) -> None:
     """Fail where they differ."""
     xr.testing.assert_identical(as_xarray(ours), theirs)
     assert set(ours.coords) == set(theirs.coords)
@@ -93,4 +93,4 @@ def test_variable__is_xarrays_where_it_is_lazy():
     assert isinstance(found, xr.Variable)
     assert not isinstance(variable(("x",), np.ones(4)), xr.Variable)
     assert isinstance(as_xarray(lazy.to_dataset()), xr.Dataset)
-    assert Variable(("x",), np.ones(4)).chunks is None
+    assert LabelledArray(("x",), np.ones(4)).chunks is None

@@ -17,7 +17,7 @@ SERVING = ("running", "paused")
 """Statuses of workers that can be asked: others start, end, or are only half there."""
 
 
-class Question(Generic[T]):
+class PendingAnswer(Generic[T]):
     """A question on its way; the answer can be collected later, so that nobody waits who has other things to do.
 
     Parameters
@@ -46,7 +46,7 @@ class Question(Generic[T]):
     @classmethod
     def within(
         cls, client: Client, asking: Coroutine[Any, Any, T], seconds: float = ANSWER_SECONDS
-    ) -> Question[T]:
+    ) -> PendingAnswer[T]:
         """A question that is given up after a time, as the one who is asked may never answer."""
         return cls(client, asyncio.wait_for(asking, seconds))
 

@@ -22,7 +22,7 @@ from packaging.requirements import Requirement
 
 import evalcube
 from evalcube.deploy.clusters import registrar
-from evalcube.deploy.clusters.asking import SERVING, Question, ask_each, ask_scheduler, is_gone
+from evalcube.deploy.clusters.asking import SERVING, PendingAnswer, ask_each, ask_scheduler, is_gone
 from evalcube.deploy.clusters.registrar import Registrar
 
 _ROOT = Path(evalcube.__file__).parents[1]
@@ -94,7 +94,7 @@ _RANKS = 100
 """Between two priorities of runs, so that all stages of one come before all of another."""
 
 
-class Choice(NamedTuple):
+class WorkerChoice(NamedTuple):
     """Which of a cluster's workers a run uses, and how its tasks rank among those of others."""
 
     names: tuple[str, ...] = ()
@@ -111,7 +111,7 @@ class Choice(NamedTuple):
         return " ".join(filter(None, (named, having)))
 
 
-EVERYBODY = Choice()
+EVERYBODY = WorkerChoice()
 
 
 class Queue(NamedTuple):
@@ -125,7 +125,7 @@ class Queue(NamedTuple):
     """Tasks of others that are under way or wait."""
 
 
-class View(NamedTuple):
+class ClusterView(NamedTuple):
     """A cluster as its scheduler sees it."""
 
     workers: Mapping[str, str]
@@ -177,7 +177,7 @@ class Code:
         Of the source that scheduler and workers have to have; empty where they share this process's environment.
     """
 
-    def __init__(self, client: Client, choice: Choice = EVERYBODY, digest: str = "") -> None:
+    def __init__(self, client: Client, choice: WorkerChoice = EVERYBODY, digest: str = "") -> None:
         self.client = client
         self.choice = choice
         self.elsewhere = bool(digest)
@@ -189,7 +189,9 @@ class Code:
     def unfit_scheduler(self) -> str:
         """Why the scheduler cannot hold a run's tasks, and what to do; empty if it can."""
         try:
-            problem = Question.within(self.client, ask_scheduler(self.client, unlike, self._digest)).answer()
+            problem = PendingAnswer.within(
+                self.client, ask_scheduler(self.client, unlike, self._digest)
+            ).answer()
         except OSError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it stumbles over, it is not this evalcube
@@ -220,17 +222,17 @@ class Code:
         registration = self.client._register_scheduler_plugin(  # noqa: SLF001 - the public one has no time limit
             plugin=registrar, name=registrar.name, idempotent=False
         )
-        Question.within(self.client, registration).answer()
+        PendingAnswer.within(self.client, registration).answer()
 
     def remove(self, name: str) -> None:
         """Take a run away; a cluster that is gone needs no cleaning, and one worker holds nothing up."""
         scheduler: Any = self.client.scheduler
         with suppress(Exception):
             removal = scheduler.broadcast(msg={"op": "plugin-remove", "name": name}, on_error="ignore")
-            Question.within(self.client, removal).answer()
+            PendingAnswer.within(self.client, removal).answer()
         with suppress(Exception):
             removal = scheduler.unregister_scheduler_plugin(name=f"{name}-registrar")
-            Question.within(self.client, removal).answer()
+            PendingAnswer.within(self.client, removal).answer()
 
     def submit(
         self,
@@ -255,9 +257,9 @@ class Code:
     def _rank(self, priority: int) -> int:
         return priority + _RANKS * self.choice.priority
 
-    def fetch(self, future: Future) -> Question[Any]:
+    def fetch(self, future: Future) -> PendingAnswer[Any]:
         """Ask for what a task returned. One that is lost with its worker is computed again before the answer comes."""
-        return Question(self.client, self._fetched(future))
+        return PendingAnswer(self.client, self._fetched(future))
 
     async def _fetched(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
         return await future._result()  # noqa: SLF001 - the public one is for threads that can wait
@@ -273,10 +275,10 @@ class Code:
         """Whether the scheduler is away for good."""
         return is_gone(self.client)
 
-    def look(self) -> Question[View]:
+    def look(self) -> PendingAnswer[ClusterView]:
         """Ask the scheduler who is there, and how the run stands."""
 
-        async def ask() -> View:
+        async def ask() -> ClusterView:
             found = await ask_scheduler(
                 self.client, registrar.look, self._name, self.choice.names, self.choice.resource
             )
@@ -285,7 +287,7 @@ class Code:
                 for address, worker in sorted(found["workers"].items())
                 if worker[1] in SERVING
             }
-            return View(
+            return ClusterView(
                 {address: name for address, (name, *_) in workers.items()},
                 found["shares"],
                 {address: seen for address, (_, _, seen, _) in workers.items()},
@@ -295,9 +297,9 @@ class Code:
                 {address: process for address, (*_, process) in workers.items()},
             )
 
-        return Question.within(self.client, ask())
+        return PendingAnswer.within(self.client, ask())
 
-    def states(self, name: str, workers: Sequence[str]) -> Question[Mapping[str, State]]:
+    def states(self, name: str, workers: Sequence[str]) -> PendingAnswer[Mapping[str, State]]:
         """Ask workers how far they are with a run's plugin; the answer lacks those that did not answer in time.
 
         Those that have it not, and could, are given it.
@@ -325,7 +327,7 @@ class Code:
                 found |= await self._strangers(strange)
             return found
 
-        return Question(self.client, ask())
+        return PendingAnswer(self.client, ask())
 
     async def _strangers(self, workers: Mapping[str, Exception]) -> dict[str, State]:
         """Workers that cannot even be asked, as they have no evalcube or quite another one."""
@@ -342,7 +344,7 @@ class Code:
             for one, error in workers.items()
         }
 
-    def allow(self, name: str, addresses: Sequence[str], silent: Sequence[str] = ()) -> Question[None]:
+    def allow(self, name: str, addresses: Sequence[str], silent: Sequence[str] = ()) -> PendingAnswer[None]:
         """Let a run's tasks go to some workers only, and move those that are elsewhere; replaces what was said before.
 
         Parameters
@@ -354,7 +356,7 @@ class Code:
         silent
             Others that do not answer: what they have of the run is made again elsewhere.
         """
-        return Question.within(
+        return PendingAnswer.within(
             self.client, ask_scheduler(self.client, registrar.allow, name, list(addresses), list(silent))
         )
 

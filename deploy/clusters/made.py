@@ -22,7 +22,7 @@ from distributed.security import Security
 
 from evalcube._together import Together
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, Connection, quiet
-from evalcube.deploy.clusters.code import EVERYBODY, Choice, Code, source_digest
+from evalcube.deploy.clusters.code import EVERYBODY, Code, WorkerChoice, source_digest
 from evalcube.deploy.clusters.local import interrupts_blocked, settled
 from evalcube.deploy.errors import ClusterError
 
@@ -39,7 +39,7 @@ class ExistingScheduler(Cluster):
     """Seconds without any worker after which a run gives up."""
     minimum: int = 1
     """Workers to wait for before the first request."""
-    choice: Choice = EVERYBODY
+    choice: WorkerChoice = EVERYBODY
     """Which of its workers are used, and how urgent the run is."""
 
     @contextmanager
@@ -79,7 +79,9 @@ class ExistingScheduler(Cluster):
             ) from None  # a traceback of Dask's says no more than that
 
 
-def connection_elsewhere(client: Client, choice: Choice, kind: type[Connection] = Connection) -> Connection:
+def connection_elsewhere(
+    client: Client, choice: WorkerChoice, kind: type[Connection] = Connection
+) -> Connection:
     """A connection to a cluster that has an environment of its own.
 
     Raises
@@ -121,7 +123,7 @@ class MadeCluster(Cluster):
     """Seconds without any worker after which a run gives up."""
     minimum: int = 1
     """Workers to wait for before the first request."""
-    choice: Choice = EVERYBODY
+    choice: WorkerChoice = EVERYBODY
     """Which of its workers are used, and how urgent the run is."""
 
     @contextmanager

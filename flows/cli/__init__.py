@@ -6,7 +6,7 @@ import atexit
 import gc
 import sys
 
-from evalcube.flows.cli.output import Code, complain
+from evalcube.flows.cli.output import ExitStatus, complain
 
 __all__ = ["main"]
 
@@ -23,4 +23,4 @@ def main() -> None:
         run()
     except KeyboardInterrupt:  # before any command began
         complain("stopped at once; run the same command again to resume")
-        sys.exit(Code.STOPPED)
+        sys.exit(ExitStatus.STOPPED)

@@ -29,7 +29,7 @@ from evalcube.flows.cli import (
     verdict,
 )
 from evalcube.flows.cli.options import Command
-from evalcube.flows.cli.output import EXIT_CODES, Code, Messages, Output, complain, safe
+from evalcube.flows.cli.output import EXIT_CODES, ExitStatus, Messages, Output, complain, safe
 
 
 def _epilog(own: Mapping[int, str]) -> str:
@@ -132,7 +132,7 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), output.fileno())  # Python flushes once more
         if not isinstance(output.failure, BrokenPipeError):
             complain(f"cannot write to standard output: {output.failure.strerror}. Send it to another place")
-            code = Code.REFUSED
+            code = ExitStatus.REFUSED
     sys.exit(code)
 
 
@@ -145,36 +145,36 @@ def _run(output: Output) -> int:
         if _interrupted(error):
             return _stopped()
         if output.failure is not None:
-            return Code.OK  # the reader went away, as `| head` does; `main` tells of anything else
+            return ExitStatus.OK  # the reader went away, as `| head` does; `main` tells of anything else
         if isinstance(error, SystemExit):
-            return error.code if isinstance(error.code, int) else Code.OK
+            return error.code if isinstance(error.code, int) else ExitStatus.OK
         return _failed(error)
-    return Code.OK
+    return ExitStatus.OK
 
 
 def _failed(error: Exception) -> int:
     if isinstance(error, EvalcubeError):
         complain(str(error))
-        return Code.REFUSED
+        return ExitStatus.REFUSED
     if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno in _USED_UP):
         complain(
             f"this machine has run out of memory, processes or open files ({error}): free some, and try again"
         )
-        return Code.REFUSED
+        return ExitStatus.REFUSED
     from evalcube.flows.cli.plugins import plugin_fault
 
     fault = plugin_fault(error)
     if fault is not None:
         complain(safe(fault))
-        return Code.REFUSED
+        return ExitStatus.REFUSED
     sys.stderr.write(safe("".join(traceback.format_exception(error))))  # it may quote a cube or an endpoint
     complain(f"this is a defect of evalcube; please report it with the lines above: {ISSUES}")
-    return Code.BUG
+    return ExitStatus.BUG
 
 
 def _stopped() -> int:
     complain("stopped at once; run the same command again to resume")
-    return Code.STOPPED
+    return ExitStatus.STOPPED
 
 
 def _interrupted(error: BaseException) -> bool:

@@ -20,7 +20,7 @@ from evalcube.flows.cli.output import complain, one_form, outlived, safe, show, 
 
 if TYPE_CHECKING:
     from evalcube.flows.config.views import Policy
-    from evalcube.flows.read.gate import GateResult, Line
+    from evalcube.flows.read.gate import GateResult, PolicyLine
     from evalcube.stages.analyze.render.table import TableSpec
 
 
@@ -119,11 +119,11 @@ def _unsettled(found: GateResult) -> list[str]:
     ]
 
 
-def _place(line: Line) -> str:
+def _place(line: PolicyLine) -> str:
     return " ".join(filter(None, (line.task or "all tasks", f"({line.tier})" if line.tier else "")))
 
 
-def _claim(line: Line) -> str:
+def _claim(line: PolicyLine) -> str:
     """What is to be shown, in words."""
     if math.isnan(line.margin):
         return line.claim
@@ -139,7 +139,7 @@ def _claim(line: Line) -> str:
 _AT_ALL = {"noninferior": "not worse at all", "superior": "better at all"}
 
 
-def _reason(line: Line) -> str:
+def _reason(line: PolicyLine) -> str:
     if line.looks and not line.look:
         return "its first look is not reached: both have to be asked more, by the same command"
     if line.outcome == "not measured":
@@ -155,7 +155,7 @@ def _reason(line: Line) -> str:
     return f"{seen}, open. {_what_it_takes(line)}"
 
 
-def _what_it_takes(line: Line) -> str:
+def _what_it_takes(line: PolicyLine) -> str:
     from evalcube.stages.analyze.formulas.margins import LEVEL, inside
 
     if line.lacking and inside(line.lower, line.upper, line.claim, line.margin):

@@ -24,7 +24,7 @@ from evalcube.flows.cli.options import (
     JsonOption,
     SchedulerOption,
 )
-from evalcube.flows.cli.output import Code, safe, show, show_json
+from evalcube.flows.cli.output import ExitStatus, safe, show, show_json
 from evalcube.flows.read.trials.escaped import jsonable
 from evalcube.flows.run.follow.progress import duration, waits
 
@@ -159,7 +159,7 @@ def follow(cube: str, *, as_json: bool) -> None:
             for document, pace in _looks(cube):
                 live.update(_render(document, pace), refresh=True)
         return
-    raise typer.Exit(Code.STOPPED)
+    raise typer.Exit(ExitStatus.STOPPED)
 
 
 def _print_lines(cube: str, *, as_json: bool) -> None:

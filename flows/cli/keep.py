@@ -9,12 +9,21 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalcube.flows.cli.options import CacheArgument, CacheOption, Command, CubeArgument, JsonOption
-from evalcube.flows.cli.output import Code, complain, progress, safe, show, show_json, show_table, size_text
+from evalcube.flows.cli.output import (
+    ExitStatus,
+    complain,
+    progress,
+    safe,
+    show,
+    show_json,
+    show_table,
+    size_text,
+)
 
 if TYPE_CHECKING:
     from evalcube.flows.keep.forget import Forgetting
     from evalcube.flows.state.rescoring import Rescoring
-    from evalcube.stages.generate.dataset.hub.shelf import Record
+    from evalcube.stages.generate.dataset.hub.shelf import FetchedRows
 
 
 cache_commands = typer.Typer(help="Look after a response cache.", no_args_is_help=True)
@@ -57,7 +66,7 @@ def verify_cache(
     if found.damaged:
         remedy = f"{found.repaired} moved away" if repair else "run again with --repair to move them away"
         complain(f"{found.damaged} entries are damaged; {remedy}")
-        raise typer.Exit(Code.INCOMPLETE)
+        raise typer.Exit(ExitStatus.INCOMPLETE)
 
 
 @cache_commands.command(cls=Command)
@@ -169,7 +178,7 @@ def verify(
         )
     if not found.whole:
         complain(_remedy(heal, found.requests))
-        raise typer.Exit(Code.REFUSED)
+        raise typer.Exit(ExitStatus.REFUSED)
 
 
 def rescore(
@@ -282,7 +291,7 @@ def forget(
             f"{done.kept_replies} replies stay: another process writes the pack that they are in. Run this again once "
             "it has ended"
         )
-        raise typer.Exit(Code.INCOMPLETE)
+        raise typer.Exit(ExitStatus.INCOMPLETE)
     if not done.done and (done.trials or done.cells):
         complain("nothing is forgotten yet: --yes takes these away")
 
@@ -368,7 +377,7 @@ def fetch(
         show_json({"data": [described(record) for record in found]})
 
 
-def _tell(record: Record) -> None:
+def _tell(record: FetchedRows) -> None:
     terms = f"licence {record.licence or 'not stated'}" + (", gated" if record.gated else "")
     show(safe(f"{record.address}: {record.rows:,} rows, {size_text(record.size)}, {terms}"))
     if not record.pinned:

@@ -30,7 +30,7 @@ from evalcube.flows.cli.options import (
     WhereOption,
     WorkersOption,
 )
-from evalcube.flows.cli.output import Code, complain, outlived, print_leaderboard, safe, show, show_json
+from evalcube.flows.cli.output import ExitStatus, complain, outlived, print_leaderboard, safe, show, show_json
 
 if TYPE_CHECKING:
     from evalcube.flows.run.follow.events import Event, Subscriber
@@ -145,9 +145,9 @@ def tell_what_is_left(summary: RunSummary) -> None:
             again = "Raise the bound in the config, then run the same command again to resume."
             complain(summary.bound)
         complain(f"stopped with {summary.left} trials left. {again}")
-        raise typer.Exit(Code.STOPPED)
+        raise typer.Exit(ExitStatus.STOPPED)
     complain(f"incomplete: {summary.left} trials left after transport errors. {again}")
-    raise typer.Exit(Code.INCOMPLETE)
+    raise typer.Exit(ExitStatus.INCOMPLETE)
 
 
 def run(

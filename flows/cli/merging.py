@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalcube.flows.cli.options import CubeArgument, CubesArgument, JsonOption
-from evalcube.flows.cli.output import Code, complain, safe, show, show_json
+from evalcube.flows.cli.output import ExitStatus, complain, safe, show, show_json
 
 if TYPE_CHECKING:
     from evalcube.flows.read.merged.dataset import Conflict
@@ -138,7 +138,7 @@ def diff(
     else:
         _print_difference(found)
     if not found.equal:
-        raise typer.Exit(Code.INCOMPLETE)
+        raise typer.Exit(ExitStatus.INCOMPLETE)
 
 
 def _print_difference(found: Difference) -> None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from evalcube.stages.analyze.render.table import TableSpec
 
 
-class Code(IntEnum):
+class ExitStatus(IntEnum):
     """Exit codes of all commands."""
 
     OK = 0
@@ -33,11 +33,11 @@ class Code(IntEnum):
 
 
 EXIT_CODES = {
-    Code.OK: "done",
-    Code.INCOMPLETE: "the sweep ended with transport errors left, run it again to resume",
-    Code.REFUSED: "refused or failed for a reason that is told (config, cube, disk, memory, cluster, key)",
-    Code.BUG: "failed by a defect of evalcube, told with a traceback",
-    Code.STOPPED: "stopped by Ctrl-C, by `evalcube stop` or at the bound under spend:, run it again to resume",
+    ExitStatus.OK: "done",
+    ExitStatus.INCOMPLETE: "the sweep ended with transport errors left, run it again to resume",
+    ExitStatus.REFUSED: "refused or failed for a reason that is told (config, cube, disk, memory, cluster, key)",
+    ExitStatus.BUG: "failed by a defect of evalcube, told with a traceback",
+    ExitStatus.STOPPED: "stopped by Ctrl-C, by `evalcube stop` or at the bound under spend:, run it again to resume",
 }
 
 

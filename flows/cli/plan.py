@@ -22,7 +22,7 @@ from evalcube.flows.cli.options import (
     RepeatsOption,
     SchedulerOption,
 )
-from evalcube.flows.cli.output import Code, complain, safe, show, show_json, show_table
+from evalcube.flows.cli.output import ExitStatus, complain, safe, show, show_json, show_table
 
 if TYPE_CHECKING:
     from evalcube.flows.config.models import Sweep
@@ -375,4 +375,4 @@ def _check(
             show(safe(f"{address}: {problem or 'ok'}"))
         show(f"{fit} of {len(found)} workers could take part")
     if fit < len(found):
-        raise typer.Exit(Code.REFUSED)
+        raise typer.Exit(ExitStatus.REFUSED)

@@ -10,7 +10,7 @@ from evalcube.flows.cli.options import JsonOption, KeysOption
 from evalcube.flows.cli.output import outlived, safe, show, show_json, show_table
 
 if TYPE_CHECKING:
-    from evalcube.flows.run.probe.checks import Finding
+    from evalcube.flows.run.probe.checks import ProbeFinding
     from evalcube.flows.run.probe.probe import Probed, ProbeResult
     from evalcube.stages.analyze.render.table import TableSpec
 
@@ -90,11 +90,11 @@ def _print(found: ProbeResult) -> None:
 def _table(models: tuple[Probed, ...]) -> TableSpec:
     from evalcube.stages.analyze.render.table import Column, TableSpec
 
-    def text(finding: Finding) -> str:
+    def text(finding: ProbeFinding) -> str:
         detail = f" ({finding.detail})" if finding.detail else ""
         return f"{'' if finding.verdict == 'ok' else f'{finding.verdict}: '}{finding.seen}{detail}"
 
-    def differs(row: tuple[Finding, ...]) -> str:
+    def differs(row: tuple[ProbeFinding, ...]) -> str:
         return "≠" if len({(one.verdict, one.seen) for one in row}) > 1 else ""
 
     def column(place: int) -> Column:

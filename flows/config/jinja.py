@@ -86,7 +86,7 @@ _SANDBOX.globals["range"] = safe_range
 _SANDBOX.filters[_TURNS] = _turns
 
 
-class Code:
+class CompiledText:
     """One compiled text.
 
     Parameters

@@ -20,7 +20,7 @@ from evalcube.flows.config import values
 from evalcube.flows.config.given import Given, Many, Some, optional
 from evalcube.flows.config.judges import Assertions, Rubric
 from evalcube.flows.config.section import Degree, Density, Flag, Json, Name, Params, Section, Whole
-from evalcube.stages.generate import Axis, Entry, Window
+from evalcube.stages.generate import Axis, Entry, RangeWindow
 
 
 def _compiles(pattern: str) -> str:
@@ -113,11 +113,11 @@ class AxisWindow(Section):
         default="degree"
     )
 
-    def window(self) -> Window:
+    def window(self) -> RangeWindow:
         """Make the task layer's record of this window."""
         if isinstance(self.skip, int):
-            return Window(self.body, skip=self.skip, step=0)
-        return Window(self.body, step=1 if isinstance(self.skip, str) else self.skip["degree"])
+            return RangeWindow(self.body, skip=self.skip, step=0)
+        return RangeWindow(self.body, step=1 if isinstance(self.skip, str) else self.skip["degree"])
 
 
 class AxisRange(Section):

@@ -17,7 +17,7 @@ from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import TemplateError
 
 if TYPE_CHECKING:
-    from evalcube.flows.config.jinja import Code
+    from evalcube.flows.config.jinja import CompiledText
 
 LARGEST_OUTPUT = 4_000_000
 """Bytes of UTF-8 in all contents together."""
@@ -64,14 +64,16 @@ class _Text:
 
     def __init__(self, source: str, where: tuple[str | int, ...]) -> None:
         self._source, self._where = source, where
-        self._code: Code | None = None
+        self._code: CompiledText | None = None
         try:
             source.encode()
             self._fields = _fields(source)
             if self._fields is None:
-                from evalcube.flows.config.jinja import Code  # with Jinja, which most templates do not need
+                from evalcube.flows.config.jinja import (
+                    CompiledText,  # with Jinja, which most templates do not need
+                )
 
-                self._code = Code(source)
+                self._code = CompiledText(source)
         except UnicodeEncodeError as error:
             raise TemplateError(f"wrong Jinja: {error.reason}", where=where) from None
         except TemplateError as error:

@@ -266,7 +266,7 @@ def _integer(text: str, node: Node) -> int:
     return int(text)
 
 
-class _Writer(SafeRepresenter):
+class _QuotingRepresenter(SafeRepresenter):
     """Puts quotes round each text that some reader of YAML might take for something else."""
 
 
@@ -275,13 +275,13 @@ def _text(writer: SafeRepresenter, text: str) -> Node:
     return writer.represent_scalar(f"{_CORE}str", text, style=None if plain else '"')
 
 
-_Writer.add_representer(str, _text)
+_QuotingRepresenter.add_representer(str, _text)
 
 
 def yaml_text(value: Mapping[str, object]) -> str:
     """A mapping of plain values as YAML, which `YamlText` reads back as it was."""
     yaml = YAML(typ="safe", pure=True)
-    yaml.Representer = _Writer
+    yaml.Representer = _QuotingRepresenter
     yaml.default_flow_style = None  # lists and mappings of scalars in one line
     yaml.sort_base_mapping_type_on_output = False  # type: ignore[assignment]  # its annotation is too narrow
     yaml.width = 110

@@ -5,12 +5,12 @@ from __future__ import annotations
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore import endings, overview, ranking, trials
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Endpoint, Json, Query
+from evalcube.flows.explore.query import Answerer, Json, Query
 from evalcube.flows.read.trials.escaped import jsonable
 
 FAMILIES = (overview, ranking, endings, trials)
 
-ENDPOINTS: dict[str, Endpoint] = {one.name: one for family in FAMILIES for one in family.ENDPOINTS}
+ENDPOINTS: dict[str, Answerer] = {one.name: one for family in FAMILIES for one in family.ENDPOINTS}
 
 
 def ask(explored: Explored, name: str, query: Query) -> Json:
@@ -30,6 +30,6 @@ def ask(explored: Explored, name: str, query: Query) -> Json:
     return found
 
 
-def _answer(endpoint: Endpoint, explored: Explored, query: Query) -> Json:
+def _answer(endpoint: Answerer, explored: Explored, query: Query) -> Json:
     document: Json = jsonable(endpoint.answer(explored, query))
     return document

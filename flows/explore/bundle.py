@@ -21,7 +21,7 @@ from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import WRONG
 from evalcube.flows.explore.query import Json
 from evalcube.flows.explore.server import PLOTLY, POLICY, own_files, plotly_file
-from evalcube.flows.explore.trials import Place, document_of, reader_of
+from evalcube.flows.explore.trials import TrialPlace, document_of, reader_of
 from evalcube.flows.read.outputs import Ticker, new_folder, silent
 from evalcube.flows.read.trials.escaped import jsonable
 from evalcube.flows.read.trials.read import Trials
@@ -164,7 +164,7 @@ def bundle(
         shutil.copyfile(plotly, folder / PLOTLY)
         page = folder / "index.html"
         page.write_text(_page(page.read_text("utf-8")), "utf-8")
-        writer = _Writer(folder / "data", Placeless(explored, _caches(explored)))
+        writer = _BundleWriter(folder / "data", Placeless(explored, _caches(explored)))
         _write_answers(writer, explored, tick)
         rows, notes = _write_trials(writer, explored, trials, most, tick)
         writer.manifest(
@@ -194,7 +194,7 @@ def _page(html: str) -> str:
     return html.replace("<!-- policy -->", policy).replace("<!-- bundle -->", scripts)
 
 
-class _Writer:
+class _BundleWriter:
     """Writes answers as scripts: from disk, a page may load scripts and nothing else."""
 
     def __init__(self, folder: Path, placeless: Placeless) -> None:
@@ -219,7 +219,7 @@ class _Writer:
         )
 
 
-def _write_answers(writer: _Writer, explored: Explored, tick: Ticker) -> None:
+def _write_answers(writer: _BundleWriter, explored: Explored, tick: Ticker) -> None:
     for endpoint in ENDPOINTS.values():
         for query in endpoint.bundled(explored):
             try:
@@ -231,7 +231,7 @@ def _write_answers(writer: _Writer, explored: Explored, tick: Ticker) -> None:
 
 
 def _write_trials(
-    writer: _Writer, explored: Explored, kept: Kept, most: int, tick: Ticker
+    writer: _BundleWriter, explored: Explored, kept: Kept, most: int, tick: Ticker
 ) -> tuple[list[Json], list[str]]:
     """Write the trials of each evaluation and task; returns what there is of each, and what a reader should know."""
     if kept == "none":
@@ -258,7 +258,9 @@ def _write_trials(
         label = labels[reader.plan.evaluations[model].eval_id]
         entry = reader.plan.tasks[task]
         slots = {canonical_json(one.cell.plain_params): slot for slot, one in enumerate(entry.cells)}
-        places = [Place(cube, model, task, slots[row["params"]], row["trial"], row["repeat"]) for row in rows]
+        places = [
+            TrialPlace(cube, model, task, slots[row["params"]], row["trial"], row["repeat"]) for row in rows
+        ]
         name = f"{cube}-{model}-{task}"
         for number, begin in enumerate(range(0, len(rows), _TOGETHER)):
             documents = [document_of(explored, place) for place in places[begin : begin + _TOGETHER]]

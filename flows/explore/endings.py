@@ -13,7 +13,7 @@ import xarray as xr
 
 from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.explore.explored import Explored, conditions
-from evalcube.flows.explore.query import Endpoint, Json, Query, each_model
+from evalcube.flows.explore.query import Answerer, Json, Query, each_model
 from evalcube.flows.explore.ranking import chosen
 from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.stages.analyze.labelled import axes
@@ -260,8 +260,8 @@ def _once(explored: Explored) -> Iterable[Query]:
 
 
 ENDPOINTS = (
-    Endpoint("hazard", hazard, each_model),
-    Endpoint("traces", traces, each_model),
-    Endpoint("loops", loops),
-    Endpoint("judges", judges, _once),
+    Answerer("hazard", hazard, each_model),
+    Answerer("traces", traces, each_model),
+    Answerer("loops", loops),
+    Answerer("judges", judges, _once),
 )

@@ -12,7 +12,7 @@ import xarray as xr
 
 from evalcube.flows.config.values import bounds
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Endpoint, Json, Query, once
+from evalcube.flows.explore.query import Answerer, Json, Query, once
 from evalcube.flows.read.trials.opened import MEASURED
 from evalcube.flows.read.trials.search import STATUSES
 from evalcube.flows.state.records import read_notes
@@ -212,8 +212,8 @@ def recorded(cube: Cube) -> dict[str, Any]:
 
 
 ENDPOINTS = (
-    Endpoint("overview", overview, once),
-    Endpoint("live", live, once, kept=False),
-    Endpoint("pulse", pulse, kept=False),
-    Endpoint("progress", progress, once, kept=False),
+    Answerer("overview", overview, once),
+    Answerer("live", live, once, kept=False),
+    Answerer("pulse", pulse, kept=False),
+    Answerer("progress", progress, once, kept=False),
 )

@@ -132,7 +132,7 @@ def each_model(explored: Explored) -> Iterable[Query]:
 
 
 @dataclass(frozen=True)
-class Endpoint:
+class Answerer:
     """One thing that a page can ask for, at ``/api/NAME``."""
 
     name: str

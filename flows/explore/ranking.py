@@ -12,7 +12,7 @@ import xarray as xr
 from evalcube.flows.errors import SweepError, refused
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import overview
-from evalcube.flows.explore.query import Endpoint, Json, Query
+from evalcube.flows.explore.query import Answerer, Json, Query
 from evalcube.flows.plan.filters import checked_names
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.statistics import leaderboard_of
@@ -226,6 +226,6 @@ def _bundled(explored: Explored) -> Iterable[Query]:
 
 
 ENDPOINTS = (
-    Endpoint("ranking", ranking, parts),
-    Endpoint("groups", groups, _bundled),
+    Answerer("ranking", ranking, parts),
+    Answerer("groups", groups, _bundled),
 )

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.explored import Explored, conditions
-from evalcube.flows.explore.query import Endpoint, Json, Query
+from evalcube.flows.explore.query import Answerer, Json, Query
 from evalcube.flows.read.reader import Reader, status_name
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.read.trials.search import Search
@@ -91,7 +91,7 @@ MOST_COUNTED = 1_000_000
 """Trials up to which a page tells how many of them fulfil its filters."""
 
 
-class Place(NamedTuple):
+class TrialPlace(NamedTuple):
     """Which trial is meant."""
 
     cube: int
@@ -145,7 +145,7 @@ def whole(explored: Explored, query: Query) -> Json:
     return document_of(explored, _place(explored, query))
 
 
-def document_of(explored: Explored, place: Place) -> Json:
+def document_of(explored: Explored, place: TrialPlace) -> Json:
     """`whole` of the trial at a place."""
     reader = reader_of(explored, place.cube)
     document = reader.view(*place[1:]).to_dict()
@@ -183,7 +183,7 @@ def same(explored: Explored, query: Query) -> Json:
     return {"rows": list(found.values())}
 
 
-def _same_in(explored: Explored, number: int, asked: Cell, place: Place) -> Iterator[Json]:
+def _same_in(explored: Explored, number: int, asked: Cell, place: TrialPlace) -> Iterator[Json]:
     """How each evaluation of a cube did on a question; nothing if the cube does not ask it."""
     reader = reader_of(explored, number)
     spots = [
@@ -281,7 +281,7 @@ def _cut(document: dict[str, Any], names: Sequence[str]) -> bool:
     return bool(long)
 
 
-def _place(explored: Explored, query: Query) -> Place:
+def _place(explored: Explored, query: Query) -> TrialPlace:
     """The trial that a query names."""
     eval_id = _eval_id(explored, query.one("evaluation"))
     trial, repeat = query.number("trial", 0, 0, 10**12), query.number("repeat", 0, 0, 10**9)
@@ -301,7 +301,7 @@ def _place(explored: Explored, query: Query) -> Place:
         except SweepError as error:  # another cube may have it
             refused = error
             continue
-        return Place(number, ids.index(eval_id), task, slot, trial, repeat)
+        return TrialPlace(number, ids.index(eval_id), task, slot, trial, repeat)
     raise refused or SweepError("no cube has this trial", "Choose one from the table of trials")
 
 
@@ -320,7 +320,7 @@ def _label(explored: Explored, eval_id: str) -> str:
 
 
 ENDPOINTS = (
-    Endpoint("trials", page),
-    Endpoint("trial", whole),
-    Endpoint("same", same),
+    Answerer("trials", page),
+    Answerer("trial", whole),
+    Answerer("same", same),
 )

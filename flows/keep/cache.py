@@ -27,7 +27,7 @@ _SHOWN = 20
 
 
 @dataclass(frozen=True)
-class Verification:
+class CacheCheck:
     """What reading every entry found."""
 
     entries: int
@@ -42,7 +42,7 @@ class Verification:
 
 
 @dataclass(frozen=True)
-class Collection:
+class CollectedEntries:
     """What no cube references."""
 
     entries: int
@@ -96,7 +96,7 @@ def stats(url: str) -> dict[str, Any]:
         return {"cache": url, **asdict(cache.stats())}
 
 
-def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> Verification:
+def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheCheck:
     """Read every entry and check it.
 
     Parameters
@@ -133,10 +133,12 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> Verifica
                     repaired += repair and cache.quarantine(info.key)
                     bad += [info.key] if len(bad) < _SHOWN else []
             tick("entries read", entries)
-    return Verification(entries, size, count, repaired, tuple(bad))
+    return CacheCheck(entries, size, count, repaired, tuple(bad))
 
 
-def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticker = silent) -> Collection:
+def collect(
+    url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticker = silent
+) -> CollectedEntries:
     """Find, or delete, the entries that none of the cubes references, and what killed writers left.
 
     Entries that were stored after the call began are never touched, where the store knows which these are.
@@ -191,7 +193,7 @@ def collect(url: str, cubes: Sequence[str], *, delete: bool = False, tick: Ticke
             tick("entries looked at", entries)
         in_use += cache.remove(gone) if gone else 0
         temporaries = cache.sweep(delete=delete) + sum(_sweep_cube(cube, delete=delete) for cube in cubes)
-    return Collection(entries, unreferenced, size, temporaries, kept.total, kept.unseen, in_use, delete)
+    return CollectedEntries(entries, unreferenced, size, temporaries, kept.total, kept.unseen, in_use, delete)
 
 
 def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = silent) -> Transfer:

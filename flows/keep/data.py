@@ -19,8 +19,8 @@ from evalcube.stages.generate.dataset.hub.fetch import fetch
 
 
 def fetch_data(
-    targets: Sequence[str], tell: Callable[[shelf.Record], None] = lambda _: None
-) -> list[shelf.Record]:
+    targets: Sequence[str], tell: Callable[[shelf.FetchedRows], None] = lambda _: None
+) -> list[shelf.FetchedRows]:
     """Fetch what addresses, suites and configs name, as the hub has it now; what is here already is not sent again.
 
     Parameters
@@ -99,6 +99,6 @@ def data_here() -> list[dict[str, Any]]:
     return [described(record) for record in shelf.records()]
 
 
-def described(record: shelf.Record) -> dict[str, Any]:
+def described(record: shelf.FetchedRows) -> dict[str, Any]:
     """A record as JSON values."""
     return {**vars(record), "pinned": record.pinned, "path": str(shelf.content(record.sha256))}

@@ -85,7 +85,7 @@ _AT_ONCE = 100_000
 
 
 @dataclass(frozen=True)
-class Row:
+class ForgottenRow:
     """What goes of one model on one task."""
 
     model: str
@@ -107,7 +107,7 @@ class Forgetting:
     """Address of the cache whose replies go, too; empty if they stay."""
     for_good: bool
     done: bool
-    rows: list[Row] = field(default_factory=list)
+    rows: list[ForgottenRow] = field(default_factory=list)
     cells: int = 0
     """Cells that no run asks again, of those that are to go for good."""
     replies: int = 0
@@ -204,7 +204,7 @@ def _cache_address(cube: Cube, notes: dict[str, Any], cache: str | Path | bool) 
 
 def _shown(cube: Cube, plan: Plan, found: ToForget, address: str, *, for_good: bool) -> Forgetting:
     rows = [
-        Row(
+        ForgottenRow(
             plan.labels[model],
             plan.task_names[task],
             trials=int(counted[0]),

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 import numpy.typing as npt
 
-from evalcube._arrays import Dataset, variable
+from evalcube._arrays import PlainDataset, variable
 from evalcube.flows.config.near_names import close_name
 from evalcube.flows.errors import SweepError, need_text, no_bare_text, refused
 from evalcube.stages.analyze.labelled import axes
@@ -160,7 +160,9 @@ def cells_of(plan: Plan, where: Sequence[str]) -> npt.NDArray[np.bool_]:
     from evalcube.flows.plan.coordinates import labels
 
     known = {one.name: variable(tuple(one.dims), np.asarray(one.values)) for one in labels(plan)}
-    ds = cast("xr.Dataset", Dataset(coords={name: one for name, one in known.items() if name != "counter"}))
+    ds = cast(
+        "xr.Dataset", PlainDataset(coords={name: one for name, one in known.items() if name != "counter"})
+    )
     table = keys(ds)
     conditions = checked_where(where, table, ds)
     with refused():

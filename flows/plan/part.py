@@ -18,7 +18,7 @@ from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import MOST_TRIALS, SampleTargets
 
 if TYPE_CHECKING:
-    from evalcube.stages.analyze.formulas.allocation import Precision
+    from evalcube.stages.analyze.formulas.allocation import PrecisionTarget
 
 Counters = npt.NDArray[np.float64]
 _MOST = 2**31 - 1
@@ -157,16 +157,18 @@ class Fixed(Sampling):
 class Adaptive(Sampling):
     """As many trials as each selected cell needs for a precision."""
 
-    precision: Precision
+    precision: PrecisionTarget
     repeats: int = 1
     selection: Selection = Selection()
 
     @classmethod
     def of(cls, wanted: PrecisionConfig, repeats: int, selection: Selection = Selection()) -> Adaptive:
         """The sampling for the section of a config."""
-        from evalcube.stages.analyze.formulas.allocation import Precision  # with `scipy`, which takes a while
+        from evalcube.stages.analyze.formulas.allocation import (
+            PrecisionTarget,  # with `scipy`, which takes a while
+        )
 
-        return cls(Precision(wanted.base, wanted.target, wanted.max), repeats, selection)
+        return cls(PrecisionTarget(wanted.base, wanted.target, wanted.max), repeats, selection)
 
     def targets(self, plan: Plan, planned: SampleTargets, counters: Counters) -> SampleTargets:
         """`base` more trials for each cell that misses the target."""

@@ -27,7 +27,7 @@ from evalcube.stages.analyze.labelled.axes import names, upper_bounds
 from evalcube.stages.reply.status import Status
 
 if TYPE_CHECKING:
-    from evalcube.stages.analyze.labelled.pairing import Difference
+    from evalcube.stages.analyze.labelled.pairing import PairedDifference
 
 Outcome = Literal["shown", "refuted", "open", "not measured"]
 Decision = Literal["GO", "NO-GO", "INCONCLUSIVE"]
@@ -37,7 +37,7 @@ EXIT_CODES: dict[Decision, int] = {"GO": 0, "NO-GO": 1, "INCONCLUSIVE": 3}
 
 
 @dataclass(frozen=True)
-class Line:
+class PolicyLine:
     """One line of a policy on one task and tier, or on several together."""
 
     role: str
@@ -77,7 +77,7 @@ class Line:
     assumed: float = math.nan
     """The true change at which that is so with power .8."""
     worth: float = math.nan
-    """Independent questions that the change is worth; see `evalcube.stages.analyze.labelled.pairing.Difference`."""
+    """Independent questions that the change is worth, as in `evalcube.stages.analyze.labelled.pairing`."""
     look: int = 0
     """Of how many planned ones this is; 0 where all there is was looked at once."""
     looks: int = 0
@@ -95,7 +95,7 @@ class GateResult:
     treatment: str
     cubes: tuple[str, ...]
     selection: str
-    lines: tuple[Line, ...]
+    lines: tuple[PolicyLine, ...]
     """Critical ones first."""
     warnings: tuple[str, ...] = ()
 
@@ -184,7 +184,7 @@ def deciding(cubes: Sequence[str | Path], models: Sequence[str], part: Part | No
     return sides
 
 
-def concluded(sides: SideBySide, policy: Policy, lines: Sequence[Line]) -> GateResult:
+def concluded(sides: SideBySide, policy: Policy, lines: Sequence[PolicyLine]) -> GateResult:
     """The decision that follows from the lines, with all that is to be known of it."""
     decision, reason = decide(lines)
     return GateResult(
@@ -199,7 +199,7 @@ def concluded(sides: SideBySide, policy: Policy, lines: Sequence[Line]) -> GateR
     )
 
 
-def decide(lines: Sequence[Line]) -> tuple[Decision, str]:
+def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:
     """What follows from the lines, and why.
 
     All critical ones must be shown, so that each may be tested at the full level: the chance of a false GO is that of
@@ -227,10 +227,10 @@ def decide(lines: Sequence[Line]) -> tuple[Decision, str]:
     return "GO", "every critical line is shown to hold, and no supporting one is shown not to"
 
 
-def judged(sides: SideBySide, policy: Policy, role: str) -> list[Line]:
+def judged(sides: SideBySide, policy: Policy, role: str) -> list[PolicyLine]:
     """The lines of a role, with their outcomes."""
     found = [
-        measured(sides, rule, Line(role, task, tier, rule.claim, math.nan), cells)
+        measured(sides, rule, PolicyLine(role, task, tier, rule.claim, math.nan), cells)
         for rule, task, tier, cells in places(sides, policy, role)
     ]
     adjusted = holm([line.p_refuted for line in found]).tolist() if found else []
@@ -298,7 +298,9 @@ def _cells(sides: SideBySide, task: str, tier: str) -> npt.NDArray[np.bool_]:
     return cells
 
 
-def measured(sides: SideBySide, rule: PolicyRule, line: Line, cells: npt.NDArray[np.bool_]) -> Line:
+def measured(
+    sides: SideBySide, rule: PolicyRule, line: PolicyLine, cells: npt.NDArray[np.bool_]
+) -> PolicyLine:
     """A line with what was measured of it."""
     asked = _asked(sides) & cells[..., np.newaxis, np.newaxis]
     lost = asked & ~sides.both()
@@ -344,7 +346,7 @@ def _asked(sides: SideBySide) -> npt.NDArray[np.bool_]:
 
 def _filled(
     sides: SideBySide, lost: npt.NDArray[np.bool_], cells: npt.NDArray[np.bool_], *, better: int
-) -> Difference:
+) -> PairedDifference:
     """The comparison if every answer that is lacking were for the treatment (`better`), or against it."""
     done = pairing.counted(sides.status, "wrong")
     right = np.array([not better, better])[:, np.newaxis, np.newaxis, np.newaxis, np.newaxis]
@@ -367,7 +369,7 @@ def _e_value(
     return math.nan if pair is None else pair.overall.e
 
 
-def _more(total: Difference, claim: str, margin: float) -> tuple[int | None, float]:
+def _more(total: PairedDifference, claim: str, margin: float) -> tuple[int | None, float]:
     """Further questions until the claim is expected to be shown, and the change that is assumed for it.
 
     Of none, if that is inside the borders; where there should be enough questions for that, of the one observed.
@@ -379,7 +381,7 @@ def _more(total: Difference, claim: str, margin: float) -> tuple[int | None, flo
     return None, math.nan
 
 
-def settled(line: Line, shown: float = margins.LEVEL, refuted: float = margins.LEVEL) -> Line:
+def settled(line: PolicyLine, shown: float = margins.LEVEL, refuted: float = margins.LEVEL) -> PolicyLine:
     """The line with what its p values say at these levels, if it was measured."""
     if not line.questions:
         return replace(line, outcome="not measured")

@@ -55,7 +55,7 @@ class Side:
 
 
 @dataclass(frozen=True)
-class Point:
+class SidePoint:
     """A point that at least one of two sides has."""
 
     task: str
@@ -72,7 +72,7 @@ class SideBySide:
     second: Side
     selection: str
     warnings: tuple[str, ...]
-    points: tuple[tuple[Point, ...], ...]
+    points: tuple[tuple[SidePoint, ...], ...]
     """By task; a task's points fill the beginning of ``params``."""
     dataset: xr.Dataset
     """``status`` (model, task, params, trial, repeat), the two sides along ``model``, the points' weights, and
@@ -263,7 +263,7 @@ def _aligned(
     shape = (2, len(tasks), width, sizes["trial"], sizes["repeat"])
     status, planned = np.full(shape, int(Status.MISSING), np.uint8), np.zeros(shape, bool)
     base, groups = np.zeros(shape[:3]), np.zeros(shape, np.int64)
-    points: list[list[Point]] = [[] for _ in tasks]
+    points: list[list[SidePoint]] = [[] for _ in tasks]
     for number, side in enumerate(sides):
         codes, asked = side.array("status")[..., : sizes["repeat"]], _asked(side, sizes["repeat"])
         weights = base_design(side.dataset)[0]
@@ -279,7 +279,7 @@ def _aligned(
     for key, (row, _) in places.items():
         side = first if key in first.points else second
         params = side.dataset["params_json"].transpose(*CELL).values[side.points[key]]
-        points[row].append(Point(*key, str(params)))
+        points[row].append(SidePoint(*key, str(params)))
     import xarray as xr
 
     dataset = xr.Dataset(

@@ -22,13 +22,13 @@ from evalcube.deploy.clusters import (
     open_client,
     refuse_fork,
 )
-from evalcube.deploy.clusters.code import Choice, View
+from evalcube.deploy.clusters.code import ClusterView, WorkerChoice
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.load import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.preflight import Participants
 from evalcube.flows.run.servers import SIMULATED, endpoint_of, is_managed
 from evalcube.flows.run.worker.context import Proof, RunContext
 from evalcube.flows.run.worker.plugin import install, plugin_name
@@ -128,7 +128,7 @@ def make_cluster(section: ClusterSection | SlurmSection) -> Cluster:
         )
     if section.made_of == "local":
         return LocalProcesses(section.scale)
-    choice = Choice(section.workers.names, section.workers.resource or "", section.priority)
+    choice = WorkerChoice(section.workers.names, section.workers.resource or "", section.priority)
     waits: dict[str, Any] = {"minimum": section.minimum, "choice": choice}
     if section.patience is not None:
         waits["patience"] = section.patience
@@ -211,7 +211,7 @@ def wait_for_workers(
         time.sleep(_POLL_SECONDS)
 
 
-def _chosen(connection: Connection, view: View) -> str:
+def _chosen(connection: Connection, view: ClusterView) -> str:
     """Which workers are waited for where not all will do, and who is there instead."""
     choice = connection.code.choice
     if not (choice.names or choice.resource):
@@ -281,7 +281,7 @@ def check_workers(
         tokens = leave_tokens(run, cube, cache)
         proof = Proof(tokens, endpoints, endpoints)
         context = RunContext.of(run, plan, (cube, cache), {}, "", proof)
-        admission = Admission(connection.code, plugin_name(run), tokens, note)
+        admission = Participants(connection.code, plugin_name(run), tokens, note)
         stack.callback(admission.close)
         stack.callback(connection.code.remove, plugin_name(run))
         install(connection, context, settings.name)

@@ -19,13 +19,13 @@ from typing import Any, TypeAlias
 from distributed import Future as DaskFuture
 
 from evalcube.deploy.clusters import Connection
-from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
 from evalcube.flows.plan.targets import Block, RegionWork
 from evalcube.flows.run.counting import Counting
 from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
 from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress
-from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.preflight import Participants
 from evalcube.flows.run.worker import region_tasks, tasks
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
@@ -105,7 +105,7 @@ class Driver:
         is_over: Callable[[str], bool] = lambda _: False,
         flush_seconds: float,
         patience: float = PATIENCE_SECONDS,
-        admission: Admission | None = None,
+        admission: Participants | None = None,
         group: str = "",
     ) -> None:
         self._client = connection.client
@@ -225,7 +225,9 @@ class Driver:
         # Again and again: a worker that restarts meanwhile has not heard it yet.
         self._halted_at = time.monotonic()
         there = self._workers.there
-        Question(self._client, ask_each(self._client, _drain, plugin_name(self._context.run), workers=there))
+        PendingAnswer(
+            self._client, ask_each(self._client, _drain, plugin_name(self._context.run), workers=there)
+        )
 
     def _is_busy(self) -> bool:
         if self.stopped and time.monotonic() - self._halted_at > _HALT_SECONDS:

@@ -21,7 +21,7 @@ from evalcube.flows.plan.part import Counters, Sampling, Selection
 from evalcube.flows.plan.plan import Plan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read import gate
-from evalcube.flows.read.gate import GateResult, Line, concluded, deciding
+from evalcube.flows.read.gate import GateResult, PolicyLine, concluded, deciding
 from evalcube.flows.read.sides import SideBySide
 from evalcube.flows.run.follow.events import Subscriber
 from evalcube.flows.run.summary import RunSummary
@@ -43,7 +43,7 @@ Sizes = Mapping[tuple[str, str], int]
 class Progress:
     """How far a line is."""
 
-    line: Line
+    line: PolicyLine
     """As of its last look."""
     cells: npt.NDArray[np.bool_]
     """Its points, shape (task, params)."""
@@ -70,7 +70,7 @@ def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> li
     for role in LEVELS:
         lines = list(gate.places(sides, policy, role))
         for rule, task, tier, cells in lines:
-            blank = Line(role, task, tier, rule.claim, math.nan)
+            blank = PolicyLine(role, task, tier, rule.claim, math.nan)
             found.append(_followed(sides, rule, blank, cells, _stops(cells, trials, own), len(lines), own))
     return found
 
@@ -112,7 +112,7 @@ def _sizes(sides: SideBySide, sizes: Sizes, shape: tuple[int, ...]) -> npt.NDArr
 def _followed(
     sides: SideBySide,
     rule: PolicyRule,
-    line: Line,
+    line: PolicyLine,
     cells: npt.NDArray[np.bool_],
     stops: Mapping[float, int],
     lines: int,
@@ -151,7 +151,7 @@ def _answered(window: SideBySide, cells: npt.NDArray[np.bool_], due: npt.NDArray
     return bool(((planned >= due) & ~waiting)[:, cells].all())
 
 
-def _chance(line: Line, share: float, last: float) -> float:
+def _chance(line: PolicyLine, share: float, last: float) -> float:
     """Of being shown at the last look, if nothing has changed in truth; for a gain, if it is the one observed."""
     if not line.questions or share >= 1.0:
         return 0.0
@@ -160,7 +160,7 @@ def _chance(line: Line, share: float, last: float) -> float:
     return conditional_power(float(-ndtri(line.p_shown)), share, drift, float(-ndtri(last)))
 
 
-def _with_interval(line: Line, level: float) -> Line:
+def _with_interval(line: PolicyLine, level: float) -> PolicyLine:
     """The line with an interval that holds at all looks together, inside the margin where the line is shown.
 
     The score of `margins` is Wilson's, of the share (1 + change)/2.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
-from evalcube.deploy.clusters.code import Queue, View
+from evalcube.deploy.clusters.code import ClusterView, Queue
 
 ASKED_SECONDS = 5.0
 """So long nothing is heard of a worker until it is asked itself: Dask's workers report every second or so."""
@@ -49,7 +49,7 @@ class Health:
         """Workers that are to be asked whether they are there."""
         return sorted(address for address, seconds in self._silence.items() if seconds >= ASKED_SECONDS)
 
-    def see(self, view: View, now: float) -> None:
+    def see(self, view: ClusterView, now: float) -> None:
         """Take in what the scheduler knows.
 
         Parameters

@@ -71,7 +71,7 @@ _UNBOUND = 4096
 
 
 @dataclass(eq=False)
-class Address:
+class AddressLoad:
     """Blocks under way of all models at one address, which share its connections."""
 
     in_flight: int = 0
@@ -99,7 +99,7 @@ class InFlightLimit:
     """Label."""
     gathered: int = 0
     """Requests that each worker should have at once, to make batches of them."""
-    address: Address = field(default_factory=Address, repr=False)
+    address: AddressLoad = field(default_factory=AddressLoad, repr=False)
 
     @property
     def own(self) -> int:
@@ -190,7 +190,7 @@ def make_limits(
         Labels of the models that judge; where those are asked in batches, each block waits for these, too.
     """
     limits: dict[str, InFlightLimit] = {}
-    addresses: dict[object, Address] = {}
+    addresses: dict[object, AddressLoad] = {}
     places = {name: _place(name, endpoints.get(name)) for name in names}
     # Of all models there: they share what is in flight, and few blocks of each are enough work for everybody.
     there: Counter[object] = Counter()
@@ -199,7 +199,7 @@ def make_limits(
     for name, place in places.items():
         endpoint = endpoints.get(name)
         connections = 1 if endpoint is None else shared_connections(endpoint, endpoints)
-        address = addresses.setdefault(place, Address())
+        address = addresses.setdefault(place, AddressLoad())
         gathered = max(_batch_size(endpoints.get(other)) for other in (name, *judges))
         size = initial_size(there[place], connections, workers, LARGE if gathered else LARGEST)
         limits[name] = InFlightLimit(

@@ -9,7 +9,7 @@ from contextlib import suppress
 from urllib.parse import urlsplit
 
 from evalcube.deploy.clusters import ClusterError
-from evalcube.deploy.clusters.asking import Question
+from evalcube.deploy.clusters.asking import PendingAnswer
 from evalcube.deploy.clusters.code import Code, State
 from evalcube.flows.config.models import Model
 from evalcube.flows.errors import SweepError
@@ -32,7 +32,7 @@ _ANSWER_SECONDS = 30.0
 _RENEWAL_SECONDS = 600.0
 
 
-class Admission:
+class Participants:
     """Who may take part in a run.
 
     Parameters
@@ -72,9 +72,9 @@ class Admission:
         """What each worker could not connect to when it was asked last, and why."""
         self._allowed: tuple[frozenset[str], frozenset[str]] | None = None
         """Whom the scheduler lets in, and which others are silent; None if it may not have heard of it."""
-        self._allowing: Question[None] | None = None
+        self._allowing: PendingAnswer[None] | None = None
         """On its way to the scheduler: that these are let in."""
-        self._question: Question[Mapping[str, State]] | None = None
+        self._question: PendingAnswer[Mapping[str, State]] | None = None
         self._asked_at = 0.0
         self._renewed_at = time.monotonic()
         self.undecided = False
@@ -247,7 +247,9 @@ class Admission:
             self._announced.add(address)
             self._note(f"worker {self.named(address)} takes no part in the run: {out[address]}")
 
-    def _allow(self, ready: Collection[str], silent: frozenset[str] = frozenset()) -> Question[None] | None:
+    def _allow(
+        self, ready: Collection[str], silent: frozenset[str] = frozenset()
+    ) -> PendingAnswer[None] | None:
         """Have tasks go to these workers only; the question, if it has to be asked."""
         if self._allowing is not None:
             if not self._allowing.done:

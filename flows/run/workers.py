@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from evalcube.deploy.clusters import ClusterError, Connection
-from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
-from evalcube.deploy.clusters.code import View
+from evalcube.deploy.clusters.code import ClusterView
 from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
-from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.preflight import Participants
 from evalcube.flows.run.worker.doubts import Doubts
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.stages.infer.jobs import Slowdown
@@ -38,7 +38,7 @@ _MOST_LOSSES = 24
 worker takes until the others of its block are found to be harmless."""
 
 
-class Share(NamedTuple):
+class SharedLimits(NamedTuple):
     """What a worker is told of the endpoints' limits."""
 
     workers: int
@@ -83,7 +83,7 @@ class Workers:
         shared: Iterable[InFlightLimit],
         emit: Callable[[Event], None],
         *,
-        admission: Admission | None = None,
+        admission: Participants | None = None,
         endpoints: Mapping[str, str] | None = None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         patience: float = PATIENCE_SECONDS,
@@ -91,28 +91,28 @@ class Workers:
         self._reports = reports or queue.SimpleQueue()
         self._connection = connection
         self._client = connection.client
-        self._admission = admission or Admission(connection.code, plugin_name(run))
+        self._admission = admission or Participants(connection.code, plugin_name(run))
         self._endpoints = dict(endpoints or {})
         self._patience = patience
         self._run = run
         self._shared = tuple(shared)
         self._emit = emit
-        self._view = View({}, {})
+        self._view = ClusterView({}, {})
         self._there: list[str] = []
         self._missed: set[str] = set()
         """Addresses of workers that were there before the last poll, and not at it."""
         self._runs: Mapping[str, tuple[int, int]] = {}
-        self._told: dict[str, Share] = {}
+        self._told: dict[str, SharedLimits] = {}
         """The share that each worker has taken."""
-        self._looking: Question[View] | None = None
-        self._telling: tuple[dict[str, Share], Question[dict[str, bool]]] | None = None
+        self._looking: PendingAnswer[ClusterView] | None = None
+        self._telling: tuple[dict[str, SharedLimits], PendingAnswer[dict[str, bool]]] | None = None
         self._waits_to_tell = False
         """Whether shares have changed while others were on their way."""
         self._polled_at = self._admitted_at = -math.inf
         self._gone_at: float | None = None
         self._noted = False
         self._health = Health(self._note, self._admission.named)
-        self._asking: Question[dict[str, int]] | None = None
+        self._asking: PendingAnswer[dict[str, int]] | None = None
         """On its way to workers that have been silent for a while."""
         self._queueing = Queueing(self._note)
         self._doubts = Doubts(self._client, run, self._admission)
@@ -174,7 +174,7 @@ class Workers:
             self._see(view)
             self._watch_absence(now)
 
-    def _see(self, view: View) -> None:
+    def _see(self, view: ClusterView) -> None:
         """Take in who is there."""
         # One that was started again with the address of the one before is another one: it is there from the next look.
         anew = {one for one, process in view.ids.items() if self._view.ids.get(one, process) != process}
@@ -194,7 +194,7 @@ class Workers:
         if self._health.doubtful and self._asking is None:
             # Of itself, too: what the scheduler hears may be late.
             asked = ask_each(self._client, os.getpid, workers=self._health.doubtful, seconds=_SILENT_SECONDS)
-            self._asking = Question(self._client, asked)
+            self._asking = PendingAnswer(self._client, asked)
         self._there = self._admitted()
         self._share_out()
 
@@ -245,7 +245,7 @@ class Workers:
         told += [("", Slowdown(model, setting=setting)) for model, setting in decided.items()]
         if told and len(self._there) > 1:
             name, workers = plugin_name(self._run), tuple(self._there)
-            Question(self._client, ask_each(self._client, _slow_down, name, told, workers=workers))
+            PendingAnswer(self._client, ask_each(self._client, _slow_down, name, told, workers=workers))
 
     def _share_out(self) -> None:
         """Tell workers of their shares, those that have others or none."""
@@ -258,12 +258,12 @@ class Workers:
         self._told = {address: share for address, share in self._told.items() if address in self._there}
         # A rank, not only a number: connections that do not divide evenly go to the first ones.
         number = len(self._there)
-        shares = {address: Share(number, rank, runs) for rank, address in enumerate(self._there)}
+        shares = {address: SharedLimits(number, rank, runs) for rank, address in enumerate(self._there)}
         news = {address: share for address, share in shares.items() if self._told.get(address) != share}
         self._waits_to_tell = bool(news) and self._telling is not None
         if news and self._telling is None:
             asked = ask_each(self._client, _take_share, plugin_name(self._run), news, workers=tuple(news))
-            self._telling = (news, Question(self._client, asked))
+            self._telling = (news, PendingAnswer(self._client, asked))
 
     def _note(self, message: str) -> None:
         self._emit(Noted(message))
@@ -328,7 +328,7 @@ class Workers:
             self._emit(Noted("the cluster has no workers at the moment; waiting for some"))
 
 
-def _take_share(name: str, shares: dict[str, Share], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
+def _take_share(name: str, shares: dict[str, SharedLimits], dask_worker: Any = None) -> bool:  # noqa: ANN401 - Dask's own
     """Runs on every worker: so many share the endpoints, and this is its place among them."""
     work, share = workspace_on(dask_worker, name), shares.get(dask_worker.address)
     if work is None or share is None:

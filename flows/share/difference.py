@@ -15,7 +15,7 @@ from evalcube.flows.plan.evaluations import Evaluation
 from evalcube.flows.plan.spec import Spec
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import planned_of
-from evalcube.flows.read.merged.layers import Array, Layer, Layers, Part, differing
+from evalcube.flows.read.merged.layers import Array, Layer, Layers, UnionPart, differing
 from evalcube.flows.read.merged.union import Place
 from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
@@ -36,7 +36,7 @@ class StatusChange:
 
 
 @dataclass(frozen=True)
-class Counts:
+class SideCounts:
     """Of cells or of trials, how many there are where."""
 
     only_first: int = 0
@@ -57,9 +57,9 @@ class Difference:
     """What they ask differently, in words."""
     plan: Mapping[str, int] = field(default_factory=dict)
     """Cells of both whose plans differ, and trials that each cube plans in all."""
-    cells: Counts = field(default_factory=Counts)
+    cells: SideCounts = field(default_factory=SideCounts)
     """Cells (an evaluation at a point) that a cube plans; equal if all of their trials are."""
-    trials: Counts = field(default_factory=Counts)
+    trials: SideCounts = field(default_factory=SideCounts)
     """Finished trials, repeats included."""
     status_changes: Sequence[StatusChange] = ()
 
@@ -137,7 +137,7 @@ class _Comparison:
             for trial in range(0, sizes[0], steps[0]):
                 for repeat in range(0, sizes[1], steps[1]):
                     ends = min(trial + steps[0], sizes[0]), min(repeat + steps[1], sizes[1])
-                    self._compare(layers, Part(model, (trial, ends[0]), (repeat, ends[1])))
+                    self._compare(layers, UnionPart(model, (trial, ends[0]), (repeat, ends[1])))
         labels = [row.label for row in self._evaluations]
         tasks = [label for label, _ in self._tasks]
         return Difference(
@@ -167,7 +167,7 @@ class _Comparison:
             found.pop("judge", None)
         return found
 
-    def _compare(self, layers: Layers, part: Part) -> None:
+    def _compare(self, layers: Layers, part: UnionPart) -> None:
         pair = [layers.one(source, part, []) for source in (0, 1)]
         done = [None if layer is None else layer.arrays["status"] <= LAST_FINISHED for layer in pair]
         for source, other in ((0, 1), (1, 0)):
@@ -207,27 +207,27 @@ class _Comparison:
         first, second = (sum(one.planned.counts) for one in self._inputs)
         return {"cells": int(other.sum()), "first": first, "second": second}
 
-    def _cells(self) -> Counts:
+    def _cells(self) -> SideCounts:
         """A cell that only one cube plans is only there, whether it has trials yet or not."""
         here, there = (trials > 0 for trials, _ in self._planned)
         both = here & there
         differing_cells = both & (self._differs | self._only[0] | self._only[1])
         totals = [int((one.planned.trials > 0).sum()) for one in self._inputs]
         shared = int(both.sum())
-        return Counts(
+        return SideCounts(
             totals[0] - shared,
             totals[1] - shared,
             shared - int(differing_cells.sum()),
             int(differing_cells.sum()),
         )
 
-    def _all_trials(self) -> Counts:
+    def _all_trials(self) -> SideCounts:
         """Trials of evaluations and points that one cube lacks are only in the other."""
         only = [
             sum(max(0, receipt.finished) for receipt in one.receipts.values()) - int(self._trials[2:].sum())
             for one in self._inputs
         ]
-        return Counts(only[0], only[1], int(self._trials[2]), int(self._trials[3]))
+        return SideCounts(only[0], only[1], int(self._trials[2]), int(self._trials[3]))
 
     def _status_changes(self, labels: Sequence[str], tasks: Sequence[str]) -> list[StatusChange]:
         found = []

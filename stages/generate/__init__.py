@@ -8,7 +8,7 @@ from importlib import import_module
 
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.errors import TaskError
-from evalcube.stages.generate.manifold import Axis, Density, Entry, Point, Window, expand, find_problems
+from evalcube.stages.generate.manifold import Axis, Density, Entry, Point, RangeWindow, expand, find_problems
 from evalcube.stages.generate.plugins import KnownTasks, installed
 
 __all__ = [
@@ -18,11 +18,11 @@ __all__ = [
     "Density",
     "Entry",
     "Point",
+    "RangeWindow",
     "Task",
     "TaskError",
     "TaskParams",
     "Trial",
-    "Window",
     "all_tasks",
     "expand",
     "find_problems",

@@ -22,7 +22,7 @@ Density = Literal["normal", "lowdef", "corner"]
 
 
 @dataclass(frozen=True)
-class Window:
+class RangeWindow:
     """A stretch of a range that slides up with the degree."""
 
     body: int
@@ -53,7 +53,7 @@ class Axis:
     """Values of a param in rising difficulty, of which a window may be used."""
 
     values: Sequence[object]
-    window: Window | None = None
+    window: RangeWindow | None = None
 
     def chosen(self, degree: int, density: Density) -> list[int]:
         """Indices of the values that are measured, ascending.
@@ -76,7 +76,7 @@ class Axis:
             raise IndexError(self._past_the_end(self.window, degree))
         return thinned(range(first, end), density)
 
-    def _past_the_end(self, window: Window, degree: int) -> str:
+    def _past_the_end(self, window: RangeWindow, degree: int) -> str:
         length = len(self.values)
         largest = window.largest_degree(length)
         text = (

@@ -53,7 +53,7 @@ _SHORT, _LONG = 2.0, 30.0
 """Seconds of a climb, at least and at most."""
 
 
-class _Base(NamedTuple):
+class _Baseline(NamedTuple):
     """A window from which another is tried, and what it delivers."""
 
     window: float
@@ -99,7 +99,7 @@ class Controller:
         self._growing, self._up = self._searching, False
         """Whether these are the first rounds; and whether a larger window is the next to be tried."""
         self._rest = 0
-        self._base: _Base | None = None
+        self._base: _Baseline | None = None
         self._trial: tuple[float, float] | None = None
         """Share refused before a trial of a slower pace, and at it; 0 before it is known."""
         self._chance = 0.0
@@ -345,7 +345,7 @@ class Controller:
         elif counts.answers >= self._rest and counts.is_known(_PRECISE, _MANY, 16):
             self._try_another(counts)
 
-    def _worth(self, counts: Counts, base: _Base) -> float:
+    def _worth(self, counts: Counts, base: _Baseline) -> float:
         """Logarithm of how much more is delivered than at another window, less what has to be."""
         return (1.0 - _WORTH) * math.log(self.window / base.window) - math.log(
             counts.per_token / base.per_token
@@ -358,7 +358,7 @@ class Controller:
         if worth and not full:
             # Where decisions come late, as for several workers, several rounds were seen at once.
             step = 2.0 if counts.answers < 4.0 * self.window else 4.0
-            self._move(step * self.window, _Base(self.window, counts.per_token))
+            self._move(step * self.window, _Baseline(self.window, counts.per_token))
         elif not worth or counts.is_known(_PRECISE, _MANY, 16):
             self._growing = self._up = False
             self._move(self.window if worth or base is None else base.window, None)
@@ -375,9 +375,9 @@ class Controller:
             self._move(base.window if base is not None and back else self.window, None)
         else:
             self._rest = 0
-            self._move(other, _Base(self.window, counts.per_token))
+            self._move(other, _Baseline(self.window, counts.per_token))
 
-    def _move(self, window: float, base: _Base | None) -> None:
+    def _move(self, window: float, base: _Baseline | None) -> None:
         self._base = base
         self._set_window(window)
         self._next()

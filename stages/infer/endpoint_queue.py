@@ -15,7 +15,7 @@ from collections.abc import Coroutine, Iterable
 
 from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
-from evalcube.stages.infer.jobs import Found, Learned, Result, SharedJob, Slowdown, Stats
+from evalcube.stages.infer.jobs import FoundLimits, Learned, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.keys import KeyHolder
 from evalcube.stages.infer.reply import Reply
 from evalcube.stages.infer.retry import Breaker
@@ -88,9 +88,9 @@ class EndpointQueue(ABC):
         return {}
 
     @property
-    def found(self) -> Found:
+    def found(self) -> FoundLimits:
         """Limits that nobody declared, as far as they are known."""
-        return Found()
+        return FoundLimits()
 
     @abstractmethod
     def put(self, name: str, shared: SharedJob) -> None:

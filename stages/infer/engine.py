@@ -19,9 +19,9 @@ from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo, InferenceError
 from evalcube.stages.infer.endpoint_queue import EndpointQueue
 from evalcube.stages.infer.jobs import (
-    Block,
-    Found,
+    FoundLimits,
     Job,
+    JobGroup,
     Lateness,
     Learned,
     Result,
@@ -86,7 +86,7 @@ class Engine:
         """What `slowdowns` returned last, by address and key."""
         self._in_flight: dict[str, SharedJob] = {}
         """Jobs that are queued or in flight, by digest."""
-        self._callers: dict[Hashable, Block] = {}
+        self._callers: dict[Hashable, JobGroup] = {}
         self._halted = False
         self._closed = False
         # Held while a call is handed to the loop: `close` sets `_closed` under it, so that nothing is handed over to a
@@ -137,7 +137,7 @@ class Engine:
             Whatever the store raises when it cannot store a record; then the block's other jobs are not sent. Also the
             error that `abandon` was given, or that `unwanted` returns.
         """
-        block = Block(len(jobs))
+        block = JobGroup(len(jobs))
         with self._state:
             if self._closed:
                 return [Result.skipped()] * len(jobs)
@@ -219,10 +219,10 @@ class Engine:
                 )
         return found
 
-    def found(self) -> dict[str, Found]:
+    def found(self) -> dict[str, FoundLimits]:
         """By label of any model, limits of its endpoint that nobody declared and that were found out."""
         found = {self._label(account): queue.found for account, queue in tuple(self._queues.items())}
-        return {label: limits for label, limits in found.items() if limits != Found()}
+        return {label: limits for label, limits in found.items() if limits != FoundLimits()}
 
     def engines(self) -> dict[str, list[EngineInfo]]:
         """By label of the model, what serves it, as far as servers say so: each engine once."""
@@ -290,7 +290,7 @@ class Engine:
         finally:
             self._loop.close()
 
-    def _submit(self, model: str, jobs: Sequence[Job], block: Block) -> None:
+    def _submit(self, model: str, jobs: Sequence[Job], block: JobGroup) -> None:
         try:
             queue = self._queue(model)
         except Exception as error:  # noqa: BLE001 - raised again where the block is waited for

@@ -1,7 +1,7 @@
 """What an engine takes and returns: jobs and who waits for them, results, what it learned, and its running totals.
 
 Equal jobs in flight are sent once (`SharedJob`). Blocks and shared jobs belong to the event loop's thread, but for
-`Block.future` and `Block.waiting`, which callers of other threads use.
+`JobGroup.future` and `JobGroup.waiting`, which callers of other threads use.
 """
 
 from __future__ import annotations
@@ -159,7 +159,7 @@ class Waiting:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class FoundLimits:
     """Limits of an endpoint that nobody declared, as one worker met them; None where there seems to be none."""
 
     requests: float | None = None
@@ -242,7 +242,7 @@ class Stats:
         }
 
 
-class Block:
+class JobGroup:
     """The jobs of one caller; its future is done with the last of them, or with the first that cannot be stored.
 
     Parameters
@@ -299,10 +299,10 @@ class SharedJob:
     def __init__(self, job: Job, register: MutableMapping[str, SharedJob]) -> None:
         self.job = job
         self._register = register
-        self._waiters: list[tuple[Block, int]] = []
+        self._waiters: list[tuple[JobGroup, int]] = []
         register[job.digest] = self
 
-    def add(self, block: Block, index: int) -> None:
+    def add(self, block: JobGroup, index: int) -> None:
         """Let `block` have the result too, as that of its job number `index`."""
         self._waiters.append((block, index))
 
@@ -321,7 +321,7 @@ class SharedJob:
         for block, _ in self._end():
             block.fail(error)
 
-    def _end(self) -> list[tuple[Block, int]]:
+    def _end(self) -> list[tuple[JobGroup, int]]:
         self._register.pop(self.job.digest, None)
         waiters, self._waiters = self._waiters, []
         return waiters

@@ -255,15 +255,19 @@ class KeyMask:
     """
 
     def __init__(self, key: str | None) -> None:
-        self._forms: tuple[_Form, ...] = ()
+        self._forms: tuple[_Spelling, ...] = ()
         if key is None or len(key) < SHORTEST_KEY:
             return
         self._key = key.encode()
         self._escaped = _escaped(key)
         start = _PUBLIC.match(key)
         secret = self._key[start.end() :] if start and len(key) - start.end() >= SHORTEST_KEY else self._key
-        encoded = [_Form(text, _SHORTEST_ENCODED) for text in _encodings(secret)]
-        forms = (_Form(secret, SHORTEST_PART), _Form(secret.hex().encode(), 2 * SHORTEST_PART), *encoded)
+        encoded = [_Spelling(text, _SHORTEST_ENCODED) for text in _encodings(secret)]
+        forms = (
+            _Spelling(secret, SHORTEST_PART),
+            _Spelling(secret.hex().encode(), 2 * SHORTEST_PART),
+            *encoded,
+        )
         self._forms = tuple(form for form in forms if len(form.text) >= form.shortest)
         self._blocks = frozenset(block for form in self._forms for block in form.blocks())
         self._hashes = np.zeros(1 << 16, dtype=np.bool_)
@@ -291,7 +295,7 @@ class KeyMask:
 
 
 @dataclass(frozen=True, slots=True)
-class _Form:
+class _Spelling:
     """One way to write the key, of which also parts are found."""
 
     text: bytes

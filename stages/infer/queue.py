@@ -13,7 +13,7 @@ from evalcube.stages.infer.admission import Admission, Feedback
 from evalcube.stages.infer.counts import Report
 from evalcube.stages.infer.endpoint import Endpoint, EngineInfo
 from evalcube.stages.infer.endpoint_queue import EndpointQueue, ModelQueue
-from evalcube.stages.infer.jobs import Found, Job, Learned, Result, SharedJob, Slowdown, Stats
+from evalcube.stages.infer.jobs import FoundLimits, Job, Learned, Result, SharedJob, Slowdown, Stats
 from evalcube.stages.infer.rates import Quota
 from evalcube.stages.infer.replicas import ModelServers
 from evalcube.stages.infer.reply import Reply
@@ -176,9 +176,9 @@ class HttpQueue(EndpointQueue):
         return self._servers.engines
 
     @property
-    def found(self) -> Found:
+    def found(self) -> FoundLimits:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found`."""
-        found = Found(*self._admission.gate.found)
+        found = FoundLimits(*self._admission.gate.found)
         searched = self._quota.is_searched and not self._admission.gate.is_paced
         return replace(found, window=self._admission.window) if searched else found
 

@@ -104,7 +104,7 @@ def strictest(quotas: Iterable[Quota]) -> Quota:
     )
 
 
-class Bucket:
+class TokenBucket:
     """A token bucket. What costs more than it holds may start when it is full, and is paid off afterwards.
 
     In any time span T it lets no more through than ``rate * T``, one tenth of a second's worth, and one request.
@@ -165,8 +165,8 @@ class Throttle:
         self.window = 0
         """Most requests in flight, now."""
         self.in_flight = 0
-        self._requests: Bucket | None = None
-        self._tokens: Bucket | None = None
+        self._requests: TokenBucket | None = None
+        self._tokens: TokenBucket | None = None
         self._paused_until = -math.inf
         self._given = False
         self.timed = False
@@ -267,11 +267,11 @@ class Throttle:
 
 
 def _retuned(
-    bucket: Bucket | None, rate: float | None, unit: float, phase: float, now: float
-) -> Bucket | None:
+    bucket: TokenBucket | None, rate: float | None, unit: float, phase: float, now: float
+) -> TokenBucket | None:
     if rate is None:
         return None
     if bucket is None:
-        return Bucket(rate, unit, now, phase)
+        return TokenBucket(rate, unit, now, phase)
     bucket.retune(rate, now)
     return bucket

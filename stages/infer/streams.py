@@ -333,7 +333,7 @@ class CutError(Exception):
     """The stream ended before the reply did."""
 
 
-class Stream:
+class ReplyStream:
     """A streamed reply, from the first byte to the last.
 
     Parameters

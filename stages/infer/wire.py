@@ -17,7 +17,7 @@ from evalcube.stages.infer.jobs import Job
 from evalcube.stages.infer.keys import KeyHolder, KeyMask
 from evalcube.stages.infer.reply import Reply, RetryClass, classify, one_line
 from evalcube.stages.infer.sse import TooLargeError
-from evalcube.stages.infer.streams import BadEventError, CutError, Stream
+from evalcube.stages.infer.streams import BadEventError, CutError, ReplyStream
 from evalcube.stages.reply.body import parse_body, refused_parameter
 from evalcube.stages.reply.forms import Record
 
@@ -149,7 +149,7 @@ class Sender:
 
     async def _send(self, job: Job, place: int) -> tuple[Reply, bytes | None]:
         start = time.perf_counter()
-        stream: Stream | None = None
+        stream: ReplyStream | None = None
         data = job.body if self._ending is None else job.body[:-1] + self._ending
         try:
             async with self._session.post(
@@ -161,7 +161,7 @@ class Sender:
             ) as response:
                 status, headers = response.status, response.headers
                 if self._ending is not None and _is_stream(response):
-                    stream = Stream(self._api, self._limit)
+                    stream = ReplyStream(self._api, self._limit)
                     status, body = await _read_stream(response, stream, start)
                 else:
                     body = await read_body(response, self._limit)
@@ -208,7 +208,9 @@ def _is_stream(response: aiohttp.ClientResponse) -> bool:
     return 200 <= response.status < 300 and response.content_type == "text/event-stream"
 
 
-async def _read_stream(response: aiohttp.ClientResponse, stream: Stream, start: float) -> tuple[int, bytes]:
+async def _read_stream(
+    response: aiohttp.ClientResponse, stream: ReplyStream, start: float
+) -> tuple[int, bytes]:
     """Status and body of a streamed reply, as it would have been whole."""
     try:
         async for part in response.content.iter_any():

@@ -30,7 +30,7 @@ CONTENT = ""
 """In the place of an array's name where it is not known which array differs."""
 
 
-class Recorded:
+class RecordedChunks:
     """What the ledger of a cube that is read says to be there."""
 
     def __init__(self, cube: Cube) -> None:
@@ -157,7 +157,7 @@ class StoredArray:
         self._space, self._name, self._opened = space, name, opened
         self.shape, self.dtype, self.ndim = shape, dtype, len(shape)
         self._array: zarr.Array[Any] | None = None
-        self._recorded: Recorded | None = None
+        self._recorded: RecordedChunks | None = None
 
     def __getitem__(self, selection: tuple[slice, ...]) -> NDArray[Any]:
         with guarded(self._space.address, f"read {self._name}"):
@@ -179,7 +179,7 @@ class StoredArray:
         # A store keeps what it has: only in a folder anybody deletes single files.
         if self._space.trusted or variable is None or not _all_fill(values, variable.fill):
             return
-        self._recorded = self._recorded or Recorded(self._opened())
+        self._recorded = self._recorded or RecordedChunks(self._opened())
         places = [np.unique(np.arange(size)[part]) for size, part in zip(self.shape, selection, strict=True)]
         self._recorded.refuse_lost(self._name, places)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import Dataset, variable
+from evalcube._arrays import PlainDataset, variable
 from evalcube.storage.cube.group import UNREADABLE, CubeGroup, undecodable
 from evalcube.storage.cube.schema import COUNTERS, DUPLICATE, LAYERS, PLANNED, VARIABLES
 from evalcube.storage.cube.space import Space
@@ -332,7 +332,7 @@ def in_memory(group: CubeGroup) -> xr.Dataset:
             found[name] = variable(dims, group.read(name, (...,)), group.array_attrs(name))
     coords = {name: one for name, one in found.items() if name in labels}
     data = {name: one for name, one in found.items() if name not in labels}
-    return cast("xr.Dataset", Dataset(data, coords, group.all_attrs))
+    return cast("xr.Dataset", PlainDataset(data, coords, group.all_attrs))
 
 
 def loaded(variables: Mapping[Any, xr.DataArray], space: Space) -> dict[Hashable, xr.Variable]:

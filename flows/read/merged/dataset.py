@@ -16,7 +16,7 @@ import xarray as xr
 from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
-from evalcube.flows.read.merged.layers import Array, Contradiction, Part, lay
+from evalcube.flows.read.merged.layers import Array, OutcomeConflict, UnionPart, lay
 from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, summed
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, SECOND, Status
 from evalcube.stages.score.counters import add_counters, set_cost
@@ -80,7 +80,7 @@ class Tally:
         return sum(one.trials for one in self._sums.values())
 
     def add(
-        self, model: int, shape: tuple[int, int, int], first: tuple[int, int], found: Contradiction
+        self, model: int, shape: tuple[int, int, int], first: tuple[int, int], found: OutcomeConflict
     ) -> None:
         """Count what was found in a region.
 
@@ -249,7 +249,7 @@ class ModelMerge:
 
     def _region(self, window: Window) -> MergedRegion | None:
         shape, begin = window.shape, (window.first_trial, window.first_repeat)
-        part = Part(self._model, (begin[0], begin[0] + shape[2]), (begin[1], begin[1] + shape[3]))
+        part = UnionPart(self._model, (begin[0], begin[0] + shape[2]), (begin[1], begin[1] + shape[3]))
         parts: list[Receipt] = []
         layers = self._layers.of(part, parts)
         first = next(layers, None)
@@ -391,7 +391,7 @@ def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) 
 
     def read(block_info: Any) -> Array:  # noqa: ANN401 - Dask's
         (model, _), _, _, trials, repeats, *_ = block_info[None]["array-location"]
-        part = Part(model, trials, repeats)
+        part = UnionPart(model, trials, repeats)
         layers = joined.layers()
         if len(layers.sharing(model)) == 1:
             # Nothing to compare: read as any reader of that cube reads it.

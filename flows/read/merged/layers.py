@@ -39,7 +39,7 @@ class Layer:
 
 
 @dataclass(frozen=True, eq=False)
-class Contradiction:
+class OutcomeConflict:
     """Trials that two cubes have finished with different outcomes."""
 
     upper: int
@@ -56,7 +56,7 @@ class Contradiction:
     """How many of them have no newer side."""
 
 
-def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Contradiction]]:
+def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[OutcomeConflict]]:
     """One layer of all.
 
     Parameters
@@ -77,7 +77,7 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Co
     """
     rest = iter(layers)
     top = next(rest)
-    found: list[Contradiction] = []
+    found: list[OutcomeConflict] = []
     second = next(rest, None)
     if second is None:
         return top, found
@@ -91,7 +91,7 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Co
 
 def _lay_one(
     arrays: dict[str, Array], owner: Array, time: Array, layer: Layer, *, newer: bool
-) -> list[Contradiction]:
+) -> list[OutcomeConflict]:
     here, there = _rank(arrays["status"]), _rank(layer.arrays["status"])
     _take(arrays, layer, there > here, owner, time)
     both = np.flatnonzero((here == 2) & (there == 2))
@@ -125,7 +125,7 @@ def _lay_one(
                 kept, hidden = reversed(pair) if taken else pair
                 upper, lower = (layer.source, int(source)) if taken else (int(source), layer.source)
                 found.append(
-                    Contradiction(upper, lower, where[chosen], kept, hidden, int(undecided[chosen].sum()))
+                    OutcomeConflict(upper, lower, where[chosen], kept, hidden, int(undecided[chosen].sum()))
                 )
     if won.any():
         mask = np.zeros(owner.size, dtype=bool)
@@ -182,7 +182,7 @@ _MISSING = int(Status.MISSING)
 
 
 @dataclass(frozen=True)
-class Part:
+class UnionPart:
     """Some trials and repeats of one model of the union."""
 
     model: int
@@ -231,7 +231,7 @@ class Layers:
         """Numbers of the cubes that have a model."""
         return [source for source, rows in enumerate(self._rows) if model in rows]
 
-    def of(self, part: Part, receipts: list[Receipt]) -> Iterator[Layer]:
+    def of(self, part: UnionPart, receipts: list[Receipt]) -> Iterator[Layer]:
         """What each cube that knows something of a part knows of it, in the order of the cubes.
 
         Parameters
@@ -246,7 +246,7 @@ class Layers:
             if layer is not None:
                 yield layer
 
-    def one(self, source: int, part: Part, receipts: list[Receipt]) -> Layer | None:
+    def one(self, source: int, part: UnionPart, receipts: list[Receipt]) -> Layer | None:
         """What one cube knows of a part; None if that is nothing."""
         one, row = self._inputs[source], self._rows[source][part.model]
         layer: Layer | None = None
@@ -292,7 +292,7 @@ class Layers:
                 target[theirs, to_trials, to_repeats] = values[mine]
         layer.at[to_trials, to_repeats] = at
 
-    def _empty(self, source: int, part: Part) -> Layer:
+    def _empty(self, source: int, part: UnionPart) -> Layer:
         lengths = (part.trials[1] - part.trials[0], part.repeats[1] - part.repeats[0])
         arrays = {
             name: np.full((self._cells, *lengths, *more), variable.fill, dtype=variable.dtype)
@@ -310,7 +310,7 @@ class Layers:
         return self._read[key]
 
 
-def _overlapping(one: Input, row: int, part: Part) -> Iterator[Region]:
+def _overlapping(one: Input, row: int, part: UnionPart) -> Iterator[Region]:
     """The regions of a cube that a part reaches into."""
     spans = [
         range(first // one.chunks[dim], -(-min(last, one.sizes[dim]) // one.chunks[dim]))

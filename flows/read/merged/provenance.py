@@ -31,7 +31,7 @@ _READ_BYTES = 10_000
 _Text = Field(max_length=_LONGEST)
 
 
-class Source(BaseModel):
+class SourceCube(BaseModel):
     """One cube whose trials came in."""
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid")
@@ -65,7 +65,7 @@ def provenance(inputs: Sequence[Input]) -> dict[str, Any]:
     inputs
         The cubes. Of one that was merged itself, its own sources stand for it, unless more was measured into it since.
     """
-    found: dict[str, Source] = {}
+    found: dict[str, SourceCube] = {}
     for one in inputs:
         earlier, ledger = sources_of(one.cube)
         own = [] if earlier and ledger == one.ledger_digest else [_source(one)]
@@ -80,7 +80,7 @@ def provenance(inputs: Sequence[Input]) -> dict[str, Any]:
     }
 
 
-def sources_of(cube: Cube) -> tuple[list[Source], str]:
+def sources_of(cube: Cube) -> tuple[list[SourceCube], str]:
     """The sources of a merged cube, and the digest of its ledger when it was merged; none and nothing of another one.
 
     What no merge has written is passed over.
@@ -92,7 +92,7 @@ def sources_of(cube: Cube) -> tuple[list[Source], str]:
     found = []
     for entry in entries[:MOST_SOURCES] if isinstance(entries, list) else ():
         try:
-            found.append(Source.model_validate(entry))
+            found.append(SourceCube.model_validate(entry))
         except (ValidationError, RecursionError):
             continue
     return found, _merged_ledger(cube)
@@ -121,11 +121,11 @@ def _merged_ledger(cube: Cube) -> str:
     return ledger if isinstance(ledger, str) else ""
 
 
-def _source(one: Input) -> Source:
+def _source(one: Input) -> SourceCube:
     receipts = one.receipts.values()
     first, last = one.times or (None, None)
     tokens, usd = one.spent
-    return Source(
+    return SourceCube(
         name=_cut(one.url.rstrip("/\\").replace("\\", "/").rpartition("/")[2]),
         ledger=one.ledger_digest,
         spec=one.spec_digest,
@@ -176,7 +176,7 @@ class History:
     """A cube's past."""
 
     cube: str
-    sources: tuple[Source, ...]
+    sources: tuple[SourceCube, ...]
     """What was merged into it; none of a cube that was only measured."""
     writings: tuple[Writing, ...]
     """In the order of time."""

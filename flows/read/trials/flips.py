@@ -32,7 +32,7 @@ Change = Literal["lost", "won"]
 
 
 @dataclass(frozen=True)
-class Reply:
+class SideReply:
     """What one side said to a question. All texts but `status` are a model's own."""
 
     status: str
@@ -61,8 +61,8 @@ class Flip:
     prompt: str
     reference: str
     row_id: str | None
-    first: Reply
-    second: Reply
+    first: SideReply
+    second: SideReply
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Flips:
     def _flip(self, place: tuple[int, int, int, int], first: dict[str, Any], second: dict[str, Any]) -> Flip:
         task, slot, trial, repeat = place
         replies = [
-            Reply(
+            SideReply(
                 found["status"],
                 int(self._right[(side, task, slot, trial)]),
                 *(found[name] for name in _REPLY),

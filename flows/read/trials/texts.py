@@ -46,7 +46,7 @@ _HALVES = re.compile("[\ud800-\udfff]")
 
 
 @dataclass(slots=True)
-class _Row:
+class _TrialRow:
     """One trial with what was made again and found of it."""
 
     place: tuple[int, int, int, int, int]
@@ -106,14 +106,14 @@ class Texts:
             for column in columns
         }
 
-    def _rows(self, rows: Rows, *, asked: bool) -> list[_Row]:
+    def _rows(self, rows: Rows, *, asked: bool) -> list[_TrialRow]:
         plan = self._opened.plan
         found = []
         indices = (rows[name].tolist() for name in ("model", "task", "slot", "trial", "repeat"))
         for place in zip(*indices, strict=True):
             model, task, slot, trial, repeat = place
             cell = plan.tasks[task].cells[slot].cell
-            row = _Row(place, cell, self._question(cell, task, slot, trial))
+            row = _TrialRow(place, cell, self._question(cell, task, slot, trial))
             if asked and row.truth is not None and not plan.evaluations[model].not_run:
                 _ask(row, plan.evaluations[model], repeat)
             found.append(row)
@@ -132,7 +132,7 @@ class Texts:
                 self._room -= len(truth.prompt) + _OVERHEAD * (1 + _TOOL * len(truth.tools))
         return truth
 
-    def _look_up(self, rows: Sequence[_Row], *, parse: bool) -> None:
+    def _look_up(self, rows: Sequence[_TrialRow], *, parse: bool) -> None:
         found = [row for row in rows if row.digest]
         if self.cache is None:
             self.missing += len(found)
@@ -149,9 +149,9 @@ class Texts:
     def _book(self) -> CriteriaBook:
         return CriteriaBook(self._opened.plan.tasks)
 
-    def _ask_judges(self, found: Sequence[_Row]) -> None:
+    def _ask_judges(self, found: Sequence[_TrialRow]) -> None:
         """Set what judges gave: from their replies, or else the bare readings that the cube has."""
-        keys: list[tuple[_Row, str, int, str]] = []
+        keys: list[tuple[_TrialRow, str, int, str]] = []
         for row in found:
             row.opinions = []
             if row.answered is None or row.truth is None or self.cache is None:
@@ -196,12 +196,12 @@ def whole(text: str) -> str:
     return text if text.isascii() else _HALVES.sub("\ufffd", text)
 
 
-def _known(row: _Row) -> Trial:
+def _known(row: _TrialRow) -> Trial:
     """The question of a row that has one."""
     return Trial("", "") if row.truth is None else row.truth
 
 
-def _ask(row: _Row, evaluation: Evaluation, repeat: int) -> None:
+def _ask(row: _TrialRow, evaluation: Evaluation, repeat: int) -> None:
     row.messages = trial_messages(evaluation, row.cell, _known(row))
     row.digest = messages_request(evaluation, row.cell, _known(row), row.messages, repeat).digest
 
@@ -227,11 +227,11 @@ def _tool_calls(answered: Answered) -> str | None:
     return json.dumps(calls) if calls else None
 
 
-def _of_reply(read: Callable[[Answered], Any]) -> Callable[[_Row], Any]:
+def _of_reply(read: Callable[[Answered], Any]) -> Callable[[_TrialRow], Any]:
     return lambda row: None if row.answered is None else read(row.answered)
 
 
-_READ: Mapping[str, Callable[[_Row], Any]] = {
+_READ: Mapping[str, Callable[[_TrialRow], Any]] = {
     "row": lambda row: row_of(_known(row))[0],
     "row_id": lambda row: row_of(_known(row))[1] or None,
     "prompt": lambda row: whole(_known(row).prompt),

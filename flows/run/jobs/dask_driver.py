@@ -23,8 +23,8 @@ from distributed import Future, fire_and_forget, get_worker, secede
 
 from evalcube import EvalcubeError
 from evalcube.deploy.clusters import Connection, ExistingScheduler
-from evalcube.deploy.clusters.asking import Question, ask_each
-from evalcube.deploy.clusters.code import Choice, line_to_type, source_digest, unlike
+from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
+from evalcube.deploy.clusters.code import WorkerChoice, line_to_type, source_digest, unlike
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
@@ -60,7 +60,7 @@ class DriverOrder:
     minimum: int
     patience: float
     choice: Sequence[Any]
-    """Fields of the `Choice` of workers."""
+    """Fields of the `WorkerChoice` of workers."""
     address: str = ""
     """Of the scheduler, as the worker reaches it."""
     worker: str = ""
@@ -142,7 +142,7 @@ def drive(order: DriverOrder) -> dict[str, str]:
         order.address,
         patience=order.patience,
         minimum=order.minimum,
-        choice=Choice(tuple(names), resource, priority),
+        choice=WorkerChoice(tuple(names), resource, priority),
     )
     try:
         if before is not None:
@@ -315,7 +315,7 @@ def _check_workers(connection: Connection) -> None:
     if not there:
         raise SweepError("the cluster has no worker for the sweep", "Start some, then submit again")
     asked = ask_each(connection.client, unlike, source_digest(), workers=list(there))
-    found = Question(connection.client, asked).answer()
+    found = PendingAnswer(connection.client, asked).answer()
     for address in there:
         if problem := found.get(address, "has no evalcube, or quite another one, or does not answer"):
             raise SweepError(

@@ -37,7 +37,7 @@ from evalcube.storage.urls import STORE_VARIABLES, absolute, directory_of, is_di
 
 
 @dataclass(frozen=True)
-class Part:
+class SweepPart:
     """A sweep of one of a sweep's models."""
 
     name: str
@@ -48,7 +48,7 @@ class Part:
     cube: str
 
 
-def cut(settings: Sweep) -> list[Part]:
+def cut(settings: Sweep) -> list[SweepPart]:
     """Cut a sweep into parts, one for each model that is measured.
 
     Two drivers never write one cube: so each part has its own, and they are merged when all are complete. A sweep of
@@ -81,7 +81,7 @@ def _names(names: Sequence[str]) -> list[str]:
     return [name if names.count(name) == 1 else f"{name}-{index + 1}" for index, name in enumerate(names)]
 
 
-def _part(settings: Sweep, name: str, measured: str, cube: str) -> Part:
+def _part(settings: Sweep, name: str, measured: str, cube: str) -> SweepPart:
     fields = settings.model_dump(mode="json", exclude_unset=True, exclude={"cluster"})
     judging = {judge.model for judge in settings.judges}
     by_name = {model["name"]: model for model in fields["models"]}
@@ -97,7 +97,7 @@ def _part(settings: Sweep, name: str, measured: str, cube: str) -> Part:
             if measured in (rule.get("models") or [measured])
         ]
     fields |= {"name": settings.name, "cube": cube, "cache": absolute(settings.cache)}
-    return Part(name, measured, fields, cube)
+    return SweepPart(name, measured, fields, cube)
 
 
 _NOWHERE = (
@@ -134,17 +134,17 @@ def _logs(section: SlurmSection, settings: Sweep) -> Path:
 
 
 @dataclass(frozen=True)
-class Prepared:
+class PreparedSubmission:
     """A submission that is not submitted yet."""
 
     name: str
     folder: Path
     cube: str
-    parts: tuple[Part, ...]
+    parts: tuple[SweepPart, ...]
     scripts: tuple[str, ...]
     walltime: float
 
-    def job_name(self, part: Part) -> str:
+    def job_name(self, part: SweepPart) -> str:
         """The name of all jobs of a part."""
         return f"{self.name}-{part.name}"
 
@@ -160,7 +160,7 @@ class Prepared:
         return "\n".join(lines)
 
 
-def prepare(settings: Sweep, section: SlurmSection) -> Prepared:
+def prepare(settings: Sweep, section: SlurmSection) -> PreparedSubmission:
     """Make ready what `submit` hands to Slurm; nothing is written.
 
     Raises
@@ -180,10 +180,10 @@ def prepare(settings: Sweep, section: SlurmSection) -> Prepared:
     name = f"evalcube-{slug(settings.name)}-{secrets.token_hex(3)}"
     folder = Path(job.logs) / name
     scripts = tuple(job_script(name, part.name, folder / part.name, section, job) for part in parts)
-    return Prepared(name, folder, cube, tuple(parts), scripts, section.walltime)
+    return PreparedSubmission(name, folder, cube, tuple(parts), scripts, section.walltime)
 
 
-def submit(prepared: Prepared) -> Submission:
+def submit(prepared: PreparedSubmission) -> Submission:
     """Write what the jobs need, submit the first job of each part, and remember it.
 
     Raises
@@ -207,7 +207,7 @@ def submit(prepared: Prepared) -> Submission:
         return _submit_jobs(prepared)
 
 
-def _write(prepared: Prepared) -> None:
+def _write(prepared: PreparedSubmission) -> None:
     """What the jobs need."""
     try:
         prepared.folder.mkdir(parents=True, mode=0o700)
@@ -225,7 +225,7 @@ def _write(prepared: Prepared) -> None:
         ) from None
 
 
-def _submit_jobs(prepared: Prepared) -> Submission:
+def _submit_jobs(prepared: PreparedSubmission) -> Submission:
     """Submit the first job of each part, and remember them."""
     submitted: list[SubmittedPart] = []
     try:
@@ -244,7 +244,7 @@ def _submit_jobs(prepared: Prepared) -> Submission:
     return made
 
 
-def _refuse_second(prepared: Prepared) -> None:
+def _refuse_second(prepared: PreparedSubmission) -> None:
     """Two chains on one cube would wait for each other, and spend for it."""
     for cube in dict.fromkeys((prepared.cube, *(part.cube for part in prepared.parts))):
         for known in submissions_of(cube):

@@ -34,7 +34,7 @@ _NOTHING = Reading("", "", "", -1, -1, math.nan)
 
 
 @dataclass(frozen=True)
-class Question:
+class ProbeQuestion:
     """One request, before it is written as the endpoint's API has it."""
 
     messages: Sequence[Mapping[str, str]] = ()
@@ -45,10 +45,10 @@ class Question:
     stream: bool = False
 
 
-def user(text: str, *, system: str = "", stream: bool = False, **params: Any) -> Question:  # noqa: ANN401 - of a request
+def user(text: str, *, system: str = "", stream: bool = False, **params: Any) -> ProbeQuestion:  # noqa: ANN401 - of a request
     """A user's text with parameters, as a question."""
     first = [{"role": "system", "content": system}] if system else []
-    return Question([*first, {"role": "user", "content": text}], params, stream=stream)
+    return ProbeQuestion([*first, {"role": "user", "content": text}], params, stream=stream)
 
 
 @dataclass(frozen=True)
@@ -139,14 +139,14 @@ class Host:
         """Tokens that suffice for a short answer."""
         return 2048 if self.thinks else 256
 
-    def hear(self, *questions: Question) -> list[Heard]:
+    def hear(self, *questions: ProbeQuestion) -> list[Heard]:
         """The replies to some questions; raises UnheardError where one has none."""
         heard = self.ask(*questions)
         for one in (one for one in heard if one.data is None):
             raise UnheardError(one)
         return heard
 
-    def ask(self, *questions: Question) -> list[Heard]:
+    def ask(self, *questions: ProbeQuestion) -> list[Heard]:
         """Ask some questions at once, those that failed on the way once more; what is beyond the bound is not asked."""
         found = [self._job(question) for question in questions]
         for stream in (False, True):
@@ -166,7 +166,7 @@ class Host:
         names = {"max_tokens": self.limit_name}
         return {names.get(name, name): value for name, value in params.items() if name not in self.left_out}
 
-    def _job(self, question: Question) -> Job | Heard:
+    def _job(self, question: ProbeQuestion) -> Job | Heard:
         name, params, api = self.model.request_model, self.fitted(question.params), self.model.api
         try:
             body = question.body or build_request(name, question.messages, params, api=api).body
@@ -187,7 +187,7 @@ class Host:
                 self.sent += results[i].attempts
         return results + [_UNASKED] * (len(jobs) - len(results))
 
-    def _heard(self, question: Question, key: str, result: Result) -> Heard:
+    def _heard(self, question: ProbeQuestion, key: str, result: Result) -> Heard:
         limit, data = int(question.params.get("max_tokens", 0)), self._store.records.pop(key, None)
         if data is None:
             known = _REFUSED.fullmatch(result.cause)

@@ -22,7 +22,7 @@ Verdict = Literal["ok", "vice", "unknown"]
 
 
 @dataclass(frozen=True)
-class Finding:
+class ProbeFinding:
     """One thing that was looked at."""
 
     name: str
@@ -359,7 +359,7 @@ CHECKS: tuple[Callable[[Host], Seen], ...] = (
 """In the order in which they are made: later ones use what earlier ones heard."""
 
 
-def findings(host: Host) -> tuple[Finding, ...]:
+def findings(host: Host) -> tuple[ProbeFinding, ...]:
     """What all checks show of an endpoint.
 
     Raises
@@ -376,5 +376,5 @@ def findings(host: Host) -> tuple[Finding, ...]:
             heard: Heard = error.args[0]
             refused = heard.refused[0] or "it" * heard.cause.startswith(("http 400", "http 422"))
             verdict, seen, detail = "unknown", f"refuses {refused}" if refused else "no reply", heard.cause
-        found.append(Finding(check.__name__, verdict, seen, detail, host.sent - before))
+        found.append(ProbeFinding(check.__name__, verdict, seen, detail, host.sent - before))
     return tuple(found)

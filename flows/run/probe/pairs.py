@@ -20,7 +20,7 @@ from evalcube.flows.plan.grading import grade_reading, read_stored
 from evalcube.flows.plan.plan import Plan, is_imported
 from evalcube.flows.plan.requests import Prepared, judges_decide, trial_request
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.run.probe.asking import Host, Question, host_of
+from evalcube.flows.run.probe.asking import Host, ProbeQuestion, host_of
 from evalcube.stages.analyze.formulas.compare.paired import mcnemar
 from evalcube.stages.analyze.formulas.detect import told_exactly
 from evalcube.stages.generate import Cell
@@ -235,7 +235,9 @@ def _ask(host: Host, items: Sequence[Prepared]) -> list[Answer | None]:
         from evalcube.flows.run.worker.tasks import truth_of_trial  # which loads Dask
 
         headers = list(map(truth_of_trial, items))
-    asked = (Question(body=item.request.body, headers=one) for item, one in zip(items, headers, strict=True))
+    asked = (
+        ProbeQuestion(body=item.request.body, headers=one) for item, one in zip(items, headers, strict=True)
+    )
     return [_answer(heard.data, item) for heard, item in zip(host.ask(*asked), items, strict=True)]
 
 

@@ -17,7 +17,7 @@ from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import OneCube
 from evalcube.flows.read.status import flow
 from evalcube.flows.run.probe.asking import MOST, Host, host_of
-from evalcube.flows.run.probe.checks import Finding, findings
+from evalcube.flows.run.probe.checks import ProbeFinding, findings
 from evalcube.flows.run.probe.pairs import Paired, compare_hosts, compare_recorded
 from evalcube.stages.reply.body import parse_body
 from evalcube.storage.urls import redacted
@@ -37,7 +37,7 @@ class Probed:
     model: str
     endpoint: str
     requests: int
-    findings: tuple[Finding, ...] = ()
+    findings: tuple[ProbeFinding, ...] = ()
     config: tuple[str, ...] = ()
     """Lines of a config that follow."""
 
@@ -173,12 +173,12 @@ def _models(targets: Sequence[str], key_envs: Sequence[str]) -> list[Model]:
     return found
 
 
-def _probed(host: Host, found: tuple[Finding, ...]) -> Probed:
+def _probed(host: Host, found: tuple[ProbeFinding, ...]) -> Probed:
     config = _config(host, {finding.name: finding for finding in found})
     return Probed(host.model.name, redacted(host.model.addresses[0]), host.sent, found, config)
 
 
-def _config(host: Host, found: Mapping[str, Finding]) -> tuple[str, ...]:
+def _config(host: Host, found: Mapping[str, ProbeFinding]) -> tuple[str, ...]:
     """What a config says of such an endpoint."""
     model = host.model
     named: dict[str, Any] = {

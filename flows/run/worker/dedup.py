@@ -14,7 +14,7 @@ _PATIENCE_SECONDS = 600.0
 """So long another run is waited for; then it may be stopped, and its requests are asked anyway."""
 
 
-class Asked(NamedTuple):
+class SharedResults(NamedTuple):
     """What became of jobs."""
 
     results: list[Result | None]
@@ -23,7 +23,7 @@ class Asked(NamedTuple):
     """Of those, the ones that another run was asking meanwhile."""
 
 
-def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> Asked:
+def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> SharedResults:
     """Ask, and wait for the answers that another run was first to ask for.
 
     Parameters
@@ -55,7 +55,7 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> Ask
     claim = None if claims is None else claims.make(keys)
     if claims is None or claim is None:
         answers = run(jobs)
-        return Asked([answers[key] for key in keys], 0)
+        return SharedResults([answers[key] for key in keys], 0)
     try:
         theirs = claims.others(keys, claim)
         mine = [job for job in jobs if job.digest not in theirs]
@@ -70,7 +70,7 @@ def ask(work: Workspace, model: str, jobs: Sequence[Job], task: Hashable) -> Ask
     finally:
         # Also after an error: others should not wait for what nobody asks.
         claim.release()
-    return Asked([answers.get(key) for key in keys], sum(key not in answers for key in theirs))
+    return SharedResults([answers.get(key) for key in keys], sum(key not in answers for key in theirs))
 
 
 def _unanswered(work: Workspace, jobs: Sequence[Job]) -> list[Job]:

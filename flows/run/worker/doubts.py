@@ -17,9 +17,9 @@ from typing import Any, NamedTuple
 
 from distributed import Client, Reschedule, Worker
 
-from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.flows.run.follow.events import InDoubt, as_message, topic
-from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.preflight import Participants
 from evalcube.flows.run.worker.context import CONNECT_SECONDS, place, unreached
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.workspace import Workspace
@@ -52,7 +52,7 @@ class Standing(NamedTuple):
     """How often it has asked again after it had given up."""
 
 
-class Verdict(Enum):
+class Ruling(Enum):
     """What becomes of failures that were held back."""
 
     ALONE = "alone"
@@ -65,7 +65,7 @@ class Verdict(Enum):
 
 def judged(
     own: Standing, others: Mapping[str, Standing], before: Mapping[str, Standing], cause: str
-) -> Verdict | None:
+) -> Ruling | None:
     """Whether a worker fails alone; None while that cannot be known.
 
     Parameters
@@ -80,15 +80,15 @@ def judged(
         Of its failures.
     """
     if not others:
-        return Verdict.SHARED
+        return Ruling.SHARED
     if own.problem:
-        return Verdict.ALONE if any(not other.problem for other in others.values()) else Verdict.SHARED
+        return Ruling.ALONE if any(not other.problem for other in others.values()) else Ruling.SHARED
     if cause in UNREACHABLE and own.revived < _REVIVALS:
-        return Verdict.AGAIN
+        return Ruling.AGAIN
     if not own.given_up:
-        return Verdict.SHARED
+        return Ruling.SHARED
     if all(other.given_up or other.problem for other in others.values()):
-        return Verdict.SHARED
+        return Ruling.SHARED
     # More replies than there were requests under way: one of them was sent after this worker had given up.
     fresh = any(
         not other.given_up
@@ -96,7 +96,7 @@ def judged(
         and other.answered - before[address].answered > before[address].in_flight
         for address, other in others.items()
     )
-    return Verdict.ALONE if fresh else None
+    return Ruling.ALONE if fresh else None
 
 
 @dataclass(eq=False)
@@ -104,7 +104,7 @@ class _Doubt:
     report: InDoubt
     began: float
     before: Mapping[str, Standing] = field(default_factory=dict)
-    question: Question[dict[str, Standing | None]] | None = None
+    question: PendingAnswer[dict[str, Standing | None]] | None = None
     asked_at: float = 0.0
 
 
@@ -121,7 +121,7 @@ class Doubts:
         Takes workers out of the run.
     """
 
-    def __init__(self, client: Client, run: str, admission: Admission) -> None:
+    def __init__(self, client: Client, run: str, admission: Participants) -> None:
         self._client, self._run, self._admission = client, run, admission
         self._open: dict[tuple[str, str], _Doubt] = {}
 
@@ -153,18 +153,18 @@ class Doubts:
                     del self._open[key]
                     self._carry_out(doubt.report, verdict)
 
-    def _ask(self, model: str, workers: Sequence[str]) -> Question[dict[str, Standing | None]]:
+    def _ask(self, model: str, workers: Sequence[str]) -> PendingAnswer[dict[str, Standing | None]]:
         seconds = CONNECT_SECONDS + _AGAIN_SECONDS
         # Dask awaits what such a function returns.
         function: Any = _standing
         asked = ask_each(
             self._client, function, plugin_name(self._run), model, workers=workers, seconds=seconds
         )
-        return Question(self._client, asked)
+        return PendingAnswer(self._client, asked)
 
     def _judge(
-        self, doubt: _Doubt, question: Question[dict[str, Standing | None]], now: float
-    ) -> Verdict | None:
+        self, doubt: _Doubt, question: PendingAnswer[dict[str, Standing | None]], now: float
+    ) -> Ruling | None:
         try:
             said = {address: one for address, one in question.answer().items() if one is not None}
         except OSError:
@@ -174,10 +174,10 @@ class Doubts:
             return None
         doubt.before = doubt.before or said
         verdict = judged(own, said, doubt.before, doubt.report.cause)
-        return Verdict.SHARED if verdict is None and now - doubt.began > _UNDECIDED_SECONDS else verdict
+        return Ruling.SHARED if verdict is None and now - doubt.began > _UNDECIDED_SECONDS else verdict
 
-    def _carry_out(self, report: InDoubt, verdict: Verdict) -> None:
-        if verdict is Verdict.ALONE:
+    def _carry_out(self, report: InDoubt, verdict: Ruling) -> None:
+        if verdict is Ruling.ALONE:
             self._admission.set_aside(
                 report.worker,
                 f"its requests to {report.where} ({report.model}) fail ({report.cause}), and those of others do not. "
@@ -187,7 +187,7 @@ class Doubts:
         told = ask_each(
             self._client, _hear, plugin_name(self._run), report.model, verdict.value, workers=[report.worker]
         )
-        Question(self._client, told)
+        PendingAnswer(self._client, told)
 
 
 async def _standing(name: str, model: str, dask_worker: Any = None) -> Standing | None:  # noqa: ANN401
@@ -205,7 +205,7 @@ async def _standing(name: str, model: str, dask_worker: Any = None) -> Standing 
 def _hear(name: str, model: str, verdict: str, dask_worker: Any = None) -> None:  # noqa: ANN401
     """Runs on a worker: what becomes of the failures that it holds back."""
     work = workspace_on(dask_worker, name)
-    if work is not None and verdict == Verdict.AGAIN.value:
+    if work is not None and verdict == Ruling.AGAIN.value:
         work.revive(model)
     elif work is not None:
         work.judged.add(model)

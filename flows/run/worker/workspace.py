@@ -63,7 +63,7 @@ class Meter:
             return {model: dict(counts) for model, counts in self._models.items()}
 
 
-class Written:
+class RecentReplies:
     """Stores replies in a cache, and has the newest of them at hand. Threads may share it."""
 
     def __init__(self, cache: Cache) -> None:
@@ -125,7 +125,7 @@ class Workspace:
         # Where this machine has not the data files, the cube has them.
         offer_questions(space_of(context.cube).at(SIDE), self.plan)
         self.cache: Cache = open_cache(context.cache)
-        self._written = Written(self.cache)
+        self._written = RecentReplies(self.cache)
         self.interrupted = False
         """Whether a task was abandoned here, so that it may come back with part of its requests done."""
         self._share: tuple[int, int, Mapping[str, tuple[int, int]]] = (0, 0, {})

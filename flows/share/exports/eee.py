@@ -53,10 +53,10 @@ def write(source: Source, folder: Path) -> Iterator[Path]:
         Each file.
     """
     for model, evaluation in source.evaluations():
-        yield from _Record(source, model, evaluation).write(folder)
+        yield from _EvaluationRecord(source, model, evaluation).write(folder)
 
 
-class _Record:
+class _EvaluationRecord:
     """One evaluation's aggregate and samples."""
 
     def __init__(self, source: Source, model: int, evaluation: Evaluation) -> None:

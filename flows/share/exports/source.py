@@ -74,7 +74,7 @@ class Mean:
 
 
 @dataclass(frozen=True)
-class Interval:
+class RateInterval:
     """A success rate with its interval, truncated trials counting as wrong."""
 
     value: float
@@ -179,7 +179,7 @@ class Source:
         return found | {name: row[name] for name in LAYERS if row[name] is not None}
 
     @cached_property
-    def intervals(self) -> Mapping[tuple[int, int], Interval]:
+    def intervals(self) -> Mapping[tuple[int, int], RateInterval]:
         """Success rates by evaluation and task; none of tasks without right answers."""
         from evalcube.flows.read.selection import Part
         from evalcube.flows.read.statistics import table
@@ -193,7 +193,7 @@ class Source:
         method = str(found.attrs["interval"])
         values = [found[name].transpose("eval_id", "task").values for name in ("point", "lower", "upper")]
         return {
-            (evaluations.index(one), labels.index(task)): Interval(
+            (evaluations.index(one), labels.index(task)): RateInterval(
                 float(values[0][i, j]), float(values[1][i, j]), float(values[2][i, j]), method
             )
             for i, one in enumerate(ids)

@@ -48,7 +48,7 @@ class TaskKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ModelSetting:
     """Who was asked, and with what: what becomes an evaluation."""
 
     tool: str
@@ -92,14 +92,14 @@ class Collection:
         self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by leaving the context
         self._end = 0
         self.tasks: dict[TaskKey, Questions] = {}
-        self.asked: dict[Asked, int] = {}
+        self.asked: dict[ModelSetting, int] = {}
         self.variants: dict[int, dict[str, str]] = {}
         """By place of an evaluation, how it was asked each task, where that tells it from another one."""
         self.causes: dict[str, int] = {}
         """Why there are no answers, with the numbers by which the table of answers names it."""
         self.samples = self.repeated = 0
         """Samples read; of them, those that said again what another said."""
-        self._setups: dict[tuple[Asked, TaskKey], dict[str, int]] = {}
+        self._setups: dict[tuple[ModelSetting, TaskKey], dict[str, int]] = {}
         self._slots: dict[tuple[int, int], dict[int, int]] = {}
         self._occurrences: dict[tuple[int, int, bytes], dict[str | None, int]] = {}
         self._next: dict[tuple[int, int, int], int] = {}
@@ -135,10 +135,10 @@ class Collection:
     def _place(self, run: Run, key: TaskKey, questions: Questions) -> int:
         """The place of the evaluation, another one for each way in which it was asked this task."""
         questions.setups.setdefault(run.setup, run.setup_name)
-        base = Asked(run.tool, run.model, run.settings)
+        base = ModelSetting(run.tool, run.model, run.settings)
         setups = self._setups.setdefault((base, key), {})
         variant = setups.setdefault(run.setup, len(setups))
-        asked = Asked(run.tool, run.model, run.settings, variant)
+        asked = ModelSetting(run.tool, run.model, run.settings, variant)
         place = self.asked.setdefault(asked, len(self.asked))
         if variant:
             self.variants.setdefault(place, {})[key.identity] = run.setup

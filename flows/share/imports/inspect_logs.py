@@ -30,10 +30,10 @@ from evalcube.flows.share.imports.bounded import (
 from evalcube.flows.share.imports.samples import (
     MOST_REPEATS,
     Answer,
+    LogHints,
     Question,
     Run,
     Sample,
-    Wanted,
     canonical,
     named,
 )
@@ -49,7 +49,7 @@ _FINISH = {"max_tokens": "length", "model_length": "length", "content_filter": "
 _LATER = "Write the log as Inspect writes short ones: inspect log convert --to json --output-dir DIR FILE"
 
 
-def read_inspect(path: Path, wanted: Wanted) -> Iterator[Sample]:
+def read_inspect(path: Path, wanted: LogHints) -> Iterator[Sample]:
     """The samples of a log.
 
     Raises
@@ -89,7 +89,7 @@ def read_inspect(path: Path, wanted: Wanted) -> Iterator[Sample]:
 class _Header:
     """What a log says of all its samples."""
 
-    def __init__(self, document: Mapping[str, Any], path: Path, wanted: Wanted) -> None:
+    def __init__(self, document: Mapping[str, Any], path: Path, wanted: LogHints) -> None:
         version, spec = document.get("version"), mapping(document.get("eval"))
         if not spec:
             raise refused(str(path), "it has no `eval`, as logs of Inspect have", "Give a log of Inspect")

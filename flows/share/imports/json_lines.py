@@ -24,10 +24,10 @@ from evalcube.flows.share.imports.bounded import (
 from evalcube.flows.share.imports.samples import (
     MOST_REPEATS,
     Answer,
+    LogHints,
     Question,
     Run,
     Sample,
-    Wanted,
     as_text,
     canonical,
     named,
@@ -58,7 +58,7 @@ _IDENTITY = (
 _REMEDY = "Put the results_*.json of the run beside it, or name it with `{}`"
 
 
-def read_lm_eval(path: Path, wanted: Wanted) -> Iterator[Sample]:
+def read_lm_eval(path: Path, wanted: LogHints) -> Iterator[Sample]:
     """The samples of a log.
 
     Of several filters, and of several metrics, the first counts, or the one asked for. The harness scores one answer to
@@ -89,7 +89,7 @@ def _results(path: Path, date: str | None) -> dict[str, Any]:
 class _Lines:
     """What is known of all lines of a log."""
 
-    def __init__(self, path: Path, task: str, results: Mapping[str, Any], wanted: Wanted) -> None:
+    def __init__(self, path: Path, task: str, results: Mapping[str, Any], wanted: LogHints) -> None:
         self._path, self._wanted = path, wanted
         where = str(path)
         config = mapping(results.get("config"))
@@ -285,7 +285,7 @@ def parse_map(given: str | Mapping[str, str]) -> dict[str, str]:
     return found
 
 
-def read_rows(path: Path, wanted: Wanted) -> Iterator[Sample]:
+def read_rows(path: Path, wanted: LogHints) -> Iterator[Sample]:
     """The samples of a file.
 
     Raises
@@ -315,7 +315,7 @@ def _value(value: object) -> object:
 
 
 def _sample(
-    said: Mapping[str, Any], fields: Mapping[str, str], wanted: Wanted, path: Path, where: str
+    said: Mapping[str, Any], fields: Mapping[str, str], wanted: LogHints, path: Path, where: str
 ) -> Sample:
     remedy = "Name the field with `map`, or what it is with `{}`"
     model = named(wanted.model or said["model"], "model", where, remedy.format("model"))

@@ -18,7 +18,7 @@ from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse, 
 from evalcube.flows.share.imports.collect import REPLIED, Collection
 from evalcube.flows.share.imports.inspect_logs import read_inspect
 from evalcube.flows.share.imports.json_lines import SAMPLES, parse_map, read_lm_eval, read_rows
-from evalcube.flows.share.imports.samples import LogReader, Scale, Wanted
+from evalcube.flows.share.imports.samples import LogHints, LogReader, Scale
 from evalcube.flows.share.imports.write import create_cube, import_plan, store_replies, write_data
 from evalcube.flows.state.trust import remember_run
 from evalcube.stages.process.grading import IMPORTED
@@ -39,7 +39,7 @@ _INSPECT = re.compile(rb'\s*\{\s*"version"\s*:\s*\d+\s*,\s*"status"\s*:')
 
 
 @dataclass(frozen=True)
-class Source:
+class LogSource:
     """A log."""
 
     path: Path
@@ -49,7 +49,7 @@ class Source:
     """SHA-256 of the file."""
 
 
-def find_sources(logs: Sequence[str | Path], wanted: Wanted) -> list[Source]:
+def find_sources(logs: Sequence[str | Path], wanted: LogHints) -> list[LogSource]:
     """The logs that are meant, each once: a file that is there twice counts once.
 
     Parameters
@@ -64,13 +64,13 @@ def find_sources(logs: Sequence[str | Path], wanted: Wanted) -> list[Source]:
     SweepError
         If there is none, or it is not known who wrote it.
     """
-    found: dict[str, Source] = {}
+    found: dict[str, LogSource] = {}
     for path in _files(logs):
         digest = _digest(path)
         if digest in found:
             wanted.note(f"{path.name}: the same as {found[digest].path.name}; it counts once")
             continue
-        found[digest] = Source(path, _format(path, wanted), digest)
+        found[digest] = LogSource(path, _format(path, wanted), digest)
     return list(found.values())
 
 
@@ -105,7 +105,7 @@ def _digest(path: Path) -> str:
         raise unreadable(path, error) from None
 
 
-def _format(path: Path, wanted: Wanted) -> str:
+def _format(path: Path, wanted: LogHints) -> str:
     """Who wrote a log, by its name and its first bytes."""
     if set(wanted.fields) - {"cluster"}:
         return "rows"
@@ -211,7 +211,7 @@ def import_logs(
     >>> ec.import_logs(["answers.jsonl"], "imported.zarr").models
     ('mine',)
     """
-    wanted, scale = Wanted(model, task, score, parse_map(map)), Scale(correct_from)
+    wanted, scale = LogHints(model, task, score, parse_map(map)), Scale(correct_from)
     address = str(cache or DEFAULT_CACHE)
     folder = _data_folder(str(into), data)
     if Cube.exists(into):
@@ -258,7 +258,7 @@ def import_logs(
         )
 
 
-def _read(source: Source, collection: Collection, wanted: Wanted) -> None:
+def _read(source: LogSource, collection: Collection, wanted: LogHints) -> None:
     before, clustered = collection.samples, "cluster" not in wanted.fields
     for sample in READERS[source.format](source.path, wanted):
         collection.add(sample)
@@ -270,7 +270,7 @@ def _read(source: Source, collection: Collection, wanted: Wanted) -> None:
         wanted.note(f"{source.path.name}: no line has '{field}', which is to be the cluster")
 
 
-def _note_setups(collection: Collection, wanted: Wanted) -> None:
+def _note_setups(collection: Collection, wanted: LogHints) -> None:
     """Say where models were asked the same questions in different ways."""
     for key, questions in collection.tasks.items():
         if len(questions.setups) > 1:
@@ -291,7 +291,7 @@ def _data_folder(into: str, data: str | Path | None) -> Path:
     return place.with_name(f"{place.name.removesuffix('.zarr')}.data")
 
 
-def _notes(plan: Plan, cache: str, sources: Sequence[Source]) -> dict[str, Any]:
+def _notes(plan: Plan, cache: str, sources: Sequence[LogSource]) -> dict[str, Any]:
     """What whoever opens the cube should know: where its questions and replies are, and of which logs it was made."""
     logs = [
         {"name": source.path.name, "format": source.format, "sha256": source.digest} for source in sources

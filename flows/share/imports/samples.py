@@ -89,7 +89,7 @@ class Sample:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class LogHints:
     """What a user says of logs that they do not say themselves."""
 
     model: str | None = None
@@ -114,7 +114,7 @@ class Wanted:
         self.notes[text] = None
 
 
-LogReader = Callable[[Path, Wanted], Iterator[Sample]]
+LogReader = Callable[[Path, LogHints], Iterator[Sample]]
 """Reads the samples of a log of one format, one at a time."""
 
 

@@ -22,7 +22,7 @@ from evalcube.flows.plan.evaluations import Evaluation, NamedSampler, NamedTempl
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.requests import trial_request
 from evalcube.flows.plan.targets import SampleTargets, Window, window_of
-from evalcube.flows.share.imports.collect import REPLIED, Asked, Collection, TaskKey
+from evalcube.flows.share.imports.collect import REPLIED, Collection, ModelSetting, TaskKey
 from evalcube.flows.share.imports.samples import canonical
 from evalcube.flows.state.growing import new_cube
 from evalcube.flows.state.questions import keep_questions
@@ -136,7 +136,7 @@ def _evaluations(collection: Collection) -> list[Evaluation]:
     ]
 
 
-def _sampler(asked: Asked, setups: Mapping[str, str]) -> dict[str, Any]:
+def _sampler(asked: ModelSetting, setups: Mapping[str, str]) -> dict[str, Any]:
     """The settings as a sampler. Nobody sends it: it is part of the identity."""
     settings = json.loads(asked.settings)
     known = {name: settings.pop(name) for name in _SHORT if _is_number(settings.get(name))}
@@ -150,7 +150,7 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**53
 
 
-def _sampler_names(rows: Sequence[Asked], variants: Mapping[int, Mapping[str, str]]) -> list[str]:
+def _sampler_names(rows: Sequence[ModelSetting], variants: Mapping[int, Mapping[str, str]]) -> list[str]:
     """A name for each evaluation's settings, which follows from them alone: in one cube a name has one meaning."""
     names = []
     for place, asked in enumerate(rows):

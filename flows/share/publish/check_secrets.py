@@ -69,7 +69,7 @@ _PRIVATE_TEXTS = (
 
 
 @dataclass(frozen=True)
-class Finding:
+class SecretFinding:
     """Something that should perhaps not be published."""
 
     place: str
@@ -89,7 +89,7 @@ class Finding:
 class SecretsError(SweepError):
     """What would be published has something in it that looks secret or private."""
 
-    def __init__(self, findings: Sequence[Finding], remedy: str = "") -> None:
+    def __init__(self, findings: Sequence[SecretFinding], remedy: str = "") -> None:
         lines = [str(one) for one in findings[:_SHOWN]]
         more = [f"and {len(findings) - _SHOWN:,} more"] if len(findings) > _SHOWN else []
         text = "what would be published has something in it that looks secret or private:\n"
@@ -128,7 +128,7 @@ class SecretFinder:
         }
         self._hosts = {host.lower() for host in hosts if len(host) >= _SHORTEST_VALUE}
         self._allow = set(allow)
-        self._found: dict[str, Finding] = {}
+        self._found: dict[str, SecretFinding] = {}
 
     def search(self, place: str, text: str, passing: Collection[str] = ()) -> None:
         """Look through a text.
@@ -151,7 +151,7 @@ class SecretFinder:
                 self._found[number] = replace(known, times=known.times + 1)
             elif len(self._found) < _MOST_FINDINGS:
                 shown = f"{match[:_SHOWN_SECRET]}…" if secret else match[:_SHOWN_PLACE]
-                self._found[number] = Finding(self._without_secrets(place), kind, shown, number)
+                self._found[number] = SecretFinding(self._without_secrets(place), kind, shown, number)
 
     def search_json(self, place: str, value: Any) -> None:  # noqa: ANN401 - any JSON value
         """Look through all texts of a document, keys included."""

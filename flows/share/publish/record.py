@@ -51,7 +51,7 @@ class _Record(BaseModel):
     model_config = ConfigDict(strict=True, frozen=True, extra="ignore")
 
 
-class Stored(_Record):
+class PublishedObject(_Record):
     """One object."""
 
     sha256: str = Field(pattern=_DIGEST)
@@ -97,7 +97,7 @@ class Publication(_Record):
     grown_from: str = Field(default="", max_length=_LONGEST)
     """Digest of the publication that the cube was pulled from before it grew."""
     replies: list[Packed] = Field(default_factory=list, max_length=MOST_OBJECTS)
-    objects: dict[str, Stored] = Field(max_length=MOST_OBJECTS)
+    objects: dict[str, PublishedObject] = Field(max_length=MOST_OBJECTS)
 
     @property
     def size(self) -> int:
@@ -121,16 +121,16 @@ def digest_of(data: bytes) -> str:
     return f"sha256:{hashlib.sha256(data).hexdigest()}"
 
 
-def hashed(space: Space, keys: Iterable[str]) -> dict[str, Stored]:
+def hashed(space: Space, keys: Iterable[str]) -> dict[str, PublishedObject]:
     """Size and digest of objects as they can be read back."""
 
-    def one(key: str) -> tuple[str, Stored]:
+    def one(key: str) -> tuple[str, PublishedObject]:
         found = space.get(key)
         if found is None:
             raise StorageError(
                 f"{key} is gone a moment after it was written", space.address, "Publish again."
             )
-        return key, Stored(sha256=hashlib.sha256(found.data).hexdigest(), size=len(found.data))
+        return key, PublishedObject(sha256=hashlib.sha256(found.data).hexdigest(), size=len(found.data))
 
     with ThreadPoolExecutor(_THREADS) as pool:
         return dict(pool.map(one, sorted(keys)))

@@ -201,7 +201,7 @@ def _spend(now: Floats, room: Floats, price: Floats, pull: Floats, budget: float
 
 
 @dataclass(frozen=True)
-class Precision:
+class PrecisionTarget:
     """When a cell has been measured well enough."""
 
     base: int
@@ -250,7 +250,7 @@ def half_width(
 def next_trials(
     counters: npt.ArrayLike,
     planned: npt.ArrayLike,
-    precision: Precision,
+    precision: PrecisionTarget,
     *,
     repeats: npt.ArrayLike = 1,
 ) -> npt.NDArray[np.int64]:

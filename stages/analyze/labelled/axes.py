@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import Variable, variable
+from evalcube._arrays import LabelledArray, variable
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import BASE
 
@@ -145,7 +145,8 @@ def applied(
     import xarray as xr
 
     parts = [
-        (xr.Variable(*one) if isinstance(cast("object", one), Variable) else one, core) for one, core in parts
+        (xr.Variable(*one) if isinstance(cast("object", one), LabelledArray) else one, core)
+        for one, core in parts
     ]
     result = xr.apply_ufunc(
         function,

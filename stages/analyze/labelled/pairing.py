@@ -37,7 +37,7 @@ TRUNCATED = ("wrong", "drop")
 
 
 @dataclass(frozen=True)
-class Difference:
+class PairedDifference:
     """Two evaluations on the trials that both finished, in one task or in all."""
 
     task: str
@@ -73,8 +73,8 @@ class Pair:
 
     first: str
     second: str
-    tasks: tuple[Difference, ...]
-    overall: Difference
+    tasks: tuple[PairedDifference, ...]
+    overall: PairedDifference
     truncated: tuple[int, int]
     """Trials that the first and the second truncated."""
     weigh: Weigh = "tasks"
@@ -259,7 +259,7 @@ def _e_value(
 
 def _difference(
     cells: Floats, weights: Floats, task: str, units: NDArray[np.int64] | None = None, border: float = 0.0
-) -> Difference:
+) -> PairedDifference:
     """Of trials (..., question, 4) of points with weights (...); `p_holm` is left to be adjusted."""
     by_point, share = cells.reshape(-1, *cells.shape[-2:]), weights.ravel()
     trials, first, second, both = np.moveaxis(by_point, -1, 0)
@@ -277,7 +277,7 @@ def _difference(
         float(paired_difference(alone + both.sum(axis=-1) / effect, 0, size, share)[0])
         for alone in (right, wrong)
     )
-    return Difference(
+    return PairedDifference(
         task,
         int(trials.sum()),
         int((trials > 0).sum()),

@@ -199,7 +199,7 @@ def evaluate(
 
 
 @dataclass(frozen=True)
-class _Part:
+class _AnsweredQuestions:
     """Questions of a group that have enough answers, with their weights, whose sum is their number."""
 
     reduced: Successes | Categories
@@ -209,7 +209,7 @@ class _Part:
     weights: Floats
 
 
-def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) -> _Part:
+def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) -> _AnsweredQuestions:
     """The questions used, of which there are so many in each cell."""
     weights = (group.shares(asked) * (asked.sum() / np.maximum(asked, 1)))[group.cells[used]]
     codes = group.codes[used]
@@ -217,7 +217,9 @@ def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) ->
         np.bincount(codes, part, len(bank.rows)).astype(np.float64) for part in (weights, weights**2)
     )
     classes = np.flatnonzero(sums > 0)
-    return _Part(bank.reduced(classes, sums[classes], squares[classes]), classes, group, used, weights)
+    return _AnsweredQuestions(
+        bank.reduced(classes, sums[classes], squares[classes]), classes, group, used, weights
+    )
 
 
 def _fill(
@@ -226,7 +228,7 @@ def _fill(
     names: Sequence[str],
     k: int | None,
     bank: Bank,
-    part: _Part,
+    part: _AnsweredQuestions,
     wanted: MetricRequest,
 ) -> None:
     """Values of metrics of one k, or of those without."""
@@ -253,7 +255,7 @@ def _value(name: str, reduced: Successes | Categories, k: int | None, wanted: Me
     return [float(value) for value in np.ravel(table.evaluate(name, source, k, wanted.w, wanted.options))]
 
 
-def _bounds(worth: Floats, part: _Part, confidence: float) -> tuple[float, float]:
+def _bounds(worth: Floats, part: _AnsweredQuestions, confidence: float) -> tuple[float, float]:
     """Interval of the weighted mean of what questions are worth; NaN where that is not in [0, 1]."""
     group, used = part.group, part.used
     values = worth[group.codes[used]]

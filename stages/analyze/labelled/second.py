@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from evalcube.stages.analyze.labelled.axes import plain
 
 if TYPE_CHECKING:
-    from evalcube.stages.analyze.labelled.pairing import Difference
+    from evalcube.stages.analyze.labelled.pairing import PairedDifference
     from evalcube.stages.analyze.labelled.results import Estimate
 
 NO_READER = (
@@ -35,7 +35,7 @@ class ReaderGap:
     theirs_only: int
 
     @classmethod
-    def of(cls, found: Difference) -> ReaderGap:
+    def of(cls, found: PairedDifference) -> ReaderGap:
         """Of a comparison whose first side is ours."""
         return cls(
             found.first_rate,

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled.forensics import FrontRow
-from evalcube.stages.analyze.labelled.pairing import Difference, Pair
+from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -46,9 +46,11 @@ def group_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
 def pair_row(pair: Pair) -> PlainRow:
     """Plain values of a comparison."""
 
-    def plain_values(item: Difference) -> PlainRow:
+    def plain_values(item: PairedDifference) -> PlainRow:
         found = {
-            name: getattr(item, name) for name in Difference.__dataclass_fields__ if name != "difference"
+            name: getattr(item, name)
+            for name in PairedDifference.__dataclass_fields__
+            if name != "difference"
         }
         gap = item.difference
         return found | {"difference": gap.value, "lower": gap.lower, "upper": gap.upper}

@@ -10,7 +10,7 @@ import numpy as np
 from evalcube.stages.analyze.formulas.design import WEIGHING
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled.axes import plain
-from evalcube.stages.analyze.labelled.pairing import Difference, Pair
+from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
 from evalcube.stages.analyze.labelled.remarks import CUT
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 from evalcube.stages.analyze.render.rows import PlainRow, metric_parts
@@ -95,7 +95,7 @@ def pairs_spec(pairs: Sequence[Pair], notes: tuple[str, ...] = ()) -> TableSpec:
     return TableSpec(tuple(columns), pairs, (*said, *notes), explains=_EXPLAINS)
 
 
-def _difference_columns(of: Callable[[Any], Difference]) -> list[Column]:
+def _difference_columns(of: Callable[[Any], PairedDifference]) -> list[Column]:
     """What is shown of the difference in a row."""
     return [
         Column("difference", lambda row: points(of(row).difference.value)),
@@ -393,7 +393,7 @@ def point_span(difference: Estimate) -> str:
     return low if low == ABSENT else f"{low} to {high}"
 
 
-def _p(row: Difference) -> str:
+def _p(row: PairedDifference) -> str:
     return ABSENT if np.isnan(row.p_holm) else p_text(row.p_holm)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import ClassVar, cast
 
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.dataset.books import Book, Library, View
+from evalcube.stages.generate.dataset.books import Book, Library, RowView
 from evalcube.stages.generate.dataset.choices import read_choice
 from evalcube.stages.generate.dataset.fewshot import Examples, source_named
 from evalcube.stages.generate.dataset.files import format_of
@@ -123,7 +123,7 @@ def _known(param: str, path: str, book: Book) -> None:
     )
 
 
-def _check_items(view: View) -> None:
+def _check_items(view: RowView) -> None:
     first: TaskError | None = None
     problems = guesses = 0
     from_zero = False
@@ -256,7 +256,7 @@ class Dataset(Task):
         return self._trial(p, view, place_of(p, view, index, key), stream, key)
 
     def _trial(
-        self, params: DatasetParams, view: View, place: int, stream: Stream, key: bytes | None = None
+        self, params: DatasetParams, view: RowView, place: int, stream: Stream, key: bytes | None = None
     ) -> Trial:
         item = view.item(place)
         if key is not None and params.draws == "row" and item.options:
@@ -322,7 +322,7 @@ class Dataset(Task):
         DatasetParams.of(params)
         return 1.0
 
-    def _view(self, params: DatasetParams) -> View:
+    def _view(self, params: DatasetParams) -> RowView:
         return self._library.view(params)
 
 
@@ -338,7 +338,7 @@ def rows_of(params: DatasetParams) -> Iterator[Row]:
     return map(source.row, range(len(source.table)))
 
 
-def place_of(params: DatasetParams, view: View, index: int, key: bytes) -> int:
+def place_of(params: DatasetParams, view: RowView, index: int, key: bytes) -> int:
     """Place in the selection of the row that comes at `index`."""
     if params.order == "file":
         return index

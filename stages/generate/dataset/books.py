@@ -32,10 +32,10 @@ V = TypeVar("V")
 
 
 @dataclass(frozen=True)
-class View:
+class RowView:
     """The rows of a file that a point of the task asks about."""
 
-    source: Source
+    source: SourceTable
     reader: RowReader
     rows: Sequence[int]
     """Their indices in the file."""
@@ -81,7 +81,7 @@ class View:
         return found
 
 
-class Source:
+class SourceTable:
     """A table whose errors say where."""
 
     def __init__(self, path: str, table: Table) -> None:
@@ -104,13 +104,13 @@ class Source:
 class Book:
     """A file with what has been found out about it."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: SourceTable) -> None:
         self.source = source
         self._rows = len(source.table)
         # Reentrant: a check of the rows, run under the lock, asks for views and columns itself.
         self._lock = threading.RLock()
         # no view refers back to its book: an evicted file is closed at once, not when cycles are collected
-        self._views: OrderedDict[DatasetParams, View] = OrderedDict()
+        self._views: OrderedDict[DatasetParams, RowView] = OrderedDict()
         self._indices: OrderedDict[tuple[str, ...], Mapping[tuple[str | None, ...], Sequence[int]]] = (
             OrderedDict()
         )
@@ -123,14 +123,14 @@ class Book:
         with self._lock:
             _kept(self._checked, params, _VIEWS, lambda _: check())
 
-    def view(self, params: DatasetParams) -> View:
+    def view(self, params: DatasetParams) -> RowView:
         """The rows that `params` select."""
         with self._lock:
             return _kept(self._views, params, _VIEWS, self._view)
 
-    def _view(self, params: DatasetParams) -> View:
+    def _view(self, params: DatasetParams) -> RowView:
         reader = RowReader(params, texts_only=self.source.table.texts_only)
-        return View(self.source, reader, self._selected(params))
+        return RowView(self.source, reader, self._selected(params))
 
     def _selected(self, params: DatasetParams) -> Sequence[int]:
         if not params.where:
@@ -187,7 +187,7 @@ class Library:
         self._lock = threading.Lock()
         self._books: OrderedDict[tuple[str, str, str], Book] = OrderedDict()
         self._digests: OrderedDict[str, tuple[tuple[int, ...], str]] = OrderedDict()
-        self._latest: tuple[DatasetParams, ref[View]] | None = None
+        self._latest: tuple[DatasetParams, ref[RowView]] | None = None
         self._examples: OrderedDict[DatasetParams, Any] = OrderedDict()
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -210,7 +210,7 @@ class Library:
                 del self._books[key]
             return _kept(self._books, key, _OPEN_FILES, self._opened)
 
-    def view(self, params: DatasetParams) -> View:
+    def view(self, params: DatasetParams) -> RowView:
         """The rows that resolved `params` select; raises as `book`."""
         latest = self._latest
         # Trials of a cell come one after another, with one object as params: to find a view costs as much as to use it.
@@ -221,7 +221,7 @@ class Library:
             self._latest = params, ref(view)
         return view
 
-    def examples(self, params: DatasetParams, make: Callable[[View], V]) -> V:
+    def examples(self, params: DatasetParams, make: Callable[[RowView], V]) -> V:
         """What is made of the rows that the examples of resolved `params` are from; raises as `book`."""
         found = self._examples.get(params)
         if found is None:
@@ -249,7 +249,7 @@ class Library:
 
     def _opened(self, key: tuple[str, str, str]) -> Book:
         path, form, sha256 = key
-        return Book(Source(path, open_table(path, form, sha256)))
+        return Book(SourceTable(path, open_table(path, form, sha256)))
 
 
 def _kept(kept: OrderedDict[K, V], key: K, most: int, make: Callable[[K], V]) -> V:

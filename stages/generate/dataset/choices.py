@@ -54,11 +54,11 @@ def read_choice(text: str, labels: Sequence[str], options: Sequence[str]) -> str
     'A'
     """
     text = normalised(text)
-    reader = _Reader(labels, options)
+    reader = _OptionReader(labels, options)
     return read_final(text, reader.place, reader.end, reader.mentions)
 
 
-class _Reader:
+class _OptionReader:
     """Finds one of some options in a line."""
 
     def __init__(self, labels: Sequence[str], options: Sequence[str]) -> None:

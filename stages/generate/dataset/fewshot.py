@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from evalcube.stages.generate.base import Trial
-from evalcube.stages.generate.dataset.books import View
+from evalcube.stages.generate.dataset.books import RowView
 from evalcube.stages.generate.dataset.hub.address import Address, is_hub
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, drawn, lookup, plain
@@ -78,7 +78,7 @@ class Examples:
         Makes the trial of a row, without examples.
     """
 
-    def __init__(self, params: DatasetParams, view: View, ask: Ask) -> None:
+    def __init__(self, params: DatasetParams, view: RowView, ask: Ask) -> None:
         assert params.fewshot is not None  # noqa: S101 - whoever calls has asked
         self._params, self._shots = params, params.fewshot
         self._groups: dict[str, dict[str, Example]] = {}
@@ -101,7 +101,7 @@ class Examples:
         if max(sizes, default=0) > MOST_TEXT:
             raise self._problem(f"makes more than {MOST_TEXT:,} characters of examples; ask for fewer")
 
-    def check(self, view: View) -> None:
+    def check(self, view: RowView) -> None:
         """Make sure that all questions have their examples; raises as `of`."""
         enough = {name for name, group in self._groups.items() if len(group) > self._shots.n}
         if not self._shots.by and enough:
@@ -114,7 +114,7 @@ class Examples:
     def _group(self, row: Row) -> str:
         return (plain(lookup(row, self._shots.by)) or "") if self._shots.by else ""
 
-    def _example(self, view: View, place: int, trial: Trial) -> Example:
+    def _example(self, view: RowView, place: int, trial: Trial) -> Example:
         p, own = self._params, self._shots.reply
         index = view.rows[place]
         if own:

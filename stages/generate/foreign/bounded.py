@@ -50,7 +50,7 @@ _REMEMBERED_LENGTH = 2_000
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
+class ProcessLimits:
     """What one request may take."""
 
     cpu_seconds: int = 5
@@ -73,7 +73,7 @@ class Failure:
 
 
 def ask(
-    door: str, given: Mapping[str, object], limits: Limits | None = None, *, fetches: bool = False
+    door: str, given: Mapping[str, object], limits: ProcessLimits | None = None, *, fetches: bool = False
 ) -> object:
     """What the code behind a door says of a request. Threads may share it.
 
@@ -96,7 +96,7 @@ def ask(
     TaskError
         It dies whenever it is asked.
     """
-    request = json.dumps({"given": given, "limits": asdict(limits or Limits())}).encode() + b"\n"
+    request = json.dumps({"given": given, "limits": asdict(limits or ProcessLimits())}).encode() + b"\n"
     return _child(door, fetches).ask(request)
 
 

@@ -16,11 +16,11 @@ from evalcube.stages.generate.answers.passages import passages
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.dataset.kinds import lines_after_marks
 from evalcube.stages.generate.errors import TaskError
-from evalcube.stages.generate.foreign.bounded import Failure, Limits, ask
+from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
 from evalcube.stages.generate.foreign.rendered import RenderedTask, Row
 
 PACKAGE = "reasoning-gym"
-_RENDERING = Limits(cpu_seconds=120, wall_seconds=600, memory=4 << 30, answer_bytes=256 << 20)
+_RENDERING = ProcessLimits(cpu_seconds=120, wall_seconds=600, memory=4 << 30, answer_bytes=256 << 20)
 """For a block."""
 _KINDS: Mapping[str, type] = {"int": int, "float": float, "bool": bool, "str": str}
 _CLOSING = "Give your final answer, and nothing else, between <answer> and </answer>."

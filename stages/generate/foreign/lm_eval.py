@@ -19,15 +19,15 @@ from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.dataset.matching import withheld
 from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.errors import CodeError, TaskError
-from evalcube.stages.generate.foreign.bounded import Failure, Limits, ask
+from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
 from evalcube.stages.generate.stream import Stream
 from evalcube.stages.named_code import folder_code, may_run
 
 DOOR = "lm-eval"
-_RENDERING = Limits(
+_RENDERING = ProcessLimits(
     cpu_seconds=3600, wall_seconds=7200, memory=8 << 30, answer_bytes=1 << 30, file_bytes=64 << 30
 )
-_GRADING = Limits(cpu_seconds=10)
+_GRADING = ProcessLimits(cpu_seconds=10)
 """A task is built anew for each reply, which takes a part of it."""
 _MOST_STOPS = 4
 """Stop sequences that servers take; a reply is cut at all of them anyway."""

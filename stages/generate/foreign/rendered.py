@@ -137,7 +137,7 @@ _Place = tuple[tuple[Copies, ...], str]
 """The cubes that were asked for a block, none where it was rendered for sure, and its name."""
 
 
-class _Held:
+class _RecentBlocks:
     """The blocks used last. Safe to use from several threads."""
 
     def __init__(self) -> None:
@@ -161,4 +161,4 @@ class _Held:
                 self._size -= self._blocks.popitem(last=False)[1][1]
 
 
-_HELD = _Held()
+_HELD = _RecentBlocks()

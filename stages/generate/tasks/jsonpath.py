@@ -99,7 +99,7 @@ class Jsonpath(Task):
         p = JsonpathParams.of(params)
         keys = stream.sample(KEYS, 20)
         steps = _steps(p, keys, stream)
-        document = _Builder(p.width, keys, steps, stream).container(0, anchor=True)
+        document = _PathBuilder(p.width, keys, steps, stream).container(0, anchor=True)
         found = _follow(document, steps)
         several = p.wildcards + p.filters > 0
         answer = json.dumps(found if several else found[0])
@@ -145,7 +145,7 @@ def _steps(p: JsonpathParams, keys: list[str], stream: Stream) -> list[_Step]:
     return steps
 
 
-class _Builder:
+class _PathBuilder:
     """Makes the containers along a path, with other values around it."""
 
     def __init__(self, width: int, keys: list[str], steps: list[_Step], stream: Stream) -> None:

@@ -167,7 +167,7 @@ _VALUE = re.compile(
 )
 
 
-class _Values(Form):
+class _TableValues(Form):
     counts = True
     counts_things = True
 
@@ -179,7 +179,7 @@ class _Values(Form):
         ]
 
 
-_VALUES = _Values()
+_VALUES = _TableValues()
 
 
 class TablesParams(TaskParams):

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeVar
 from evalcube.stages.infer.batch.lines import Batch, Batches, Line, Note, noted_batches
 from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.endpoint import Batching, Endpoint
-from evalcube.stages.infer.jobs import Block, Result, SharedJob, Stats
+from evalcube.stages.infer.jobs import JobGroup, Result, SharedJob, Stats
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.retry import Policy, backoff, retry
 
@@ -40,7 +40,7 @@ class PendingRequest:
         """Made with the first failure."""
 
 
-Settle = Callable[[Line, PendingRequest | None, Block, int], None]
+Settle = Callable[[Line, PendingRequest | None, JobGroup, int], None]
 """Takes an answer, the request if one waits for it, and the block and number to settle once its note may go."""
 
 
@@ -226,7 +226,7 @@ class BatchJob:
     async def _collect(self, batch: Batch) -> Reply | None:
         self.collecting = True
         left = {digest: number for number, digest in enumerate(self.note.digests)}
-        durable = Block(len(left))
+        durable = JobGroup(len(left))
 
         def take(line: Line) -> None:
             # Popped, so that a download that broke off and begins anew settles nothing twice.

@@ -40,7 +40,7 @@ _STATUSES = {
 """What the messages API answers single requests with, by type of the error; others are errors of the server."""
 
 
-class Form(NamedTuple):
+class UploadForm(NamedTuple):
     """How a file of requests is uploaded: one body in parts, of which the last is the file."""
 
     path: str
@@ -258,7 +258,7 @@ _PURPOSE = 'content-disposition: form-data; name="purpose"\r\n\r\nbatch'
 _NAME = 'content-type: application/json\r\n\r\n{{"file":{{"displayName":"{token}","mimeType":"application/jsonl"}}}}'
 
 
-_UPLOAD = Form("files", "multipart/form-data", (_PURPOSE, _FILE))
+_UPLOAD = UploadForm("files", "multipart/form-data", (_PURPOSE, _FILE))
 
 
 @dataclass(frozen=True)
@@ -275,7 +275,7 @@ class Protocol:
     """Reads an entry of it."""
     read: Callable[[object], Batch | None] = read_batch
     """Reads a batch that was created or looked at."""
-    form: Form | None = _UPLOAD
+    form: UploadForm | None = _UPLOAD
     """How requests are uploaded; None where they travel in what creates the batch."""
     line: Callable[[Job, str], bytes] = request_line
     """A request and the name of its API as a line of the file, or as an entry of the list."""
@@ -307,7 +307,7 @@ GEMINI = Protocol(
     listing="/v1beta/batches?pageSize=100",
     page=_native_page,
     entry=_read_native_batch,
-    form=Form("/upload/v1beta/files?uploadType=multipart", "multipart/related", (_NAME, _FILE)),
+    form=UploadForm("/upload/v1beta/files?uploadType=multipart", "multipart/related", (_NAME, _FILE)),
     order=_documented_order,
     content="/download/v1beta/{}:download?alt=media",
     suffix="/v1beta/openai",

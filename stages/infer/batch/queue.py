@@ -14,7 +14,7 @@ from evalcube.stages.infer.batch.lines import Batches, Line, Note, find_notes
 from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.endpoint import Batching, Endpoint
 from evalcube.stages.infer.endpoint_queue import EndpointQueue, TokenEstimate
-from evalcube.stages.infer.jobs import Block, Job, Result, SharedJob, Stats
+from evalcube.stages.infer.jobs import Job, JobGroup, Result, SharedJob, Stats
 from evalcube.stages.infer.reply import Reply, classify
 from evalcube.stages.infer.retry import Breaker, backoff
 from evalcube.stages.infer.wire import Sender
@@ -254,7 +254,7 @@ class BatchQueue(EndpointQueue):
         for request in batch_job.late:
             self._queue(request)
 
-    def _settle(self, line: Line, request: PendingRequest | None, durable: Block, number: int) -> None:
+    def _settle(self, line: Line, request: PendingRequest | None, durable: JobGroup, number: int) -> None:
         if line.reply.is_final:
             self._store(line, request, durable, number)
             return
@@ -262,7 +262,7 @@ class BatchQueue(EndpointQueue):
         if request is not None:
             self._retry(request, line.reply)
 
-    def _store(self, line: Line, request: PendingRequest | None, durable: Block, number: int) -> None:
+    def _store(self, line: Line, request: PendingRequest | None, durable: JobGroup, number: int) -> None:
         """Store an answer, also one that nobody waits for here: it is paid for, and the note will be removed."""
         attempts, shared = 0, SharedJob(Job(line.digest, b""), {})
         if request is not None:

@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection
-from evalcube.deploy.clusters.asking import Question, ask_each
+from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.storage.errors import StorageError
 
 
@@ -50,7 +50,7 @@ class Client:
 
 
 def ask(client):
-    return Question(client, ask_each(client, lambda: 7, workers=["a", "b", "c"], seconds=0.1)).answer(10)
+    return PendingAnswer(client, ask_each(client, lambda: 7, workers=["a", "b", "c"], seconds=0.1)).answer(10)
 
 
 async def stumble():
@@ -66,7 +66,7 @@ def test_question__what_dask_stumbles_over_without_a_scheduler_is_an_os_error(lo
     client.scheduler, client.status = scheduler, status
 
     with pytest.raises(kind):
-        Question(client, stumble()).answer(10)
+        PendingAnswer(client, stumble()).answer(10)
 
 
 def test_told_if_lost__says_that_the_scheduler_went_away(loop):
@@ -96,11 +96,11 @@ def test_ask_each__has_the_answers_of_the_others(loop, how):
 
 def test_question__is_given_up_after_its_time(loop):
     with pytest.raises(TimeoutError):
-        Question.within(Client(loop), asyncio.Event().wait(), seconds=0.05).answer()
+        PendingAnswer.within(Client(loop), asyncio.Event().wait(), seconds=0.05).answer()
 
 
 def test_question__that_is_dropped_is_an_error_of_the_connection(loop):
-    question = Question(Client(loop), asyncio.Event().wait())
+    question = PendingAnswer(Client(loop), asyncio.Event().wait())
     question.drop()
 
     with pytest.raises(OSError, match="connection to the scheduler is closed"):

@@ -8,7 +8,7 @@ import pytest
 
 from evalcube.flows.cli import app, plugins
 from evalcube.flows.cli import plugins as config_plugins
-from evalcube.flows.cli.output import Code
+from evalcube.flows.cli.output import ExitStatus
 from evalcube.flows.run.worker.poison import raise_if_failed
 
 SOURCE = """
@@ -102,12 +102,12 @@ def test_plugin_fault__is_none_of_evalcube_itself():
 
 
 def test_failed__of_a_plugin_is_refused_and_of_evalcube_a_bug(grader, capsys):
-    assert app._failed(raised(grader.grade, "42", None)) == Code.REFUSED
+    assert app._failed(raised(grader.grade, "42", None)) == ExitStatus.REFUSED
     told = capsys.readouterr().err
     assert "Traceback" not in told
     assert "defect" not in told
 
-    assert app._failed(raised(raise_if_failed, None)) == Code.BUG
+    assert app._failed(raised(raise_if_failed, None)) == ExitStatus.BUG
     assert "defect of evalcube" in capsys.readouterr().err
 
 

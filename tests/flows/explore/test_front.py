@@ -9,7 +9,7 @@ import pytest
 
 from evalcube.flows.explore import trials
 from evalcube.flows.explore.answers import ENDPOINTS
-from evalcube.flows.explore.query import Endpoint
+from evalcube.flows.explore.query import Answerer
 from evalcube.flows.read.trials.escaped import csv_text
 from tests.flows.explore.browsing import opened
 
@@ -184,7 +184,7 @@ def test_trials__of_a_data_set_are_told_by_its_file(at, monkeypatch):
         answer = trials.page(explored, query)
         return answer | {"rows": [row | {"params": params} for row in answer["rows"]]}
 
-    monkeypatch.setitem(ENDPOINTS, "trials", Endpoint("trials", of_a_data_set, kept=False))
+    monkeypatch.setitem(ENDPOINTS, "trials", Answerer("trials", of_a_data_set, kept=False))
     at.go("trials")
 
     assert set(at.page.locator("span.point").all_text_contents()) == {"file=capitals.jsonl"}

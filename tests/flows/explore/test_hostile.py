@@ -8,7 +8,7 @@ from evalcube.flows.explore import trials
 from evalcube.flows.explore.answers import ENDPOINTS
 from evalcube.flows.explore.bundle import bundle
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Endpoint
+from evalcube.flows.explore.query import Answerer
 from tests.flows.explore.browsing import opened, served
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
@@ -120,7 +120,7 @@ def test_charts__show_hostile_names_as_they_are(cube, chromium):
 
 
 def test_trial__makes_nothing_of_hostile_texts(cube, chromium, monkeypatch):
-    monkeypatch.setitem(ENDPOINTS, "trial", Endpoint("trial", hostile_trial))
+    monkeypatch.setitem(ENDPOINTS, "trial", Answerer("trial", hostile_trial))
     with served(Explored([cube])) as base, opened(chromium, base) as at:
         at.page.add_init_script("window.fired = (...told) => { fired.calls.push(told); }; fired.calls = [];")
         at.go("trials")

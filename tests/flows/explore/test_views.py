@@ -6,7 +6,7 @@ import pytest
 
 from evalcube.flows.explore.answers import ENDPOINTS
 from evalcube.flows.explore.explored import Explored
-from evalcube.flows.explore.query import Endpoint
+from evalcube.flows.explore.query import Answerer
 from evalcube.flows.explore.ranking import ranking
 from tests.flows.explore.browsing import opened, served
 
@@ -149,7 +149,7 @@ def test_live__a_page_follows_what_is_recorded(explored_cube, chromium, monkeypa
             document = ranking(explored, query)
             return {**document, "rows": document["rows"][:1]}
 
-        monkeypatch.setitem(ENDPOINTS, "ranking", Endpoint("ranking", fewer))
+        monkeypatch.setitem(ENDPOINTS, "ranking", Answerer("ranking", fewer))
         monkeypatch.setattr(explored, "stamp", lambda: "something new")
         at.page.evaluate("() => window.look()")
 

@@ -12,10 +12,10 @@ from evalcube.flows.plan.part import Adaptive, Fixed, Selection
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.run.spending import Amount, Budget
 from evalcube.flows.state.store import open_store
-from evalcube.stages.analyze.formulas.allocation import Precision
+from evalcube.stages.analyze.formulas.allocation import PrecisionTarget
 from evalcube.stages.reply.status import COUNTERS
 
-PRECISION = Precision(base=32, target=0.09, maximum=192)
+PRECISION = PrecisionTarget(base=32, target=0.09, maximum=192)
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ def test_adaptive__begins_with_base_after_a_kill_between_the_two_halves_of_a_pla
 
 def test_adaptive__goes_on_where_the_plan_has_more_repeats(plan):
     planned = SampleTargets.uniform(plan, 32, 2)
-    sampling = Adaptive(Precision(base=32, target=0.01, maximum=192))
+    sampling = Adaptive(PrecisionTarget(base=32, target=0.01, maximum=192))
     targets = sampling.targets(plan, planned, counted(planned))
 
     assert targets.same(SampleTargets.uniform(plan, 64, 2))

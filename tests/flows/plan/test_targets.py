@@ -8,7 +8,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.plan.part import Adaptive, Fixed, Selection
 from evalcube.flows.plan.targets import SampleTargets, Window
-from evalcube.stages.analyze.formulas.allocation import Precision
+from evalcube.stages.analyze.formulas.allocation import PrecisionTarget
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.regions import Region
 
@@ -105,7 +105,7 @@ def test_fixed__leaves_the_rest_as_planned(plan):
 
 def test_adaptive__begins_with_the_base_and_goes_on_where_it_is_not_sure(plan):
     counters, planned = nothing(plan)
-    sampling = Adaptive(Precision(32, 0.09, 192))
+    sampling = Adaptive(PrecisionTarget(32, 0.09, 192))
 
     first = sampling.targets(plan, planned, counters)
     counters[..., [COUNTERS.index(name) for name in ("trials", "completed", "correct")]] = 32

@@ -9,8 +9,8 @@ import xarray as xr
 from evalcube.flows.config.load import load_policy, parse_config
 from evalcube.flows.config.views import LEVELS, Policy
 from evalcube.flows.errors import ConfigError
-from evalcube.flows.read.gate import Line, _unknown, decide, judged
-from evalcube.flows.read.sides import Point, Side, SideBySide
+from evalcube.flows.read.gate import PolicyLine, _unknown, decide, judged
+from evalcube.flows.read.sides import Side, SideBySide, SidePoint
 from evalcube.stages.reply.status import Status
 from tests.flows.config.sources import text
 
@@ -29,7 +29,7 @@ def sides(control, treatment, planned=None):
             "in_tier": (("tier", "task", "params"), np.eye(2, dtype=bool)[:, np.newaxis]),
         },
     )
-    points = ((Point("sort", "a", "{}"), Point("sort", "b", "{}")),)
+    points = ((SidePoint("sort", "a", "{}"), SidePoint("sort", "b", "{}")),)
     both = [Side("cube.zarr", name, name, dataset) for name in ("old", "new")]
     asked = np.ones(status.shape, bool) if planned is None else planned
     return SideBySide(*both, "", (), points, dataset, asked)
@@ -88,8 +88,8 @@ def test_gate__a_line_is_shown_refuted_or_open(claim, right, outcome):
 )
 def test_decide__by_what_each_role_may_stop(outcome, decisions):
     for role, decision in zip(LEVELS, decisions, strict=True):
-        first = Line("critical", "", "", "noninferior", 0.01, outcome="shown")
-        other = Line(role, "sort", "", "noninferior", 0.01, outcome=outcome)
+        first = PolicyLine("critical", "", "", "noninferior", 0.01, outcome="shown")
+        other = PolicyLine(role, "sort", "", "noninferior", 0.01, outcome=outcome)
 
         assert decide([first, other])[0] == decision
 

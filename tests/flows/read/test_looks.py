@@ -5,7 +5,7 @@ import pytest
 
 from benchmarks.gate_operating import Design, decided
 from evalcube.flows.config.views import Policy
-from evalcube.flows.read.gate import Line
+from evalcube.flows.read.gate import PolicyLine
 from evalcube.flows.run.gate import LOOKS, _stops, _with_interval, furthest, progress
 from evalcube.stages.reply.status import Status
 from tests.flows.read.test_gate import sides
@@ -69,7 +69,7 @@ def test_stops__no_look_spends_more_than_the_largest_point_has_told():
 
 
 def test_with_interval__of_ten_gains_in_ten_is_no_certainty():
-    line = Line("critical", "", "", "superior", 0.0, change=1.0, questions=10, worth=10.0)
+    line = PolicyLine("critical", "", "", "superior", 0.0, change=1.0, questions=10, worth=10.0)
 
     found = _with_interval(line, 0.025)
 

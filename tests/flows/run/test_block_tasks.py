@@ -13,7 +13,7 @@ from evalcube.flows.plan.targets import Block, Window
 from evalcube.flows.run.servers import serve_models
 from evalcube.flows.run.worker import tasks, workspace
 from evalcube.flows.run.worker.context import RunContext
-from evalcube.flows.run.worker.dedup import Asked
+from evalcube.flows.run.worker.dedup import SharedResults
 from evalcube.flows.run.worker.workspace import Workspace
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.reply.forms import Record
@@ -64,7 +64,7 @@ def block(tmp_path, monkeypatch):
             body = json.dumps({"choices": [choice], "usage": usage}).encode()
             work.cache.put(job.digest, Record(200, 0.5, body).encode())
         work.cache.commit()
-        return Asked([Result("stored", attempts=1) for _ in jobs], 0)
+        return SharedResults([Result("stored", attempts=1) for _ in jobs], 0)
 
     def counted(name, function):
         def call(*args):
@@ -125,7 +125,7 @@ def test_chain__that_a_stop_finds_before_it_asks_asks_nothing(block):
 
 def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, monkeypatch):
     monkeypatch.setattr(workspace, "_AT_HAND_BYTES", 5)
-    written = workspace.Written(open_cache(tmp_path))
+    written = workspace.RecentReplies(open_cache(tmp_path))
     first, second, third = ("ab" * 32, "cd" * 32, "ef" * 32)
 
     written.put(first, b"123")

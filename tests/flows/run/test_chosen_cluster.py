@@ -3,7 +3,7 @@
 import pytest
 
 from evalcube.deploy.clusters import ExistingScheduler, GivenCluster, LocalProcesses, MadeCluster
-from evalcube.deploy.clusters.code import Choice
+from evalcube.deploy.clusters.code import WorkerChoice
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run.cluster import chosen_cluster
@@ -34,10 +34,10 @@ def test_chosen_cluster__waits_for_a_scheduler_no_longer_than_its_patience():
 @pytest.mark.parametrize(
     ("workers", "choice"),
     [
-        (["gpu1", "tcp://host:4"], Choice(("gpu1", "tcp://host:4"), "", -2)),
-        ("gpu1", Choice(("gpu1",), "", -2)),
-        ({"resource": "eval"}, Choice((), "eval", -2)),
-        (None, Choice((), "", -2)),
+        (["gpu1", "tcp://host:4"], WorkerChoice(("gpu1", "tcp://host:4"), "", -2)),
+        ("gpu1", WorkerChoice(("gpu1",), "", -2)),
+        ({"resource": "eval"}, WorkerChoice((), "eval", -2)),
+        (None, WorkerChoice((), "", -2)),
     ],
 )
 def test_chosen_cluster__uses_the_workers_of_a_scheduler_that_are_named(workers, choice):

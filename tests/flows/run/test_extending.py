@@ -10,7 +10,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 import numpy as np
 import pytest
 
-from evalcube.flows.cli.output import Code
+from evalcube.flows.cli.output import ExitStatus
 from evalcube.flows.errors import SweepError
 from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.to_forget import Choice
@@ -201,6 +201,6 @@ def test_run__without_the_option_keeps_extensions_and_asks_none(tmp_path, server
     code, _, told = evalcube(
         *("run", write_config(tmp_path, settings), "--extend-truncated", "60", "--quiet"), cwd=tmp_path
     )
-    assert code == Code.INCOMPLETE
+    assert code == ExitStatus.INCOMPLETE
     assert "24 trials: no reply to extend: the cache lacks it" in told
     assert "Mend what is said above" in told

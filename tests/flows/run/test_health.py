@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalcube.deploy.clusters.code import Queue, View
+from evalcube.deploy.clusters.code import ClusterView, Queue
 from evalcube.flows.run.health import Health, Queueing
 
 
@@ -18,7 +18,7 @@ class Looked:
         for _ in range(round(seconds / step)):
             self.now += step
             seen = dict.fromkeys(quiet, 1.0) | dict.fromkeys(heard, self.now)
-            view = View(dict.fromkeys(seen, ""), {}, seen, frozenset(paused))
+            view = ClusterView(dict.fromkeys(seen, ""), {}, seen, frozenset(paused))
             self.health.see(view, self.now)
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection
-from evalcube.deploy.clusters.code import View
+from evalcube.deploy.clusters.code import ClusterView
 from evalcube.flows.plan.targets import NOTHING_KEPT, RegionWork, Window, cut_blocks
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.follow.events import Noted, Slowed, Traffic, as_message, from_message, process_at
 from evalcube.flows.run.follow.progress import Tracker
-from evalcube.flows.run.in_flight import Address, InFlightLimit, make_limits
+from evalcube.flows.run.in_flight import AddressLoad, InFlightLimit, make_limits
 from evalcube.flows.run.workers import Workers
 from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.infer.engine import Engine
@@ -55,7 +55,9 @@ def test_grow__allows_half_as_many_blocks_again_within_bounds():
     assert limit.depth == before + 64
 
 
-@pytest.mark.parametrize("change", [{"address": Address(1)}, {"stopped": True}, {"connections": 1}], ids=str)
+@pytest.mark.parametrize(
+    "change", [{"address": AddressLoad(1)}, {"stopped": True}, {"connections": 1}], ids=str
+)
 def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
     limit = full_limit(connections=8)
     for name, value in change.items():
@@ -70,8 +72,8 @@ def test_grow__changes_nothing_where_more_blocks_would_not_help(change):
 def test_workers__give_more_blocks_to_the_models_that_are_starved():
     reports = queue.SimpleQueue()
     starved, sated = (
-        InFlightLimit(8, 16, model="starved", address=Address(6)),
-        InFlightLimit(8, 16, model="sated", address=Address(6)),
+        InFlightLimit(8, 16, model="starved", address=AddressLoad(6)),
+        InFlightLimit(8, 16, model="sated", address=AddressLoad(6)),
     )
     workers = Workers(Connection(None), "run", (starved, sated), lambda _: None, reports=reports)
     reports.put(from_message(as_message(Traffic(starved=("starved",), worker="a"))))
@@ -165,7 +167,7 @@ def test_workers__that_end_again_and_again_are_told_of_once(monkeypatch):
 
     counts = []
     for _ in range(7):
-        workers._see(View(dict.fromkeys(next(there), ""), {}))
+        workers._see(ClusterView(dict.fromkeys(next(there), ""), {}))
         notes = [event for event in events if isinstance(event, Noted)]
         counts.append(len(notes))
 
@@ -183,7 +185,7 @@ def test_workers__of_one_that_is_gone_nothing_is_in_flight(monkeypatch):
 
     in_flight = []
     for there in (["a:1", "b:1"], ["a:1"], ["a:1"]):
-        workers._see(View(dict.fromkeys(there, ""), {}))
+        workers._see(ClusterView(dict.fromkeys(there, ""), {}))
         in_flight.append(tracker.traffic().in_flight)
 
     assert in_flight == [8, 8, 4]
@@ -200,7 +202,7 @@ def test_workers__that_all_end_before_any_has_done_a_task_end_the_run(monkeypatc
 
     def poll_often():
         for _ in range(30):
-            workers._see(View({f"{next(addresses)}": "" for _ in range(2)}, {}))
+            workers._see(ClusterView({f"{next(addresses)}": "" for _ in range(2)}, {}))
 
     if worked:
         poll_often()
@@ -226,8 +228,8 @@ def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoin
     monkeypatch.setattr(workers_module, "ask_each", lambda *_, workers: workers)
     monkeypatch.setattr(workers_module, "Question", lambda _, asked: asked)
 
-    workers._see(View({"a": "", "b": ""}, {"digest": (2, 1)}))
-    workers._see(View({"a": "", "b": ""}, {"digest": (1, 0)}))
+    workers._see(ClusterView({"a": "", "b": ""}, {"digest": (2, 1)}))
+    workers._see(ClusterView({"a": "", "b": ""}, {"digest": (1, 0)}))
 
     told = {address: share[:3] for address, share in workers._telling[0].items()}
     assert told == {"a": (2, 0, {"m": (2, 1)}), "b": (2, 1, {"m": (2, 1)})}

@@ -5,9 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.deploy.clusters import Connection
-from evalcube.deploy.clusters.code import State, View
+from evalcube.deploy.clusters.code import ClusterView, State
 from evalcube.flows.run import workers
-from evalcube.flows.run.preflight import Admission
+from evalcube.flows.run.preflight import Participants
 from evalcube.flows.run.workers import Workers
 
 LOOP_SECONDS = 0.25
@@ -27,7 +27,7 @@ class Late:
 
     def look(self):
         there = {name: name for name, (joins, _) in self.times.items() if joins <= self.clock[0]}
-        return answered(View(there, {}))
+        return answered(ClusterView(there, {}))
 
     def states(self, name, there):  # noqa: ARG002 - the interface
         self.asked += len(there)
@@ -63,7 +63,7 @@ def told(monkeypatch, clock):
 def follow(code, clock, seconds):
     connection = Connection(None, code)
     connection.tend = lambda _: ()
-    followed = Workers(connection, "run", (), lambda _: None, admission=Admission(code, "run"))
+    followed = Workers(connection, "run", (), lambda _: None, admission=Participants(code, "run"))
     end = clock[0] + seconds
     while clock[0] < end:
         followed.poll()

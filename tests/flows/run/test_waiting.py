@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection, ExistingScheduler
-from evalcube.deploy.clusters.code import EVERYBODY, Choice, View
+from evalcube.deploy.clusters.code import EVERYBODY, ClusterView, WorkerChoice
 from evalcube.flows.run import cluster, workers
 from evalcube.flows.run.cluster import wait_for_workers
 from evalcube.flows.run.follow.events import Noted
@@ -30,7 +30,7 @@ class Seen:
         self.choice = EVERYBODY
 
     def look(self):
-        view = View(next(self.workers), {})
+        view = ClusterView(next(self.workers), {})
         return SimpleNamespace(done=True, answer=lambda: view)
 
 
@@ -141,7 +141,7 @@ def test_wait_for_workers__ends_when_the_run_is_ordered_to_stop():
 @pytest.mark.usefixtures("clock")
 def test_wait_for_workers__names_whom_it_waits_for_where_not_all_will_do():
     queue = Queue(workers=itertools.repeat({}))
-    queue.code.choice = Choice(("gpu1", "gpu2"))
+    queue.code.choice = WorkerChoice(("gpu1", "gpu2"))
     look = queue.code.look
     queue.code.look = lambda: SimpleNamespace(answer=lambda: look().answer()._replace(others=("cpu1",)))
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from evalcube.flows.share.difference import Counts, diff_cubes
+from evalcube.flows.share.difference import SideCounts, diff_cubes
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
@@ -43,7 +43,7 @@ def test_diff_cubes__chunks_and_the_order_of_axes_are_no_difference(one: str, tm
     for cube in (second, str(tmp_path / "merged.zarr")):
         found = diff_cubes(one, cube)
         assert found.equal
-        assert (found.cells, found.trials) == (Counts(equal=6), Counts(equal=36))
+        assert (found.cells, found.trials) == (SideCounts(equal=6), SideCounts(equal=36))
 
 
 def test_diff_cubes__says_what_only_one_asks(one: str, tmp_path: Path) -> None:
@@ -62,8 +62,8 @@ def test_diff_cubes__says_what_only_one_asks(one: str, tmp_path: Path) -> None:
     ]
     # What both ask is beta at two points; of its trials the first has 0 to 5, and the second 2 to 7.
     assert found.plan == {"cells": 2, "first": 36, "second": 48}
-    assert found.cells == Counts(only_first=4, only_second=4, differing=2)
-    assert found.trials == Counts(only_first=36 - 8, only_second=36 - 8, equal=8)
+    assert found.cells == SideCounts(only_first=4, only_second=4, differing=2)
+    assert found.trials == SideCounts(only_first=36 - 8, only_second=36 - 8, equal=8)
 
 
 def test_diff_cubes__counts_how_trials_ended_otherwise(one: str, tmp_path: Path) -> None:
@@ -81,8 +81,8 @@ def test_diff_cubes__counts_how_trials_ended_otherwise(one: str, tmp_path: Path)
     found = diff_cubes(one, second)
 
     moved = before[before != Status.CORRECT]
-    assert found.trials == Counts(equal=36 - len(moved) - 1, differing=len(moved) + 1)
-    assert found.cells == Counts(equal=3, differing=3)
+    assert found.trials == SideCounts(equal=36 - len(moved) - 1, differing=len(moved) + 1)
+    assert found.cells == SideCounts(equal=3, differing=3)
     changes = {(change.first, change.second): change.trials for change in found.status_changes}
     assert changes == {
         (Status(code).name.lower(), "correct"): int((moved == code).sum()) for code in set(moved.tolist())
@@ -108,4 +108,4 @@ def test_diff_cubes__of_the_same_models_without_a_question_in_common(one: str, t
     found = diff_cubes(one, other(tmp_path, lengths=(5,), depths=()))
 
     assert not found.equal
-    assert (found.cells, found.trials) == (Counts(6, 2), Counts(36, 12))
+    assert (found.cells, found.trials) == (SideCounts(6, 2), SideCounts(36, 12))

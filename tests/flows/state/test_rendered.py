@@ -30,7 +30,7 @@ from tests.storage.support.memory_space import Bucket, MemorySpace
 
 @pytest.fixture(autouse=True)
 def _nothing_is_at_hand(monkeypatch):
-    monkeypatch.setattr(rendered, "_HELD", rendered._Held())
+    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_offer_questions__reads_those_that_come_later_too(records, plan, monkeyp
     keep_blocks(records, plan, np.array([[64, 64]]))
     cell = plan.tasks[0].cells[1].cell
     there = cell.trial(50)
-    monkeypatch.setattr(rendered, "_HELD", rendered._Held())
+    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
     monkeypatch.setattr(Sums, "missing", True)
 
     assert cell.trial(50) == there

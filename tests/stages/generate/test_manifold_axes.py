@@ -12,10 +12,10 @@ from evalcube.stages.generate import (
     TASKS,
     Axis,
     Entry,
+    RangeWindow,
     Task,
     TaskError,
     TaskParams,
-    Window,
     expand,
     find_problems,
 )
@@ -23,7 +23,7 @@ from evalcube.stages.generate.manifold import MAX_POINTS
 
 TASK = TASKS["arithmetic"]
 RANGE = [8, 16, 24, 32, 40, 48]
-SLIDING = Axis(RANGE, Window(body=4))
+SLIDING = Axis(RANGE, RangeWindow(body=4))
 
 
 def lengths(entry: Entry) -> list[int]:
@@ -38,7 +38,7 @@ def test_expand__window_slides_up_with_the_degree(degree: int, expected: list[in
 
 
 def test_expand__window_with_a_fixed_skip_or_a_longer_step() -> None:
-    fixed, double = Axis(RANGE, Window(2, skip=3, step=0)), Axis(RANGE, Window(2, step=2))
+    fixed, double = Axis(RANGE, RangeWindow(2, skip=3, step=0)), Axis(RANGE, RangeWindow(2, step=2))
 
     assert lengths(Entry(grid={"length": fixed}, degree=7)) == [32, 40]
     assert lengths(Entry(grid={"length": double}, degree=2)) == [40, 48]
@@ -59,21 +59,21 @@ def test_expand__range_without_a_window_is_all_of_it() -> None:
             ),
         ),
         (
-            Axis(RANGE, Window(2, step=2)),
+            Axis(RANGE, RangeWindow(2, step=2)),
             (
                 "length: a window of 2 after the first 6 values (degree 3) reaches past the end of a range of 6; "
                 "the largest degree is 2, or give the range more values"
             ),
         ),
         (
-            Axis(RANGE, Window(7)),
+            Axis(RANGE, RangeWindow(7)),
             (
                 "length: a window of 7 after the first 3 values (degree 3) reaches past the end of a range of 6; "
                 "make body or skip smaller, or give the range more values"
             ),
         ),
         (
-            Axis(RANGE, Window(4, skip=3, step=0)),
+            Axis(RANGE, RangeWindow(4, skip=3, step=0)),
             (
                 "length: a window of 4 after the first 3 values (degree 3) reaches past the end of a range of 6; "
                 "make body or skip smaller, or give the range more values"
@@ -92,7 +92,7 @@ def test_expand__window_past_the_end_tells_the_largest_degree(axis: Axis, told: 
 def test_largest_degree__is_where_the_window_stops_to_fit(
     length: int, body: int, skip: int, step: int, degree: int
 ) -> None:
-    window = Window(body, skip, step)
+    window = RangeWindow(body, skip, step)
     axis = Axis(range(length), window)
     largest = window.largest_degree(length)
     try:
@@ -129,7 +129,7 @@ def test_expand__density_comes_after_the_window_and_leaves_points_alone() -> Non
 
 
 def test_expand__places_of_wrong_values_are_those_in_the_whole_range() -> None:
-    entry = Entry(grid={"length": Axis([4, 8, 99, 100, 16], Window(3))}, degree=1)
+    entry = Entry(grid={"length": Axis([4, 8, 99, 100, 16], RangeWindow(3))}, degree=1)
 
     assert [p.where for p in find_problems(TASK, [entry])] == [("grid", "length", 2), ("grid", "length", 3)]
 
@@ -155,7 +155,7 @@ def test_find_problems__names_fixed_params() -> None:
 
 
 def test_size__counts_what_the_window_and_the_density_leave() -> None:
-    huge = Axis(range(10**6), Window(2))
+    huge = Axis(range(10**6), RangeWindow(2))
 
     assert Entry(grid={"length": SLIDING, "max_depth": [0, 1]}).size() == 8
     assert Entry(grid={"length": SLIDING, "max_depth": [0, 1]}, density="corner").size() == 4

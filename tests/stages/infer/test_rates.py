@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.infer.rates import Bucket, Quota, Share, Throttle, strictest
+from evalcube.stages.infer.rates import Quota, Share, Throttle, TokenBucket, strictest
 
 
 @given(st.integers(1, 500), st.integers(1, 40))
@@ -55,7 +55,7 @@ rates = st.floats(0.01, 1e4)
 
 @given(rates, st.integers(2, 200), st.floats(0, 1, exclude_max=True))
 def test_bucket__lets_no_more_through_than_its_rate_and_its_burst(rate, count, phase):
-    moments = drive(Bucket(rate, 1.0, 0.0, phase), [1.0] * count)
+    moments = drive(TokenBucket(rate, 1.0, 0.0, phase), [1.0] * count)
 
     for first in range(0, count, 7):
         for last in range(first, count, 11):
@@ -65,14 +65,14 @@ def test_bucket__lets_no_more_through_than_its_rate_and_its_burst(rate, count, p
 
 @given(rates, st.integers(2, 200))
 def test_bucket__uses_all_of_its_rate(rate, count):
-    moments = drive(Bucket(rate, 1.0, 0.0), [1.0] * count)
+    moments = drive(TokenBucket(rate, 1.0, 0.0), [1.0] * count)
 
     assert moments[-1] <= count / rate * (1 + 1e-6)
 
 
 @given(rates, st.lists(st.floats(0.1, 1e5), min_size=2, max_size=50))
 def test_bucket__pays_off_what_it_could_not_hold(rate, costs):
-    moments = drive(Bucket(rate, 0.0, 0.0), costs)
+    moments = drive(TokenBucket(rate, 0.0, 0.0), costs)
 
     assert sum(costs[:-1]) <= rate * moments[-1] + 0.1 * rate + 1e-6 * sum(costs)
     assert moments[-1] <= sum(costs) / rate * (1 + 1e-6)
@@ -81,7 +81,7 @@ def test_bucket__pays_off_what_it_could_not_hold(rate, costs):
 @given(rates, st.lists(st.tuples(st.floats(1, 100), st.floats(1, 100)), min_size=5, max_size=60))
 def test_bucket__wrong_guesses_are_corrected(rate, pairs):
     """What was guessed wrongly is paid by those that come after."""
-    bucket, now = Bucket(rate, 0.0, 0.0), 0.0
+    bucket, now = TokenBucket(rate, 0.0, 0.0), 0.0
     for guess, truth in pairs:
         now += bucket.wait(guess, now)
         bucket.take(guess, now)
@@ -93,7 +93,7 @@ def test_bucket__wrong_guesses_are_corrected(rate, pairs):
 
 @given(rates, rates, st.integers(1, 50))
 def test_bucket__follows_another_rate(old, new, count):
-    bucket = Bucket(old, 1.0, 0.0)
+    bucket = TokenBucket(old, 1.0, 0.0)
     start = drive(bucket, [1.0] * count)[-1]
     bucket.retune(new, start)
     moments = drive(bucket, [1.0] * 50, start=start)
@@ -105,14 +105,14 @@ def test_bucket__follows_another_rate(old, new, count):
 
 def test_bucket__of_several_workers_take_turns_at_the_start():
     shares = [Quota(8, 60.0).share(4, rank) for rank in range(4)]
-    first = sorted(drive(Bucket(share.requests, 1.0, 0.0, share.phase), [1.0])[0] for share in shares)
+    first = sorted(drive(TokenBucket(share.requests, 1.0, 0.0, share.phase), [1.0])[0] for share in shares)
 
     assert first[0] == 0.0
     assert all(after - before == pytest.approx(60 / 60 / 0.99) for before, after in pairwise(first))
 
 
 def test_bucket__a_clock_that_goes_back_gives_nothing():
-    bucket = Bucket(1.0, 1.0, 100.0)
+    bucket = TokenBucket(1.0, 1.0, 100.0)
     bucket.take(1.0, 100.0)
 
     assert bucket.wait(1.0, 50.0) == 1.0

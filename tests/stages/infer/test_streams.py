@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from evalcube.stages.infer.reply import RetryClass, classify
 from evalcube.stages.infer.sse import TooLargeError
-from evalcube.stages.infer.streams import ASSEMBLIES, BadEventError, CutError, Stream, error_status
+from evalcube.stages.infer.streams import ASSEMBLIES, BadEventError, CutError, ReplyStream, error_status
 from evalcube.stages.process.reading import read_reply
 from evalcube.stages.reply.forms import Record
 from tests.simulator.forms import PATHS, deliver
@@ -22,7 +22,7 @@ DONE = b"data: [DONE]\n\n"
 
 
 def streamed(api, pieces, limit=10**6):
-    stream = Stream(api, limit)
+    stream = ReplyStream(api, limit)
     for number, piece in enumerate(pieces):
         stream.feed(piece, float(number))
     return stream
@@ -133,7 +133,7 @@ def test_result__of_any_events_can_be_classified_and_read(api, events):
 
 
 def test_feed__tells_when_the_first_text_came_and_when_the_reply_is_over():
-    stream = Stream("chat", 10**6)
+    stream = ReplyStream("chat", 10**6)
 
     assert not stream.feed(sse(chunk(role="assistant", content="")), 1.0)
     assert math.isnan(stream.first_token)
@@ -220,7 +220,7 @@ def test_result__of_no_choice_at_all_is_none():
     ],
 )
 def test_result__of_an_error_in_the_midst(api, error, cause, retry_class):
-    stream = Stream(api, 10**6)
+    stream = ReplyStream(api, 10**6)
 
     assert stream.feed(sse({"type": "error", "error": error}, chunk(content="4", finish="stop")) + DONE, 1.0)
     status, body = stream.result()
@@ -245,7 +245,7 @@ def test_result__of_an_error_in_the_midst(api, error, cause, retry_class):
     ],
 )
 def test_feed__keeps_no_more_than_allowed(api, event):
-    stream = Stream(api, 4_000)
+    stream = ReplyStream(api, 4_000)
 
     def feed_all():
         for number in range(20_000):

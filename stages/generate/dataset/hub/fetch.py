@@ -47,7 +47,7 @@ _T = TypeVar("_T")
 sleep = time.sleep
 
 
-def fetch(asked: Address) -> shelf.Record:
+def fetch(asked: Address) -> shelf.FetchedRows:
     """Bring the rows of an address here, whatever was here before.
 
     Raises
@@ -66,7 +66,7 @@ def fetch(asked: Address) -> shelf.Record:
         ) from None
 
 
-def _fetched(asked: Address) -> shelf.Record:
+def _fetched(asked: Address) -> shelf.FetchedRows:
     hub = _Hub(asked)
     info = hub.info()
     names = [one.rfilename for one in info.siblings]
@@ -90,7 +90,7 @@ def _fetched(asked: Address) -> shelf.Record:
         rows = len(open_table(str(file), form, sha256))
         if rows > MOST_ROWS:
             raise asked.problem(f"has {rows:,} rows; at most {MOST_ROWS:,} are taken")
-        record = shelf.Record(
+        record = shelf.FetchedRows(
             asked=str(asked),
             address=str(pinned),
             commit=pinned.revision,

@@ -20,7 +20,7 @@ _FORMATS = ("parquet", "jsonl", "csv", "tsv")
 
 
 @dataclass(frozen=True)
-class Record:
+class FetchedRows:
     """Where rows are from, as `evalcube data list` shows it."""
 
     asked: str
@@ -59,13 +59,13 @@ def content(sha256: str) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def find(address: str) -> Record | None:
+def find(address: str) -> FetchedRows | None:
     """What was fetched for an address; None if that is not here."""
     found = _read(_record(address))
     return found if found is not None and content(found.sha256) is not None else None
 
 
-def records() -> Iterator[Record]:
+def records() -> Iterator[FetchedRows]:
     """All that is here, one for each pinned address and name that it was asked by, in order of the addresses."""
     read = {
         (record.address, record.asked): record
@@ -75,7 +75,7 @@ def records() -> Iterator[Record]:
     return (read[key] for key in sorted(read))
 
 
-def keep(record: Record, file: Path) -> None:
+def keep(record: FetchedRows, file: Path) -> None:
     """Take a file over, and note for what addresses it stands."""
     target = folder() / f"{record.sha256}.{record.format}"
     file.chmod(0o644)
@@ -83,7 +83,7 @@ def keep(record: Record, file: Path) -> None:
     note(record)
 
 
-def note(record: Record) -> None:
+def note(record: FetchedRows) -> None:
     """Write down for what addresses a file stands that is here."""
     for address in {record.asked, record.address}:
         with tempfile.NamedTemporaryFile("w", dir=folder(), delete=False, encoding="utf-8") as part:
@@ -95,9 +95,9 @@ def _record(address: str) -> Path:
     return folder() / f"{hashlib.sha256(address.encode()).hexdigest()[:32]}.json"
 
 
-def _read(path: Path) -> Record | None:
+def _read(path: Path) -> FetchedRows | None:
     with suppress(OSError, ValueError, TypeError, KeyError):
         with path.open("rb") as file:
             given = json.loads(file.read(_LARGEST_RECORD))
-        return Record(**{field.name: given[field.name] for field in fields(Record)})
+        return FetchedRows(**{field.name: given[field.name] for field in fields(FetchedRows)})
     return None

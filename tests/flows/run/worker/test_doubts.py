@@ -5,10 +5,10 @@ from types import SimpleNamespace
 import pytest
 from distributed import Reschedule
 
-from evalcube.deploy.clusters.asking import Question
+from evalcube.deploy.clusters.asking import PendingAnswer
 from evalcube.flows.run.follow.events import InDoubt, as_message, from_message
 from evalcube.flows.run.worker import doubts
-from evalcube.flows.run.worker.doubts import Doubts, Standing, Verdict, hold_if_in_doubt, judged
+from evalcube.flows.run.worker.doubts import Doubts, Ruling, Standing, hold_if_in_doubt, judged
 from evalcube.stages.infer.jobs import Result
 from evalcube.stages.infer.reply import Reply, RetryClass
 
@@ -24,15 +24,15 @@ def after(standing, answered):
 @pytest.mark.parametrize(
     ("own", "other", "cause", "verdict"),
     [
-        (CUT_OFF, WELL, "connect", Verdict.ALONE),
-        (CUT_OFF, CUT_OFF, "connect", Verdict.SHARED),
-        (REFUSED, after(WELL, 3), "http 403", Verdict.ALONE),
+        (CUT_OFF, WELL, "connect", Ruling.ALONE),
+        (CUT_OFF, CUT_OFF, "connect", Ruling.SHARED),
+        (REFUSED, after(WELL, 3), "http 403", Ruling.ALONE),
         (REFUSED, after(WELL, 2), "http 403", None),  # these were sent before
-        (REFUSED, REFUSED, "http 403", Verdict.SHARED),
-        (REFUSED, CUT_OFF, "http 403", Verdict.SHARED),
-        (REFUSED, WELL, "connect", Verdict.AGAIN),
-        (REFUSED._replace(revived=3), after(WELL, 3), "connect", Verdict.ALONE),
-        (WELL._replace(revived=3), WELL, "connect", Verdict.SHARED),
+        (REFUSED, REFUSED, "http 403", Ruling.SHARED),
+        (REFUSED, CUT_OFF, "http 403", Ruling.SHARED),
+        (REFUSED, WELL, "connect", Ruling.AGAIN),
+        (REFUSED._replace(revived=3), after(WELL, 3), "connect", Ruling.ALONE),
+        (WELL._replace(revived=3), WELL, "connect", Ruling.SHARED),
     ],
 )
 def test_judged__is_alone_only_if_others_are_answered(own, other, cause, verdict):
@@ -40,7 +40,7 @@ def test_judged__is_alone_only_if_others_are_answered(own, other, cause, verdict
 
 
 def test_judged__where_nobody_else_is_there_it_is_the_endpoint():
-    assert judged(CUT_OFF, {}, {}, "connect") is Verdict.SHARED
+    assert judged(CUT_OFF, {}, {}, "connect") is Ruling.SHARED
 
 
 class Told:
@@ -50,7 +50,7 @@ class Told:
         self.asked, self.told, self.aside, self.standings = [], [], {}, standings
         monkeypatch.setattr(doubts, "ask_each", self._ask)
         monkeypatch.setattr(
-            doubts, "Question", lambda _, answer: SimpleNamespace(done=True, answer=lambda: answer)
+            doubts, "PendingAnswer", lambda _, answer: SimpleNamespace(done=True, answer=lambda: answer)
         )
 
     def _ask(self, client, function, name, model, *words, workers, **_):  # noqa: ARG002 - the interface
@@ -68,7 +68,7 @@ REPORT = InDoubt("b", "gpt", "connect", "api:443")
 
 
 def follow(told, there, polls=4):
-    assert Question
+    assert PendingAnswer
     found = Doubts(None, "run", told)
     found.heard(REPORT)
     found.heard(REPORT)  # from another block of it

@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.share.imports.logs import READERS
-from evalcube.flows.share.imports.samples import Sample, Wanted
+from evalcube.flows.share.imports.samples import LogHints, Sample
 
 LOGS = Path(__file__).parents[3] / "data" / "logs"
 INSPECT, LM_EVAL = LOGS / "inspect", LOGS / "lm-eval"
 
 
-def samples(form: str, path: Path, wanted: Wanted | None = None, **fields: Any) -> list[Sample]:
+def samples(form: str, path: Path, wanted: LogHints | None = None, **fields: Any) -> list[Sample]:
     """What a log has."""
-    found: Iterator[Sample] = READERS[form](path, Wanted(**fields) if wanted is None else wanted)
+    found: Iterator[Sample] = READERS[form](path, LogHints(**fields) if wanted is None else wanted)
     return list(found)
 
 

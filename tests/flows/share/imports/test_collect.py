@@ -5,7 +5,7 @@ import json
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.imports.collect import REPLIED, Asked, Collection, TaskKey
+from evalcube.flows.share.imports.collect import REPLIED, Collection, ModelSetting, TaskKey
 from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale
 from evalcube.flows.share.imports.write import file_name, import_plan, task_labels, write_data
 
@@ -41,7 +41,7 @@ def test_add__numbers_models_questions_and_repeats():
         assert table(found) == [
             (0, 0, 0, 0, REPLIED), (0, 0, 0, 1, REPLIED), (0, 0, 1, 0, REPLIED), (1, 0, 0, 0, REPLIED)
         ]  # fmt: skip
-        assert list(found.asked) == [Asked("tool", "alfa", "{}"), Asked("tool", "bravo", "{}")]
+        assert list(found.asked) == [ModelSetting("tool", "alfa", "{}"), ModelSetting("tool", "bravo", "{}")]
         assert list(found.tasks) == [KEY]
 
 

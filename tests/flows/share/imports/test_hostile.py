@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports.collect import Collection
 from evalcube.flows.share.imports.logs import READERS
-from evalcube.flows.share.imports.samples import Scale, Wanted
+from evalcube.flows.share.imports.samples import LogHints, Scale
 from tests.flows.share.imports.logs import INSPECT, LM_EVAL, write_lines
 
 VALUES = st.recursive(
@@ -74,7 +74,7 @@ def read(form, path, **fields):
     refusal = ""
     with Collection(Scale(0.5)) as found:
         try:
-            for sample in READERS[form](path, Wanted(**fields)):
+            for sample in READERS[form](path, LogHints(**fields)):
                 found.add(sample)
             for task in range(len(found.tasks)):
                 assert all(json.loads(row)["prompt"] for row in found.rows(task))
@@ -133,7 +133,7 @@ def test_results__of_lm_eval_are_read_or_refused(folder, data):
 
     with Collection(Scale(0.5)) as found:
         try:
-            for sample in READERS["lm-eval"](path, Wanted()):
+            for sample in READERS["lm-eval"](path, LogHints()):
                 found.add(sample)
         except SweepError:
             pass

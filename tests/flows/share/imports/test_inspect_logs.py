@@ -7,7 +7,7 @@ import zipfile
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.imports.samples import Wanted
+from evalcube.flows.share.imports.samples import LogHints
 from tests.flows.share.imports.logs import INSPECT, samples
 
 EXPECTED = json.loads((INSPECT / "expected.json").read_text(encoding="utf-8"))
@@ -80,7 +80,7 @@ def test_read_inspect__reads_what_else_there_is():
 
 
 def test_read_inspect__takes_the_score_that_is_asked_for():
-    wanted = Wanted()
+    wanted = LogHints()
     samples("inspect", INSPECT / "alfa-sums.eval", wanted)
 
     assert list(wanted.notes) == ["task sums: score 'match' is taken; there is also includes"]
@@ -112,7 +112,7 @@ def samples_of_first(path, score):
     """The first sample alone: the others have other scores."""
     from evalcube.flows.share.imports.inspect_logs import read_inspect
 
-    yield next(read_inspect(path, Wanted(score=score)))
+    yield next(read_inspect(path, LogHints(score=score)))
 
 
 @pytest.mark.parametrize(
@@ -170,7 +170,7 @@ def test_read_inspect__reads_a_log_that_was_not_finished(tmp_path):
         first = document.pop("samples")[0]
         made.writestr("_journal/start.json", json.dumps(document))
         made.writestr("samples/s0_epoch_1.json", json.dumps(first))
-    wanted = Wanted()
+    wanted = LogHints()
 
     found = samples("inspect", tmp_path / "a.eval", wanted)
 

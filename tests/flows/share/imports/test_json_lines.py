@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.share.imports.samples import Wanted
+from evalcube.flows.share.imports.samples import LogHints
 from tests.flows.share.imports.logs import LM_EVAL, samples, write_lines
 
 (ALFA,) = (LM_EVAL / "alfa").glob("samples_*")
@@ -30,7 +30,7 @@ def test_read_lm_eval__counts_what_the_harness_counts(name):
 
 
 def test_read_lm_eval__takes_the_first_filter_and_says_so():
-    wanted = Wanted()
+    wanted = LogHints()
 
     found = samples("lm-eval", ALFA, wanted)
 

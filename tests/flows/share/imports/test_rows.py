@@ -6,7 +6,7 @@ import pytest
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports.json_lines import parse_map, read_rows
-from evalcube.flows.share.imports.samples import Wanted
+from evalcube.flows.share.imports.samples import LogHints
 from tests.flows.share.imports.logs import samples, write_lines
 
 MAP = {"prompt": "q", "response": "out", "correct": "score", "id": "doc.id", "model": "m", "repeat": "epoch"}
@@ -99,7 +99,7 @@ def test_parse_map__refuses(given):
 
 
 def notes(tmp_path, rows, fields):
-    wanted = Wanted(fields=fields)
+    wanted = LogHints(fields=fields)
     list(read_rows(write_lines(tmp_path / "mine.jsonl", rows), wanted))
     return list(wanted.notes)
 

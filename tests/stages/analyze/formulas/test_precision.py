@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.stages.analyze.formulas.allocation import Precision, half_width, next_trials
+from evalcube.stages.analyze.formulas.allocation import PrecisionTarget, half_width, next_trials
 from evalcube.stages.analyze.formulas.intervals import exact_bounds
 from evalcube.stages.reply.status import COUNTERS
 
-LOW = Precision(32, 0.09, 192)
+LOW = PrecisionTarget(32, 0.09, 192)
 
 
 def counters(trials, correct, *, truncated=0, guess=0.0, transport=0):

@@ -10,7 +10,7 @@ import pytest
 from evalcube.stages.analyze.labelled import report_data
 from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
-from evalcube.stages.analyze.labelled.pairing import Difference, Pair
+from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
 from evalcube.stages.analyze.labelled.ranking import rank_rows
 from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render import report as report_module
@@ -277,7 +277,7 @@ def test_headline__tells_a_clear_lead_from_an_open_order():
 
 def test_headline__goes_by_the_questions_of_both_where_intervals_overlap():
     near = leaderboard(dataset([Profile("a", 0.3), Profile("b", 0.3)], trials=8), draws=50)
-    gap = Difference("", 96, 96, 3, 19, 9, 0.6, 0.5, Estimate(0.1, 0.05, 0.15), 1e-6, 1e-6, 1e-6)
+    gap = PairedDifference("", 96, 96, 3, 19, 9, 0.6, 0.5, Estimate(0.1, 0.05, 0.15), 1e-6, 1e-6, 1e-6)
     pair = Pair("a", "b", (), gap, (0, 0))
 
     ahead = headline(near, ["a", "b"], pair)

@@ -7,7 +7,7 @@ import pytest
 from rich.console import Console
 
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
-from evalcube.stages.analyze.labelled.pairing import Difference, Pair
+from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
 from evalcube.stages.analyze.labelled.ranking import rank_rows
 from evalcube.stages.analyze.labelled.remarks import label_rows
 from evalcube.stages.analyze.labelled.results import Estimate
@@ -187,7 +187,7 @@ def test_markdown_text__heads_say_whose_interval_they_are(board):
 
 def _pair():
     nothing = Estimate(0.1, 0.0, 0.2)
-    one = Difference("", 100, 100, 4, 20, 10, 0.6, 0.5, nothing, 0.05, 0.05, 0.05)
+    one = PairedDifference("", 100, 100, 4, 20, 10, 0.6, 0.5, nothing, 0.05, 0.05, 0.05)
     return Pair("first", "second", (replace(one, task="arithmetic"),), one, (0, 0))
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.foreign import bounded
-from evalcube.stages.generate.foreign.bounded import Failure, Limits, ask
+from evalcube.stages.generate.foreign.bounded import Failure, ProcessLimits, ask
 from tests.waiting import wait_until
 
 pytestmark = pytest.mark.cluster
@@ -46,7 +46,7 @@ def door(tmp_path, monkeypatch):
     (tmp_path / "door_of_tests.py").write_text(DOOR)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setitem(bounded.DOORS, "test", ("door_of_tests", "test-extra"))
-    yield lambda code, **limits: ask("test", {"code": code}, Limits(**limits))
+    yield lambda code, **limits: ask("test", {"code": code}, ProcessLimits(**limits))
     bounded._children.pop(("test", False)).close()
 
 

@@ -55,7 +55,7 @@ def test_rows__are_the_same_in_another_process():
     cells = list(points())[::7]
 
     def digests():
-        rendered._HELD = rendered._Held()
+        rendered._HELD = rendered._RecentBlocks()
         return [hashlib.sha256(repr([cell.trial(i) for i in (40, 3)]).encode()).hexdigest() for cell in cells]
 
     before = digests()
@@ -83,7 +83,7 @@ def test_run__keeps_questions_for_who_has_not_the_package(tmp_path, monkeypatch)
     more = ec.run(config | {"trials": 40}, progress=False).raise_for_status()
     assert more.done == 80
     shown = prompts(config["cube"])
-    monkeypatch.setattr(rendered, "_HELD", rendered._Held())
+    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
     monkeypatch.setattr(gym, "_installed", lambda: "")
 
     again = prompts(config["cube"])

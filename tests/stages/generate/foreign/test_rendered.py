@@ -12,7 +12,7 @@ from tests.stages.generate.foreign.made_elsewhere import Sums
 
 @pytest.fixture(autouse=True)
 def _nothing_is_at_hand(monkeypatch):
-    monkeypatch.setattr(rendered, "_HELD", rendered._Held())
+    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
 
 
 def cell_of(seed=7, level=1):
@@ -27,7 +27,7 @@ def test_trial__is_the_same_in_any_order_and_renders_each_block_once():
     there = {place: cell.trial(place) for place in places}
 
     assert [len(seeds) for seeds in cell.task.rendered] == [BLOCK] * 3
-    rendered._HELD = rendered._Held()
+    rendered._HELD = rendered._RecentBlocks()
     assert {place: other.trial(place) for place in reversed(places)} == there
 
 
@@ -42,7 +42,7 @@ def test_trial__comes_from_a_cube_where_the_package_is_missing():
     copy = {name: cell.task.block(cell, number) for number, name in enumerate(block_names(cell, 40))}
     here = cell_of()
     here.task.missing = True
-    rendered._HELD = rendered._Held()
+    rendered._HELD = rendered._RecentBlocks()
     here.task.cubes = (lambda name: iter([copy[name]]) if name in copy else None,)
 
     assert here.trial(39) == cell.trial(39)
@@ -53,7 +53,7 @@ def test_trial__comes_from_a_cube_where_the_package_is_missing():
 def test_trial__is_rendered_again_where_a_copy_is_damaged():
     cell, other = cell_of(), cell_of()
     there, damaged = cell.trial(5), cell.task.block(cell, 0)[:-3]
-    rendered._HELD = rendered._Held()
+    rendered._HELD = rendered._RecentBlocks()
     other.task.cubes = (lambda _: iter([damaged]),)
 
     assert other.trial(5) == there

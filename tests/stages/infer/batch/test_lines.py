@@ -20,7 +20,7 @@ from evalcube.stages.infer.batch.protocols import OPENAI, order, read_batch, rea
 from evalcube.stages.infer.batch.queue import BatchQueue
 from evalcube.stages.infer.batch.wire import BatchSender
 from evalcube.stages.infer.endpoint import Batching, Endpoint
-from evalcube.stages.infer.jobs import Block, Job, SharedJob, Stats
+from evalcube.stages.infer.jobs import Job, JobGroup, SharedJob, Stats
 from evalcube.stages.infer.keys import KeyMask
 from evalcube.stages.infer.reply import Reply, RetryClass
 from evalcube.stages.infer.writer import Writer
@@ -90,7 +90,7 @@ class Fed:
     _take = BatchSender._take
 
 
-class Counting(Block):
+class Counting(JobGroup):
     """A block that counts how often each of its jobs ends."""
 
     def __init__(self, size):
