@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -203,31 +203,18 @@ def estimate(
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
     tally = JudgeTally(plan, cache_store)
-    models = {model.name: model for model in config.models}
+    by_name = {model.name: model for model in config.models}
+    models = [by_name[row.model] for row in plan.evaluations]
     counters = None if store is None else store.counters()
     lengths = _lengths(plan, counters)
     rows = tuple(
         _estimate_evaluation(
-            plan,
-            pending_trials,
-            cache_store,
-            i,
-            limit,
-            tally,
-            targets.counts[i],
-            models[plan.evaluations[i].model],
-            lengths[i],
+            plan, parts, cache_store, i, limit, tally, targets.counts[i], models[i], lengths[i]
         )
-        for i, pending_trials in enumerate(left)
+        for i, parts in enumerate(left)
         if plan.named is None or plan.named.evaluations[i]
     )
-    points = {
-        task.label: {
-            "all": len(task.cells),
-            **{tier: sum(1 for cell in task.cells if tier in cell.tiers) for tier in own.tiers},
-        }
-        for task in own.tasks
-    }
+    points = _points(own)
     most = max(plan.trials, config.precision.max if config.precision else 0)
     return SweepEstimate(
         config.name,
@@ -240,17 +227,24 @@ def estimate(
         most,
         plan.repeats,
         rows,
-        tuple(
-            _judge_row(config, judge, count)
-            for judge, count in zip(plan.judges, tally.counts, strict=True)
-            if any(judge.identity == one.identity for one in own.judges)
-        ),
+        _judge_rows(config, plan.judges, tally.counts, {judge.identity for judge in own.judges}),
         pending,
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
         own.few_problems(most),
         unverified(config.model_dump(include={"tasks"})["tasks"]),
     )
+
+
+def _points(plan: Plan) -> dict[str, dict[str, int]]:
+    """Number of points by task, all and of each tier."""
+    return {
+        task.label: {
+            "all": len(task.cells),
+            **{tier: sum(1 for cell in task.cells if tier in cell.tiers) for tier in plan.tiers},
+        }
+        for task in plan.tasks
+    }
 
 
 def _power(plan: Plan) -> Power | None:
@@ -394,6 +388,14 @@ def _completion(
     return float(np.average(np.where(known, expected, otherwise), weights=each)), basis
 
 
+def _judge_rows(
+    config: Sweep, judges: Sequence[Judge], counts: Sequence[JudgeCount], own: Container[str]
+) -> tuple[EvaluationEstimate, ...]:
+    """Rows of the judges that the config names."""
+    both = zip(judges, counts, strict=True)
+    return tuple(_judge_row(config, judge, count) for judge, count in both if judge.identity in own)
+
+
 def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
     asked = next(model for model in config.models if model.name == judge.model)
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
@@ -407,13 +409,7 @@ def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEsti
         to_send,
         count.exact,
         round(prompt_tokens),
-        *_answers(
-            to_send,
-            longest,
-            LIMITED if longest else _UNLIMITED,
-            prompt_tokens,
-            asked,
-        ),
+        *_answers(to_send, longest, LIMITED if longest else _UNLIMITED, prompt_tokens, asked),
     )
 
 

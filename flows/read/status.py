@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -20,7 +21,7 @@ from evalcube.flows.state.unasked import KEY, noted_unnamed
 from evalcube.stages.infer.apis import APIS, EFFORT
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
-from evalcube.storage.cube.ledger import Ledger, graders_of
+from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
 if TYPE_CHECKING:
     pass
@@ -139,36 +140,20 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     }
     counts = SampleTargets(opened.read_planned("trial"), opened.read_planned("repeat")).counts
     regions = math.prod(-(-opened.sizes[dim] // opened.chunks[dim]) for dim in ("trial", "repeat"))
-    models: list[dict[str, Any]] = []
     named = [(label, row.eval_id) for label, row in zip(plan.labels, plan.evaluations, strict=True)]
     whole = [receipt for region, receipt in receipts.items() if region not in damaged]
     origins = with_answers(origins_of(named, read_engines(opened.records), receipts.values()), opened, whole)
-    for i, label in enumerate(plan.labels):
-        mine = [
-            receipt for region, receipt in receipts.items() if region.model == i and region not in damaged
-        ]
-        recorded = sum(receipt.finished for receipt in mine)
-        causes: dict[str, int] = {}
-        for receipt in mine:
-            for cause, count in receipt.causes.items():
-                causes[cause] = causes.get(cause, 0) + count
-        transport = sum(receipt.transport for receipt in mine)
-        models.append(
-            {
-                "model": label,
-                "trials": counts[i],
-                "done": recorded,
-                "transport": transport,
-                "missing": counts[i] - recorded - transport,
-                "regions": regions,
-                "regions_complete": sum(1 for receipt in mine if receipt.complete),
-                "causes": causes if transport else {},
-                "engines": [info._asdict() for info in origins[i].engines],
-                "fingerprints": dict(origins[i].fingerprints),
-                "answered_by": str(origins[i]),
-                "warning": origins[i].warning,
-            }
-        )
+    models = [
+        {
+            "model": label,
+            **_recorded(counts[i], regions, [one for one in whole if one.region.model == i]),
+            "engines": [info._asdict() for info in origins[i].engines],
+            "fingerprints": dict(origins[i].fingerprints),
+            "answered_by": str(origins[i]),
+            "warning": origins[i].warning,
+        }
+        for i, label in enumerate(plan.labels)
+    ]
     refused = refusal_lines(plan.evaluations, {i: list(model["causes"]) for i, model in enumerate(models)})
     total = sum(counts)
     done = sum(int(str(model["done"])) for model in models)
@@ -201,3 +186,21 @@ def _running(cube: Cube) -> str | None:
         return None
     process = holder.process
     return f"running as process {process.pid} on {process.host}"
+
+
+def _recorded(trials: int, regions: int, receipts: Sequence[Receipt]) -> dict[str, Any]:
+    """How far one evaluation is, by the receipts of its whole regions."""
+    finished = sum(receipt.finished for receipt in receipts)
+    transport = sum(receipt.transport for receipt in receipts)
+    causes = Counter[str]()
+    for receipt in receipts:
+        causes.update(receipt.causes)
+    return {
+        "trials": trials,
+        "done": finished,
+        "transport": transport,
+        "missing": trials - finished - transport,
+        "regions": regions,
+        "regions_complete": sum(receipt.complete for receipt in receipts),
+        "causes": dict(causes) if transport else {},
+    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -187,6 +187,35 @@ class RunSummary(Shown, MadeCube):
         }
 
 
+def _left(store: SweepStore) -> tuple[list[int], list[int]]:
+    """By evaluation: trials that are still to be asked, and recorded ones that judges are to rate."""
+    asked, rated = zip(*(left_of(store, i) for i in range(len(store.plan.labels))), strict=True)
+    return list(asked), list(rated)
+
+
+def _models(store: SweepStore, left: Sequence[int]) -> tuple[ModelSummary, ...]:
+    """The evaluations that the config names, with what is left of each."""
+    named, transport = store.plan.named, store.transport_errors()
+    return tuple(
+        ModelSummary(label, count, count - open_trials, min(open_trials, transport[i]))
+        for i, (label, count, open_trials) in enumerate(
+            zip(store.plan.labels, store.targets.counts, left, strict=True)
+        )
+        if named is None or named.evaluations[i]
+    )
+
+
+def _not_found(
+    store: SweepStore,
+    settings: Sweep,
+    causes: Mapping[int, Collection[str]],
+    endpoints: Mapping[str, Endpoint],
+) -> list[str]:
+    """What to do about models that their endpoints do not know."""
+    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
+    return not_found_lines((one for one in settings.models if one.name in lost), endpoints)
+
+
 def summarized(
     reason: str,
     store: SweepStore,
@@ -216,14 +245,8 @@ def summarized(
     only
         The part of the plan that was asked; None for all of it.
     """
-    models, transport, counts, unrated = [], store.transport_errors(), store.targets.counts, 0
-    finished: list[int] = []
-    for i, label in enumerate(store.plan.labels):
-        left, to_rate = left_of(store, i)
-        unrated += to_rate
-        finished.append(counts[i] - left)
-        if store.plan.named is None or store.plan.named.evaluations[i]:
-            models.append(ModelSummary(label, counts[i], counts[i] - left, min(left, transport[i])))
+    counts, (left, to_rate) = store.targets.counts, _left(store)
+    unrated, models = sum(to_rate), _models(store, left)
     done = sum(model.done for model in models)
     traffic = tracker.traffic()
     bound = spending.reached if reason == "stopped" else ""
@@ -232,7 +255,6 @@ def summarized(
     elif reason == "complete":
         reason = "incomplete"
     causes = _causes(store)
-    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
     return RunSummary(
         reason=reason,
         cube=settings.cube,
@@ -260,16 +282,13 @@ def summarized(
         saved=_saved(store, settings, tracker),
         refused=(
             *refusal_lines(store.plan.evaluations, causes),
-            *not_found_lines(
-                (one for one in settings.models if one.name in lost and NOT_FOUND in tracker.causes),
-                endpoints,
-            ),
+            *(_not_found(store, settings, causes, endpoints) if NOT_FOUND in tracker.causes else ()),
         ),
-        models=tuple(models),
+        models=models,
         in_batches=requests_in_batches(
             store.cube.records,
             store.plan,
-            [done < count for done, count in zip(finished, counts, strict=True)],
+            [open_trials > 0 for open_trials in left],
         ),
         unrated=unrated,
         unnamed=unnamed(store.plan, store.counters()),

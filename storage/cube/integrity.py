@@ -7,10 +7,8 @@ from functools import partial
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-import dask.array as da
 import numpy as np
 import zarr
-from dask.base import tokenize
 from numpy.typing import NDArray
 
 from evalcube.storage.cube.group import UNREADABLE, heal, undecodable
@@ -128,6 +126,9 @@ def checked(
     CubeDamagedError
         Labels cannot be decoded.
     """
+    import dask.array as da  # takes a while, and regions are compared without it
+    from dask.base import tokenize
+
     dataset = dataset.assign_coords(loaded(dataset.coords, space))
     stored = {}
     for name in names:

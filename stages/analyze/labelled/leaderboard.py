@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
@@ -179,6 +179,14 @@ def _data_sets_only(ds: xr.Dataset, planned: NDArray[np.bool_]) -> bool:
     return bool(asked.any() and ds.variables["data_set"].values[asked].all())
 
 
+def _guesser(how: How, grouped: Floats, labels: Sequence[str], expected: ArrayLike) -> list[float]:
+    """The score of who only guesses, which version 1 tells."""
+    if how.version != "v1":
+        return [math.nan] * len(grouped)
+    found = reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected)
+    return list(reasonscore.mean_score(found.score).tolist())
+
+
 def _score(
     ds: xr.Dataset, whole: xr.Dataset, how: How, common: Common, short: Shortfall, *, published: bool
 ) -> _Scored:
@@ -208,11 +216,6 @@ def _score(
     overall = task_moments(ds, ranked, how.mode, effect).sum(axis=-2)
     plain = task_moments(ds, ranked, "E_P", effect).sum(axis=-2)
     draws = scores.draws if lead == "score" else draw_means(ds, how, overall)
-    guesser = np.full(len(cells), np.nan)
-    if how.version == "v1":
-        guesser = reasonscore.mean_score(
-            reasonscore.guesser_score(grouped, labels=labels, basis=how.basis, expected=expected).score
-        )
     accuracy = stratified.combine(plain, confidence=how.level, exact=True)
     rates = stratified.combine(
         task_moments(ds, member, how.mode, effect).sum(axis=-2), confidence=how.level, exact=True
@@ -228,7 +231,7 @@ def _score(
         "score_v1": reasonscore.mean_score(first.score).tolist(),
         "accuracy": _estimates(np.stack(accuracy, axis=-1)),
         "rate": _estimates(np.stack(stratified.combine(overall, confidence=how.level, exact=True), axis=-1)),
-        "guesser": guesser.tolist(),
+        "guesser": _guesser(how, grouped, labels, expected),
         "rank_interval": _estimates(_ranks(np.where(unranked[:, np.newaxis], np.nan, draws), how)),
         "behind": behind.tolist(),
         "others": common.lacks,

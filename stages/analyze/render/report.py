@@ -12,7 +12,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 import xarray as xr
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
 from markupsafe import Markup, escape
 
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
@@ -123,16 +123,74 @@ def render_report(
         If the board was not made from this dataset.
     """
     order = row_order(ds, board)
-    used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
-    loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
-    if "status" in ds and ds.sizes["repeat"] > 1:
-        loaded = loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
+    loaded = _loaded(ds)
     labels = [shorten(label, MOST_NAME) for label in label_rows(board.rows)]
     tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
-    curves = report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence)
-    drawn = [view for view in curves if len(view.difficulty) > 1]
-    shown = min(len(labels), MOST_LINES)
+    shown_samples = _samples(samples)
+    placed = _placed(shown_samples, board, labels)
+    return _page(board).render(
+        board=board,
+        title=plain(facts.get("title", "Evaluation report")),
+        facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
+        headline=headline(board, labels, pair),
+        gaps=_gaps(board, labels),
+        labels=labels,
+        ranking=figures.tracks(board),
+        initials=figures.initials(board.tiers),
+        **_by_task(tasks),
+        weigh=weigh,
+        weighing=WEIGHING[weigh],
+        mode_words=MODES_IN_WORDS[board.mode],
+        standings=found,
+        groups=[[labels[place] for place in members] for members in found.clusters] if found else [],
+        unique=unique_shares(loaded, "task").tolist(),
+        unique_column=any(row.unique < 1 for row in board.rows),
+        cut_mark=CUT_MARK,
+        by_score=board.lead == "score",
+        leading=[leading_text(board, row) for row in board.rows],
+        **_curves(
+            report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence), labels
+        ),
+        figures=figures,
+        outcomes=report_data.outcome_shares(loaded, order),
+        outcome_names=list(OUTCOMES),
+        failures=_listed(failures),
+        samples=placed,
+        samples_left=len(samples) - len(shown_samples),
+        anchors=_anchors(placed, board.tasks),
+        cover=cover(board, labels, found, warnings),
+        tips=[_tip(board, row, label) for row, label in zip(board.rows, labels, strict=True)],
+        **_script(),
+        meaning=meaning,
+        composites=[place for place, row in enumerate(board.rows) if row.composite is not None],
+        verdict=verdict,
+        no_verdict=plain(no_verdict),
+        layer_names=LAYERS,
+        absent=ABSENT,
+    )
+
+
+def _loaded(ds: xr.Dataset) -> xr.Dataset:
+    """What a report is made of, in memory."""
+    used = ("counters", "duplicate", "planned_trials", "planned_repeats", QUESTION_MOMENTS)
+    loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).load()
+    if "status" in ds and ds.sizes["repeat"] > 1:
+        return loaded.assign(status=ds["status"])  # read model by model, as intervals go by question
+    return loaded
+
+
+def _by_task(tasks: Sequence[Sequence[report_data.TaskView]]) -> dict[str, object]:
+    """Each evaluation on each task, how its accuracy is coloured, and the longest bar of tokens."""
+    return {
+        "tasks": tasks,
+        "shades": [[_shade(view.accuracy.value, view.truncated) for view in row] for row in tasks],
+        "most_tokens": max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
+    }
+
+
+def _page(board: Leaderboard) -> Template:
+    """The template, in which values come from anyone, with what shows these."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
@@ -140,9 +198,6 @@ def render_report(
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    shown_samples = _samples(samples)
-    placed = _placed(shown_samples, board, labels)
-    script = (TEMPLATES / "report.js").read_text("utf-8")
     environment.filters.update(
         data=_data,
         bounds=_bounds,
@@ -158,57 +213,43 @@ def render_report(
         letter=ranking.cluster_name,
         code=partial(_code, board=board),
     )
-    return environment.get_template("report.html.j2").render(
-        board=board,
-        title=plain(facts.get("title", "Evaluation report")),
-        facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
-        headline=headline(board, labels, pair),
-        gaps=_gaps(board, labels),
-        labels=labels,
-        ranking=figures.tracks(board),
-        initials=figures.initials(board.tiers),
-        tasks=tasks,
-        weigh=weigh,
-        weighing=WEIGHING[weigh],
-        mode_words=MODES_IN_WORDS[board.mode],
-        standings=found,
-        groups=[[labels[place] for place in members] for members in found.clusters] if found else [],
-        unique=unique_shares(loaded, "task").tolist(),
-        unique_column=any(row.unique < 1 for row in board.rows),
-        cut_mark=CUT_MARK,
-        shades=[[_shade(view.accuracy.value, view.truncated) for view in row] for row in tasks],
-        by_score=board.lead == "score",
-        leading=[leading_text(board, row) for row in board.rows],
-        most_tokens=max((view.tokens for row in tasks for view in row if view.trials), default=1.0) or 1.0,
-        charts=[_chart(view, labels[:shown]) for view in drawn],
-        single=[plain(view.task) for view in curves if len(view.difficulty) == 1],
-        legend=[(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(labels[:shown])],
-        figures=figures,
-        outcomes=report_data.outcome_shares(loaded, order),
-        outcome_names=list(OUTCOMES),
-        failures=[
-            (shorten(plain(label), MOST_NAME), plain(cause), count)
-            for label, causes in failures.items()
-            for cause, count in causes.items()
-        ],
-        samples=placed,
-        samples_left=len(samples) - len(shown_samples),
-        anchors={
-            (model, board.tasks.index(item.task)): anchor
-            for item, model, anchor in reversed(placed)
-            if anchor and item.task in board.tasks
-        },
-        cover=cover(board, labels, found, warnings),
-        tips=[_tip(board, row, label) for row, label in zip(board.rows, labels, strict=True)],
-        script=Markup(script),  # noqa: S704 - our own file
-        script_digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode(),
-        meaning=meaning,
-        composites=[place for place, row in enumerate(board.rows) if row.composite is not None],
-        verdict=verdict,
-        no_verdict=plain(no_verdict),
-        layer_names=LAYERS,
-        absent=ABSENT,
-    )
+    return environment.get_template("report.html.j2")
+
+
+def _script() -> dict[str, str]:
+    """The page's own script, and the digest by which its policy lets it run."""
+    script = (TEMPLATES / "report.js").read_text("utf-8")
+    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    return {"script": Markup(script), "script_digest": digest}  # noqa: S704 - our own file
+
+
+def _curves(curves: Sequence[report_data.CurveView], labels: Sequence[str]) -> dict[str, object]:
+    """Accuracy by difficulty: the charts, the tasks with a single difficulty, and the legend."""
+    shown = labels[: min(len(labels), MOST_LINES)]
+    return {
+        "charts": [_chart(view, shown) for view in curves if len(view.difficulty) > 1],
+        "single": [plain(view.task) for view in curves if len(view.difficulty) == 1],
+        "legend": [(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(shown)],
+    }
+
+
+def _listed(failures: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str, int]]:
+    return [
+        (shorten(plain(label), MOST_NAME), plain(cause), count)
+        for label, causes in failures.items()
+        for cause, count in causes.items()
+    ]
+
+
+def _anchors(
+    placed: Sequence[tuple[SampleTrial, int | None, str | None]], tasks: Sequence[str]
+) -> dict[tuple[int | None, int], str]:
+    """Where the first sample of an evaluation on a task stands, by both."""
+    return {
+        (model, tasks.index(item.task)): anchor
+        for item, model, anchor in reversed(placed)
+        if anchor and item.task in tasks
+    }
 
 
 def close_rows(board: Leaderboard) -> list[int]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 
@@ -23,6 +22,7 @@ from evalcube.stages.analyze.verdict.composite import (
 from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
 from evalcube.stages.analyze.verdict.inputs import Scores
 from evalcube.stages.analyze.verdict.paired import (
+    Interval,
     paired_intervals,
     simultaneous_intervals,
     units_drawn,
@@ -71,21 +71,10 @@ def compare(
     steps = difference(*shared)
     names = [name for place, name in enumerate(LAYERS) if not np.isnan(steps[:, place]).all()]
     moved = steps[:, [LAYERS.index(name) for name in names]]
-    level, seed = options.alpha, options.seed
-    intervals, jointly = (
-        partial(function, draws=options.draws, seed=seed, shares=shares, clusters=clusters)
-        for function in (
-            partial(paired_intervals, method=options.method or "sign-flip"),
-            simultaneous_intervals,
-        )
-    )
+    level, seed, weights = options.alpha, options.seed, options.weights
     gains = difference(*totals)
-    main, scaled = intervals(np.stack([gains, difference(*spread)], axis=1), alpha=level)
-    if options.method == "anytime":
-        together = intervals(moved, alpha=level / max(len(names), 1))
-    else:
-        together = jointly(moved, alpha=level)
-    simultaneous = dict(zip(names, together, strict=True))
+    main, scaled = _intervals(np.stack([gains, difference(*spread)], axis=1), scores, options)
+    simultaneous = dict(zip(names, _together(moved, scores, options), strict=True))
     people = corrected_pair(scores, (control.name, treatment.name), sides, options, len(names))
     if people is not None:
         main, simultaneous["judge"] = people.difference, people.judge
@@ -112,16 +101,13 @@ def compare(
         treatment=treatment.name,
         decision=decide_pair(evidence, options.limits),
         complete_pairs=int(both.sum()),
-        shown=(
-            _shown(sides[0], means[0], both, options.weights),
-            _shown(sides[1], means[1], both, options.weights),
-        ),
+        shown=(_shown(sides[0], means[0], both, weights), _shown(sides[1], means[1], both, weights)),
         composite=main,
-        layers=dict(zip(names, intervals(moved, alpha=level), strict=True)),
+        layers=dict(zip(names, _intervals(moved, scores, options), strict=True)),
         simultaneous=simultaneous,
         standardised=scaled,
         joint=hotelling(rows[:, ~np.isnan(rows).all(axis=0)], draws=options.draws, seed=seed),
-        sensitivity=sensitivity(rows, weights=options.weights, alpha=level, draws=fewer, seed=seed),
+        sensitivity=sensitivity(rows, weights=weights, alpha=level, draws=fewer, seed=seed),
         missing=missing,
         reach=evidence.reach,
         holdout=evidence.holdout,
@@ -199,3 +185,32 @@ def _median(one: float, other: float) -> float:
 
 def _shown(layers: Floats, mean: float, both: np.ndarray, weights: tuple[float, ...] | None) -> str:
     return describe(mean, weighty(layer_bits(layers[both]), weights))
+
+
+def _intervals(
+    columns: Floats, scores: Scores, options: Options, alpha: float | None = None
+) -> list[Interval]:
+    """An interval of each column by itself."""
+    return paired_intervals(
+        columns,
+        method=options.method or "sign-flip",
+        draws=options.draws,
+        seed=options.seed,
+        shares=scores.shares,
+        clusters=scores.clusters,
+        alpha=options.alpha if alpha is None else alpha,
+    )
+
+
+def _together(columns: Floats, scores: Scores, options: Options) -> list[Interval]:
+    """Intervals that hold for all columns at once."""
+    if options.method == "anytime":
+        return _intervals(columns, scores, options, options.alpha / max(columns.shape[1], 1))
+    return simultaneous_intervals(
+        columns,
+        draws=options.draws,
+        seed=options.seed,
+        shares=scores.shares,
+        clusters=scores.clusters,
+        alpha=options.alpha,
+    )

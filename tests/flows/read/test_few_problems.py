@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalcube.flows.read.selection import _few_problems
+from evalcube.flows.read.cautions import _few_problems
 from evalcube.storage.cube.cube import Cube
 from tests.flows.cli.made_up import make_cube
 

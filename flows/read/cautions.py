@@ -1,0 +1,182 @@
+"""What a reader should know of a cube, or of a part of it, before its numbers are read: a sentence for each caution."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from evalcube.flows.state.engines import origins_of, read_engines, with_answers
+from evalcube.flows.state.unasked import noted_unnamed
+from evalcube.stages.analyze.labelled import axes, counters
+from evalcube.stages.analyze.labelled.remarks import first_few
+from evalcube.stages.process.grading import GRADER, IMPORTED
+from evalcube.stages.reply.status import FEW_TRIALS
+from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.ledger import Receipt, graders_of
+
+if TYPE_CHECKING:
+    import xarray as xr
+
+    from evalcube.flows.read.selection import Part
+
+_MOST_NAMED = 5
+"""Models that a warning names."""
+
+
+def cautions(
+    dataset: xr.Dataset,
+    part: Part,
+    notes: Mapping[str, object],
+    cube: Cube | None,
+    receipts: Sequence[Receipt],
+    *,
+    whole: bool,
+) -> tuple[str, ...]:
+    """All of them.
+
+    Parameters
+    ----------
+    dataset
+        As it is, before it is counted again.
+    part
+        What is shown of it.
+    notes
+        Of its last run.
+    cube
+        The one that the dataset is of; None if that is not known.
+    receipts
+        Of its regions.
+    whole
+        Whether it is all of the cube: of a selection, counts are of a part.
+    """
+    return (
+        *_graders(receipts),
+        *_engines(cube, dataset, receipts),
+        *_kept(notes),
+        *_bounds(dataset),
+        *_unverified(notes, dataset),
+        *(_unanswered(dataset) if part.reader == "ours" else ()),
+        *(_uncounted(dataset, receipts) if whole else ()),
+        *(() if part.unique_only else _few_problems(dataset)),
+        *_warnings(dataset, part),
+    )
+
+
+def _graders(receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    """That an older grader than today's graded results, or several did."""
+    # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
+    found = [name for name in graders_of(receipts) if name != IMPORTED]
+    if not found or found == [GRADER]:
+        return ()
+    if len(found) > 1:
+        named = f"{', '.join(found[:-1])} and {found[-1]}"
+        return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
+    return (
+        f"Grader {found[0]} graded these replies, today's is {GRADER}; evalcube rescore grades them again.",
+    )
+
+
+def _engines(opened: Cube | None, dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    """Evaluations whose replies come from several systems."""
+    if opened is None:
+        return ()
+    engines = read_engines(opened.records)
+    if not engines and not any(one.fingerprints for one in receipts):
+        return ()  # of most cubes: neither the plan nor anything else has to be read
+    labels, names = axes.evaluation_labels(dataset), axes.names(dataset, "eval_id")
+    origins = origins_of(list(zip(labels, names, strict=True)), engines, receipts)
+    return tuple(one.warning for one in with_answers(origins, opened, receipts) if one.mixed)
+
+
+def _kept(notes: Mapping[str, object]) -> tuple[str, ...]:
+    """That the cube holds more than the config of its last run names."""
+    found = noted_unnamed(notes)
+    return () if found is None else (f"{str(found)[:1].upper()}{str(found)[1:]}; shown all the same.",)
+
+
+def _bounds(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Evaluations whose share of right answers is no accuracy."""
+    if not (bound := axes.upper_bounds(dataset)).any():
+        return ()
+    labels = [label for label, here in zip(axes.evaluation_labels(dataset), bound, strict=True) if here]
+    told = f"Upper bounds (*) and no accuracies, without a rank: {first_few(labels)}"
+    return (f"{told}. Only replies that were cut got a second chance, with more tokens.",)
+
+
+def _unverified(notes: Mapping[str, object], dataset: xr.Dataset) -> tuple[str, ...]:
+    """Of which of its tasks nobody knows whether their numbers may be held against published ones."""
+    config, there = notes.get("config"), axes.names(dataset, "task")
+    tasks = config.get("tasks") if isinstance(config, Mapping) else None
+    if not isinstance(tasks, Mapping) or not any("recipe" in task for task in tasks.values() if task):
+        return ()
+    from evalcube.flows.config.recipes import unverified  # with pydantic, which most boards need nothing of
+
+    return unverified({label: tasks[label] for label in there if label in tasks})
+
+
+def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Models of whose completed replies more than half have no answer."""
+    if "counters" not in dataset:
+        return ()
+    cells = dataset.variables["counters"].transpose("model", ..., "counter")
+    labels = axes.names(dataset, "counter")
+    places = [labels.index(name) for name in ("invalid", "completed")]
+    counts = np.asarray(cells.isel(counter=places).data.sum(axis=tuple(range(1, cells.ndim - 1))))
+    return tuple(
+        f"{label}: {invalid:.0f} of {completed:.0f} replies have no answer in the asked form, and count as wrong; "
+        "look at some with evalcube show, and see `match` for data sets."
+        for label, (invalid, completed) in zip(axes.evaluation_labels(dataset), counts, strict=True)
+        if completed >= FEW_TRIALS and invalid > completed / 2
+    )
+
+
+def _few_problems(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Tasks at whose points more than half of the trials repeat a problem."""
+    labels = axes.names(dataset, "counter") if "counters" in dataset else []
+    if not {"duplicates", "trials"} <= set(labels):
+        return ()
+    cells = dataset.variables["counters"].transpose("task", "params", "model", "counter", ...)
+    places = [labels.index(name) for name in ("duplicates", "trials")]
+    repeats, trials = np.moveaxis(np.asarray(cells.isel(counter=places).data), 3, 0).max(axis=3)
+    few = (trials >= FEW_TRIALS) & (repeats > trials / 2)
+    return tuple(
+        f"{task}: {here.sum()} of {(asked > 0).sum()} points repeat a few problems in more than half of their trials, "
+        "which are no new evidence; evalcube leaderboard CUBE --unique-only counts each problem once."
+        for task, here, asked in zip(axes.names(dataset, "task"), few, trials, strict=False)
+        if here.any()
+    )
+
+
+def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
+    """That trials are on record which the counters lack: a run adds them up later, or the counters are lost."""
+    if "counters" not in dataset:
+        return ()
+    cells = dataset.variables["counters"].transpose("model", ..., "counter")
+    trials = cells.isel(counter=axes.names(dataset, "counter").index("trials"))
+    counted = np.asarray(trials.data.sum(axis=tuple(range(1, trials.ndim))))
+    recorded = np.zeros(len(counted))
+    for receipt in receipts:
+        if receipt.region.model < len(recorded):
+            recorded[receipt.region.model] += receipt.finished
+    late = np.maximum(recorded - counted, 0).astype(int)
+    names = [label for label, count in zip(axes.evaluation_labels(dataset), late, strict=True) if count]
+    if not names:
+        return ()
+    few = f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''}"
+    text = f"{late.sum():,} trials are recorded and not counted yet, of {few}: what is shown lacks them. A run counts"
+    return (
+        f"{text} them every few minutes and when it ends; `evalcube cube verify --heal` does where none goes on.",
+    )
+
+
+def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:
+    if not part.unique_only or "duplicate" not in dataset:
+        return ()
+    unknown = counters.unmarked_tasks(dataset)
+    if not unknown.any():
+        return ()
+    tasks = [name for name, here in zip(axes.names(dataset, "task"), unknown, strict=True) if here]
+    text = f"It is not known yet which questions of {', '.join(tasks)} are new; they all count as new."
+    return (f"{text} Run the sweep again to have them compared.",)
