@@ -25,6 +25,8 @@ MOST_ACCEPTED = 1000
 
 _IN_FORM = re.compile(r"0|-?[1-9][0-9]{0,14}")
 """Numbers that are read as they are written."""
+_KEPT_FORMS = 1 << 16
+"""Answers whose forms are kept, some 10 MB of short ones: all of most files."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -126,9 +128,9 @@ class RowReader:
         self.params = params
         self._texts_only = texts_only
         self._comparison = Comparison.of(params)
-        self._form = lru_cache(maxsize=2000)(self._read_form)
-        """See `_form`: a trial is made three times, to be asked, graded and compared with others, and reading its
-        answer costs more than the rest of it."""
+        self._form = lru_cache(maxsize=_KEPT_FORMS)(self._read_form)
+        """As `_read_form`: a row is read four times, to be checked, asked, graded and compared with others, and reading
+        its answer costs more than the rest of it."""
 
     @cached_property
     def fields(self) -> list[tuple[str, str]]:
@@ -370,10 +372,10 @@ class RowReader:
 
     def _read_form(self, answer: str) -> str:
         """How an answer is compared; empty if a reply could not give it."""
-        if self.params.kind == "number" and _IN_FORM.fullmatch(answer):
+        if self.params.kind in ("number", "text") and _IN_FORM.fullmatch(answer):
             return answer  # what most are: to read them as replies are takes ten times as long as the rest of a row
         form = (None if _unreadable(self.params.kind, answer) else self._read(answer)) or ""
-        return form if form and self._read(form) == form else ""
+        return form if form == answer or (form and self._read(form) == form) else ""
 
     def _read(self, answer: str) -> str | None:
         return READERS[self.params.kind](f"Answer: {answer}", self._comparison)

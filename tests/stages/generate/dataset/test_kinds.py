@@ -333,14 +333,17 @@ def test_read_choice__every_label_is_read_whatever_the_options(
     assert read_choice(frame.format(name), names, options) == name
 
 
-@given(
-    st.one_of(
-        st.integers(-(10**15) + 1, 10**15 - 1).map(str), st.from_regex(r"-?0?[0-9]{1,16}", fullmatch=True)
-    )
+NUMBERS = st.one_of(
+    st.integers(-(10**15) + 1, 10**15 - 1).map(str), st.from_regex(r"-?0?[0-9]{1,16}", fullmatch=True)
 )
-def test_item__takes_numbers_in_their_form_as_the_reader_of_replies_does(text: str) -> None:
-    params = DatasetParams(file="a.jsonl", kind="number")
+
+
+@given(NUMBERS, st.sampled_from(["number", "text"]), st.sets(st.sampled_from(["case", "punctuation"])))
+def test_item__takes_numbers_in_their_form_as_the_reader_of_replies_does(
+    text: str, kind: str, exact: set[str]
+) -> None:
+    params = DatasetParams.model_validate({"file": "a.jsonl", "kind": kind, "exact": sorted(exact)})
 
     item = RowReader(params, texts_only=False).item({"prompt": "?", "answer": text}, 1)
 
-    assert item.accepted == (read_number(f"Answer: {text}"),)
+    assert item.accepted == (READERS[kind](f"Answer: {text}", Comparison.of(params)),)
