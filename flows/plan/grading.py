@@ -47,18 +47,17 @@ def grade_reading(reading: Reading, cell: Cell, trial: Trial, second: SecondRead
         Reads the reply, too, unless it is imported.
     """
     if is_imported(cell):
-        outcome = imported_outcome(reading, trial.guess_chance)
-    else:
-        outcome = grade_trial(
-            reading,
-            trial.guess_chance,
-            lambda text: cell.parse(text, trial),
-            lambda answer: cell.grade(answer, trial),
-        )
-        if second is not None:
-            theirs = second_status(reading, outcome.status, second.of(cell, trial))
-            outcome = replace(outcome, status_theirs=theirs)
-    return outcome.beside(reading, trial.cluster)
+        return imported_outcome(reading, trial.guess_chance, trial.cluster)
+    outcome = grade_trial(
+        reading,
+        trial.guess_chance,
+        lambda text: cell.parse(text, trial),
+        lambda answer: cell.grade(answer, trial),
+        trial.cluster,
+    )
+    if second is None:
+        return outcome
+    return replace(outcome, status_theirs=second_status(reading, outcome.status, second.of(cell, trial)))
 
 
 class LayerGrader:

@@ -320,6 +320,8 @@ APIS: Mapping[str, Api] = MappingProxyType(
 """All APIs by name."""
 
 
+# One for all: `json.dumps` with such arguments makes an encoder for each call.
+_canonical = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
 _REQUEST = b'"request":0'
 """No value has these bytes, as quotes within texts are escaped."""
 
@@ -386,11 +388,9 @@ def build_request(
     seed = fields.get("seed")
     if isinstance(seed, int) and not isinstance(seed, bool):
         fields["seed"] = repeat_seed(seed, repeat)
-    body = json.dumps(fields, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    body = _canonical(fields).encode()
     # Canonical JSON of {"repeat": ..., "request": ...} and what tells the model, without encoding the request twice.
-    around = json.dumps(
-        {**beside_name, "repeat": repeat, "request": 0}, sort_keys=True, separators=(",", ":")
-    ).encode()
+    around = _canonical({**beside_name, "repeat": repeat, "request": 0}).encode()
     head, key, tail = around.partition(_REQUEST)
     digest = hashlib.sha256(head + key[:-1] + body + tail).hexdigest()
     return Request(body, digest)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import Any
 
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
@@ -56,24 +57,13 @@ class Outcome:
     looping: int = 0
     """1 where the reply's end repeats itself."""
 
-    def beside(self, reading: Reading, cluster: int) -> Outcome:
-        """With what the reply says beside its answer, and the question's cluster."""
-        return replace(
-            self,
-            cluster=cluster,
-            reasoning_tokens=reading.reasoning_tokens,
-            cached_tokens=reading.cached_tokens,
-            first_token=reading.first_token,
-            provider=reading.provider,
-            looping=int(is_looping(f"{reading.reasoning}\n{reading.answer[-_TAIL:]}")),
-        )
-
 
 def grade_trial(
     reading: Reading,
     guess_chance: float,
     parse: Callable[[str], str | None],
     grade: Callable[[str], bool],
+    cluster: int = 0,
 ) -> Outcome:
     """Grade one reading.
 
@@ -83,6 +73,8 @@ def grade_trial(
         The answer in a text, None where it has none.
     grade
         Whether an answer is the right one.
+    cluster
+        Of the question.
     """
     status, parsed = _status(reading, parse, grade)
     # Half a surrogate pair has no UTF-8 of its own, and a model that was cut in the midst of one still has a trace.
@@ -96,20 +88,35 @@ def grade_trial(
         reading.latency,
         guess_chance,
         parsed,
+        cluster=cluster,
+        **_beside_answer(reading),
     )
 
 
-def imported_outcome(reading: Reading, guess_chance: float) -> Outcome:
+def _beside_answer(reading: Reading) -> dict[str, Any]:
+    """Fields of what a reply says beside its answer."""
+    return {
+        "reasoning_tokens": reading.reasoning_tokens,
+        "cached_tokens": reading.cached_tokens,
+        "first_token": reading.first_token,
+        "provider": reading.provider,
+        "looping": int(is_looping(f"{reading.reasoning}\n{reading.answer[-_TAIL:]}")),
+    }
+
+
+def imported_outcome(reading: Reading, guess_chance: float, cluster: int = 0) -> Outcome:
     """The outcome of a reply that another tool graded, as that tool said; its score is the layer of facts.
 
     Parameters
     ----------
     reading
         What the reply says. Without another tool's grade it is invalid: nobody has graded it.
+    cluster
+        Of the question.
     """
-    said = reading.imported
+    said, beside = reading.imported, {"cluster": cluster, **_beside_answer(reading)}
     if said is None:
-        return Outcome(Status.INVALID, guess_chance=guess_chance)
+        return Outcome(Status.INVALID, guess_chance=guess_chance, **beside)
     trace = reading.reasoning.encode("utf-8", "surrogatepass")
     return Outcome(
         said.status,
@@ -122,6 +129,7 @@ def imported_outcome(reading: Reading, guess_chance: float) -> Outcome:
         said.answer,
         # The scale of layers, on which a passed assertion has 5 and a failed one has 1.
         fact=float("nan") if said.score is None else 1 + 4 * said.score,
+        **beside,
     )
 
 

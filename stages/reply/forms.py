@@ -193,6 +193,8 @@ def _first(usage: dict[str, object], paths: tuple[str, ...]) -> int:
     for path in paths:
         name, _, inner = path.partition(".")
         value = usage.get(name)
+        if value is None:  # of most of the places
+            continue
         count = token_count(value.get(inner) if inner and isinstance(value, dict) else value)
         if count is not None:
             return count
