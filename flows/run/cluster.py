@@ -40,19 +40,22 @@ from evalcube.storage.errors import StorageError, guarded
 from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
 
-_FEW = 10_000
-"""Trials that one process asks and grades before further ones have started: about 2 500 a second."""
+_FEW, _FEW_FOREIGN = 100_000, 10_000
+"""Trials that one process does: 2 000 a second, which is more than nearly all endpoints, and it is there some seconds
+before further ones. Code of others may take milliseconds for each, of one core at a time."""
 
 
-def default_cluster(trials: int) -> Cluster:
+def default_cluster(trials: int, *, foreign: bool = False) -> Cluster:
     """The cluster of a run that names none: this process for few trials, else worker processes.
 
     Parameters
     ----------
     trials
         How many are left to ask.
+    foreign
+        Whether code of others makes or grades them.
     """
-    return LocalProcesses() if trials > _FEW else ThisProcess()
+    return LocalProcesses() if trials > (_FEW_FOREIGN if foreign else _FEW) else ThisProcess()
 
 
 def described(cluster: Cluster, connection: Connection, workers: int) -> str:

@@ -16,10 +16,17 @@ from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
-    ("trials", "kind"), [(0, ThisProcess), (10_000, ThisProcess), (10_001, LocalProcesses)]
+    ("trials", "foreign", "kind"),
+    [
+        (0, False, ThisProcess),
+        (100_000, False, ThisProcess),
+        (100_001, False, LocalProcesses),
+        (10_000, True, ThisProcess),
+        (10_001, True, LocalProcesses),
+    ],
 )
-def test_default_cluster__small_sweeps_need_no_process(trials, kind):
-    assert isinstance(default_cluster(trials), kind)
+def test_default_cluster__small_sweeps_need_no_process(trials, foreign, kind):
+    assert isinstance(default_cluster(trials, foreign=foreign), kind)
 
 
 def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simulator):
