@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
 from itertools import pairwise
@@ -22,13 +21,11 @@ from evalcube.stages.generate.answers.passages import CHATTER, OTHER_TOPIC, TAIL
 REFUSED = ""
 """What a place gives that denies a value, hedges between two, or says that there is none: the search ends there."""
 
-_SENTENCES = 60
+SENTENCES = 60
 """Sentences after an answer that are looked at, the last ones."""
 _VALUES = 8
 """Values of a sentence that are looked at, the last ones."""
-_WORDS = 8
-"""Words of a free text that takes an answer's place without being a name."""
-_NEAR = 200
+NEAR = 200
 """Characters of a sentence before and after them that are read."""
 
 
@@ -47,6 +44,10 @@ Find = Callable[[str], Sequence[Mention]]
 """Every value of a kind in a text, in order."""
 
 
+Later = Callable[[str, str, str], str | None]
+"""Of a tail, the answer before it and how the text up to there ends; see `instead`."""
+
+
 class Role(Enum):
     """What a sentence makes of a value."""
 
@@ -62,27 +63,25 @@ class Role(Enum):
     """It is what cannot be told to be the answer or another thing."""
 
 
-_LINE = 1500
+_LINE = 6000
 """Characters of a place in which its value is looked for."""
 _HEAD = 60
 """Characters before a value that are looked at for the begin of its line."""
 _REACH = 400
 """Characters of a text without marks, or after a cue, in which a value is taken back."""
 
-_UNFINISHED = re.compile(
-    r"(?:\A|[\n.!?;:,(\u2014\u2013\u2026-])[\s*_#>\"'(\[\u2026-]*(?:and |but |so |oh,? )?(?:h+m+\b|wait\b"
-    r"|hold on\b|let me\b"
-    r"|let['’]s\b|i (?:still )?(?:need|have) to\b|not sure\b|then\W*\Z)",
-    re.IGNORECASE,
-)
 _BROKEN_OFF = re.compile(
     r"\b(?:but|and|or|though|although|because|since|as|if|while|unless|however|so|next|the|an|of|to)"
     r"[,.\s\u2026]*\Z",
     re.IGNORECASE,
 )
 """An end that is none."""
+_SHUT = re.compile(r"[\"'}\],\s]*(?:```)?")
+"""What ends a JSON document after its answer."""
+_SAYS = re.compile(r"[^\W_]|[\u2717\u2718\u274c]")
+_EMPTY = re.compile(r"[\s*_`]*(?:<[^<>\n]{0,80}>[\s*_`.]*)?\Z")
+"""What follows a mark that a reply was cut off after, or that it copied from its prompt."""
 _CLOSED = re.compile(r"[}>$\]](?=\s|\Z)")
-_NAMED = re.compile(r"(?<![\w])[A-Z][\w'’-]*\Z")
 _FIRST = re.compile(r"\s*(?:[*_`\"'(]*\w+|\S+)")
 
 Read = Callable[[Passage], str | None]
@@ -90,7 +89,7 @@ Read = Callable[[Passage], str | None]
 
 
 def read_final(
-    text: str, read: Read, end: Callable[[str], str | None], find: Find, *, free: bool = False
+    text: str, read: Read, end: Callable[[str], str | None], find: Find, worded: Later | None = None
 ) -> str | None:
     """The value that a reply gives as its final answer; None if there is none, or if two of them contradict.
 
@@ -104,21 +103,22 @@ def read_final(
         The value that a text without marks ends up with.
     find
         Every value in a text.
-    free
-        Whether any words may be a value, so that only a cue takes one back.
+    worded
+        Where any words may be a value, so that only a cue takes one back: what a text after one ends up with instead.
     """
+    free = worded is not None
     found = list(passages(text))
     place, value = next(((p, v) for p in found if (v := read(p)) is not None), (None, None))
     if place is None or value is None:
-        return _unmarked(text, found, read, end, find, free=free) or None
+        return _unmarked(text, found, end, find, free=free) or None
     begin = _end_of(text, place, value, None if free else find)
+    if place.rank is Rank.MARKED and text[place.start : place.start + 1] in ('"', "'"):
+        begin = _SHUT.match(text, begin).end()  # type: ignore[union-attr]  # it matches nothing too
     later = _contradiction(text, found, (place, value, begin), read)
     if later is None and begin < len(text):
         tail = text[begin:][-TAIL:]
-        if free:
-            later = _worded(
-                tail, value, read, find, named=_NAMED.search(text, max(0, begin - _HEAD), begin) is not None
-            )
+        if worded is not None:
+            later = worded(tail, value, text[max(0, begin - _HEAD) : begin])
         elif value or words.TURNS.search(tail):
             later = instead(tail, value, find)
     return (value if later is None else later) or None
@@ -157,40 +157,39 @@ def _heading(text: str, find: Find) -> str | None:
     return None
 
 
-def _labelled(text: str, read: Read, find: Find) -> str | None:
-    """The value on the last line that says of itself that it is a result, or what later takes its place."""
-    label = deque(words.LABEL.finditer(text), maxlen=1)
-    if not label:
-        return None
-    place = Passage(text[label[0].end() :][:TAIL], Rank.SAID, boxed=False, start=label[0].end())
-    value = read(place)
-    if not value:
-        return None
-    later = instead(text[_end_of(text, place, value, find) :][-TAIL:], value, find, firm=False)
-    return value if later is None else later
-
-
 def _unmarked(
     text: str,
     found: Sequence[Passage],
-    read: Read,
     end: Callable[[str], str | None],
     find: Find,
     *,
     free: bool,
 ) -> str | None:
     """The value that a text gives without a mark: in its first paragraph, after a label, or at its end."""
-    for value in (None if free else _heading(text, find), None if free else _labelled(text, read, find)):
-        if value is not None:
-            return value
+    if any(_EMPTY.match(place.text) and ":" in text[place.start - 4 : place.start] for place in found):
+        return None
+    value = None if free else _heading(text, find)
+    if value is not None:
+        return value
     value = end(text)
-    if value and not _BROKEN_OFF.search(text[-_HEAD:]):
-        tail = text[-_REACH:]
-        last = max((cue.start() for cue in _UNFINISHED.finditer(tail)), default=-1)
-        if last < 0 or end(tail[last:]) == value or words.CONFIRMS.search(tail, last):
-            return value
+    if value and not _BROKEN_OFF.search(text[-_HEAD:]) and not (not free and _doubted(text, value, find)):
+        return value
     tail = text[_end_of(text, found[0], REFUSED, None if free else find) :][-TAIL:] if found else ""
     return instead(tail, REFUSED, find) if not free and words.TURNS.search(tail) else None
+
+
+def _doubted(text: str, value: str, find: Find) -> bool:
+    """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
+    tail = text[-_REACH:]
+    at = max((m.start for m in find(tail) if m.value == value), default=0)
+    begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at)), default=0)
+    if words.CONDITION.search(tail, begin, at):
+        return True
+    begin = max((turn.end() for turn in words.RESULT.finditer(tail, begin, at)), default=begin)
+    opened = words.REOPENS.search(tail, begin)
+    return words.DOUBT.search(tail, begin) is not None or (
+        opened is not None and words.CONFIRMS.search(tail, opened.end()) is None
+    )
 
 
 def _contradiction(
@@ -241,14 +240,21 @@ def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool
     sentences = list(_sentences(tail, mentions))
     last = max((i for i, s in enumerate(sentences) if not CHATTER.match(s.text)), default=-1)
     explained = words.HEADING.match(tail) is not None
-    stands, cued = value, False
+    stands, cued, opened, topic = value, False, False, value
     for place, sentence in enumerate(sentences):
         turns = words.TURNS.search(sentence.text) is not None
-        withdrawn = words.WITHDRAWS.match(sentence.text) is not None
+        withdrawn = _withdrawn(sentence, value, topic)
         redone = words.REDOES.search(sentence.text) is not None
         hard = turns or withdrawn or cued or stands == REFUSED
         role, other = _claim(sentence, value)
         unexplained = place == last and not explained
+        topic = sentence.mentions[-1].value if sentence.mentions else topic
+        opened = (
+            role is None
+            and not explained
+            and not words.CONFIRMS.search(sentence.text)
+            and (opened or words.REOPENS.search(sentence.text) is not None)
+        )
         if role is Role.REPLACES or (role is Role.STATED and (hard or not firm or redone)):
             stands = other
         elif role in (Role.STATED, Role.OPEN) and (sentence.in_row or (sentence.goes_on and not hard)):
@@ -264,25 +270,36 @@ def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool
         elif words.CONFIRMS.search(sentence.text):
             turns = False
         cued = turns or redone
+    if opened and stands == value:
+        return REFUSED
     return None if stands == value else stands
+
+
+def _withdrawn(sentence: _Sentence, value: str, topic: str | None) -> bool:
+    """Whether a sentence takes the answer back, and not another value that it or the one before it talks about."""
+    for cue in words.WITHDRAWS.finditer(sentence.text):
+        if words.SUPPOSES.search(sentence.text[: cue.start()]):
+            continue
+        before = [m.value for m in sentence.mentions if m.end <= cue.start()]
+        if not cue["pronoun"] or (before[-1] if before else topic) == value:
+            return True
+    return False
 
 
 def _sentences(tail: str, mentions: Sequence[Mention]) -> Iterator[_Sentence]:
     """The sentences after an answer, each with its values."""
     structured = len(words.STRUCTURED.findall(tail)) > 1
     stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(tail)), len(tail)]
-    for low, high in list(pairwise(stops))[-_SENTENCES:]:
-        if not any(map(str.isalnum, tail[low:high])) and not mentions:
-            continue
+    for low, high in list(pairwise(stops))[-SENTENCES:]:
         first = bisect_left(mentions, low, key=attrgetter("start"))
         past = bisect_left(mentions, high, key=attrgetter("start"))
         inside = mentions[first:past][-_VALUES:]
-        begin = max(low, inside[0].start - _NEAR) if inside else low
-        end = max(min(high, inside[-1].end + _NEAR), inside[-1].end) if inside else min(high, low + 2 * _NEAR)
+        begin = max(low, inside[0].start - NEAR) if inside else low
+        end = max(min(high, inside[-1].end + NEAR), inside[-1].end) if inside else min(high, low + 2 * NEAR)
         in_row = structured and words.STRUCTURED.match(tail, tail.rfind("\n", 0, low + 1) + 1)
         asked = tail[max(0, low - 9) : low].rstrip().endswith("?")
         shifted = [m._replace(start=m.start - begin, end=m.end - begin) for m in inside]
-        if shifted or any(map(str.isalnum, tail[low:high])):
+        if shifted or _SAYS.search(tail, low, high):
             yield _Sentence(tail[begin:end], shifted, bool(in_row), asked, low == 0)
 
 
@@ -324,7 +341,9 @@ def _role(text: str, mentions: Sequence[Mention], place: int, value: str) -> Rol
     standing = [m for m in mentions[:place] if m.value == value]
     if standing and affirmed and words.REPLACES.fullmatch(text, standing[-1].end, at.start):
         return Role.REPLACES
-    operand = words.OPERATED.match(after) or words.OPERATOR.search(before)
+    operand = words.OPERATED.match(after) or (
+        words.OPERATOR.search(before) and not words.BARE.fullmatch(before)
+    )
     if operand or not affirmed or (standing and words.EQUALS.search(before)):
         return None
     if any(words.denied_before(text, m.start) or words.denied_after(text, m.end) for m in standing):
@@ -357,7 +376,7 @@ def _offered(before: str, *, alone: bool) -> Role | None:
     if words.PART.search(clause):
         return None
     if words.BARE.fullmatch(clause) or words.CHANGES.search(clause):
-        return Role.STATED
+        return Role.OPEN if words.OR.match(clause) else Role.STATED
     if words.INTRODUCES.match(clause):
         return (
             Role.STATED if alone and (words.TURNS.search(before) or words.REDOES.search(before)) else open_end
@@ -405,45 +424,3 @@ def _said_outright(sentence: str, at: Mention) -> bool:
         or words.stated(sentence, at.start)
         or any(cue.search(before) for cue in cues)
     )
-
-
-# ---- free text
-
-
-def _worded(tail: str, value: str, read: Read, find: Find, *, named: bool) -> str | None:
-    """As `instead`, of an answer of any words: what follows a cue and a statement is one."""
-
-    def stated_or_named(text: str) -> list[Mention]:
-        found: list[Mention] = []
-        stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]
-        for low, high in list(pairwise(stops))[-_SENTENCES:]:
-            sentence = text[low : min(high, low + 2 * _NEAR)]
-            names = (
-                [m for m in find(sentence) if _is_name(sentence, m)] if not CHATTER.match(sentence) else []
-            )
-            at = max((frame.end() for frame in words.FRAME.finditer(sentence)), default=0)
-            at += len(sentence[at:]) - len(sentence[at:].lstrip(" *_"))
-            if (
-                at
-                and not named
-                and not any(name.start >= at for name in names)
-                and not words.SAYS_NOTHING.match(sentence, at)
-            ):
-                other = read(Passage(sentence[at:], Rank.SAID, boxed=False, start=0))
-                if other and len(other.split()) <= _WORDS:
-                    names = [Mention(at, len(sentence.rstrip()), other)]
-            found += [m._replace(start=low + m.start, end=low + m.end) for m in names]
-        return found
-
-    return instead(tail, value, stated_or_named, free=True)
-
-
-def _is_name(sentence: str, at: Mention) -> bool:
-    """Whether a capital is more than the one that a sentence begins with."""
-    after = sentence[at.end :]
-    if any(map(str.isalnum, sentence[: at.start])) or " " in sentence[at.start : at.end]:
-        return True
-    cue = words.BARE.fullmatch(sentence, at.start, at.end) or words.TURNS.fullmatch(
-        sentence, at.start, at.end
-    )
-    return not cue and bool(words.ENDS.match(after) or words.RIGHTLY.match(after))

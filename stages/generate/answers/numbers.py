@@ -1,11 +1,13 @@
-"""Read the integer that a model's text ends up with."""
+"""Read the integer that a model's text ends up with, and write numbers of any kind in one way."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from fractions import Fraction
 
 from evalcube.stages.generate.answers.final import Mention
+from evalcube.stages.generate.answers.passages import normalised
 from evalcube.stages.generate.answers.values import Form, read_value
 
 WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
@@ -67,3 +69,81 @@ def integer(match: re.Match[str]) -> str | None:
             return None
         whole = re.sub("[^0-9]", "", re.split(r"[.]|,0{1,2}$", digits)[0]).lstrip("0")
     return ("-" if negative and whole else "") + (whole or "0")
+
+
+# ---- fractions and decimals
+
+_WHOLE = r"[0-9]{1,3}(?P<sep>[,_ \u00a0\u2009\u202f'’])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
+NUMBER = re.compile(
+    rf"(?<![\w.^])(?<![0-9][,/])(?:(?<![\w)\]}}%])(?<![0-9)\]}}] )(?P<sign>[-+]|(?:minus|negative) ))?"
+    rf"(?:(?P<word>{'|'.join(WORDS)})(?![\w-])|[$€£]?(?P<whole>{_WHOLE}"
+    rf"|(?=\.[0-9]))(?:\.(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
+    r"(?:\s?/\s?(?P<under>[0-9]{1,400}))?(?![0-9^]|[.,][0-9]|/[0-9]))",
+    re.IGNORECASE,
+)
+_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,400})\}\s?\{([0-9]{1,400})\}")
+_POWER_OF_TEN = re.compile(
+    r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}"
+    r"|([-+]?[0-9]{1,3}))(?![0-9])"
+)
+
+
+def plain_numbers(text: str) -> str:
+    """A text with LaTeX fractions and powers of ten written plainly."""
+    text = _LATEX_FRACTION.sub(r"\1/\2", normalised(text).replace("\\%", "%"))
+    return _POWER_OF_TEN.sub(lambda match: f"e{match[1] or match[2]}", text)
+
+
+class _Numbers(Form):
+    counts = True
+    counts_things = True
+
+    def mentions(self, line: str) -> Sequence[Mention]:
+        return [
+            Mention(match.start(), match.end(), number(match), weak=match["word"] is not None)
+            for match in NUMBER.finditer(line)
+        ]
+
+
+NUMBERS = _Numbers()
+
+
+def number(match: re.Match[str]) -> str | None:
+    """The number of a match as `number_text` has it; None where it is divided by zero."""
+    if match["word"]:
+        number = Fraction(WORDS.index(match["word"].lower()))
+        return number_text(-number if match["sign"] not in (None, "+") else number)
+    whole = "".join(filter(str.isdecimal, match["whole"]))
+    if not (match["decimals"] or match["under"] or match["exponent"]):
+        digits = whole.lstrip("0")  # most numbers, for which fractions cost too much
+        return f"-{digits}" if digits and match["sign"] not in (None, "+") else digits or "0"
+    decimals = match["decimals"] or ""
+    under = int(match["under"] or 1)
+    if under == 0:
+        return None
+    value = Fraction(int(whole + decimals), 10 ** len(decimals) * under)
+    value *= Fraction(10) ** int(match["exponent"] or 0)
+    return number_text(-value if match["sign"] not in (None, "+") else value)
+
+
+def number_text(value: Fraction) -> str:
+    """A number as a decimal, or as a fraction if it has no end as a decimal.
+
+    Examples
+    --------
+    >>> number_text(Fraction(-5, 4)), number_text(Fraction(2, 3))
+    ('-1.25', '2/3')
+    """
+    rest, places = value.denominator, 0
+    while rest % 10 == 0:
+        rest, places = rest // 10, places + 1
+    for prime in (2, 5):
+        while rest % prime == 0:
+            rest, places = rest // prime, places + 1
+    if rest > 1:
+        return f"{value.numerator}/{value.denominator}"
+    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
+    cut = len(digits) - places
+    decimals = digits[cut:].rstrip("0")
+    sign = "-" if value < 0 else ""
+    return f"{sign}{digits[:cut]}.{decimals}" if decimals else f"{sign}{digits[:cut]}"

@@ -18,6 +18,8 @@ from enum import Enum
 from typing import NamedTuple
 from unicodedata import decimal
 
+from evalcube.stages.generate.answers.wording import CONDITION, HEDGE, LABEL, SAYS_NOTHING
+
 SEGMENT = 300
 """Characters of an answer of one line that are read."""
 CANDIDATES = 20
@@ -101,7 +103,7 @@ def cleaned(text: str) -> str:
     >>> cleaned("Answer：４２<|im_end|>").strip()
     'Answer:42'
     """
-    text = text.replace("\r", "\n") if text.isascii() else _ODD.sub(_plain_character, text)
+    text = text.replace("\r", "\n") if text.isascii() else _ODD.sub(lambda match: _PLAIN[match[0]], text)
     if "<" in text or "[" in text:
         text = _END_TOKENS.sub("\n", text)
     if "~~" in text or "</" in text or "cancel{" in text or "sout{" in text:
@@ -110,10 +112,6 @@ def cleaned(text: str) -> str:
     if "</" in text or "<br" in text:
         text = _HTML.sub(_break, text)
     return _ENTITY.sub(lambda match: _ENTITIES[match[0]], text) if "&" in text else text
-
-
-def _plain_character(match: re.Match[str]) -> str:
-    return _PLAIN[match[0]]
 
 
 def _break(match: re.Match[str]) -> str:
@@ -193,22 +191,23 @@ _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 _ONE_VALUE = re.compile(r"[ \t]{1,4}[*_`]{0,3}(?=[-+]?[^\W_][\w,.-]{0,30}[*_`.]{0,4}(?:\n|$))")
 _AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
-    r"s?\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|\b(?:is|are|was|equals|becomes|comes out (?:to be|as))\b:?"
+    r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes"
+    r"|(?:comes|turns) out"
+    r"(?: to be| as)?)\b:?(?! that\b:?)"
     r"|\b(?:would|must|should|will|has to|"
-    r"can only|shall) be\b|['’]s\b)",
+    r"can only|shall)(?: (?:therefore|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)",
     re.IGNORECASE,
 )
 OTHER_TOPIC = re.compile(
-    r"\b(?:confiden\w{1,4}|certain\w{0,3}|sure|sureness|probab\w{1,6}|likel\w{1,6}|score|rating|quality|"
+    r"\b(?:(?:confiden\w{1,4}|certain\w{0,3}|sure)\b(?! that)|probab\w{1,6}|likel\w{1,6}|score|rating|quality|"
     r"difficulty|tokens?|"
     r"words?|length|steps?|time|check\w{0,3}|verif\w{1,9}|wrong|incorrect|possible|example|previous|initial|"
     r"first|format)\b",
     re.IGNORECASE,
 )
-_SUPPOSED = re.compile(
-    r"\b(?:if|suppose|supposing|assum(?:e|ing)|say|whether|imagine|could|might)\b", re.IGNORECASE
-)
+_OF_OLD = re.compile(r"\b(?:used to|thought|said|supposed\w*|claimed|not|never|once)\b", re.IGNORECASE)
 _ONLY_IF = re.compile(r"[^\n.]{1,80}\b(?:if|unless|had|without)\b", re.IGNORECASE)
+_CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = re.compile(
     r"\s(?:is|are|was|would be|must be|will be|should be) (?:then |thus |therefore |indeed |clearly )?(?:the|"
     r"my|our) "
@@ -264,6 +263,8 @@ def _hits(text: str) -> list[tuple[int, str]]:
             at = text.find(part, at + len(part))
     if "</" in text:
         found += [(match.start(), "<") for match in _NAMED_TAG.finditer(text)]
+    if not found:
+        found = [(label.end(), ":") for label in LABEL.finditer(text)]
     if not found and (
         any(part in text for part in _FOREIGN_PARTS)
         or not (text.isascii() or _OTHER_SCRIPT.search(text) is None)
@@ -341,19 +342,17 @@ def _subject(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
 
 
 def _said(text: str, at: int, end: int) -> tuple[Rank, int, str] | None:
-    lead = text[max(0, at - 48) : at]
+    lead = text[max(0, at - 120) : at]
     after = _AFTER_SAID.match(text, end)
-    clause = _clause(lead)
+    clause = _CLAUSE.split(lead)[-1]
     if after is None or (after[0].endswith("would be") and _ONLY_IF.match(text, after.end())):
         return None
-    if any(map(OTHER_TOPIC.search, (after[0], clause))) or _SUPPOSED.search(clause):
+    near = clause.rpartition(",")[2]
+    if HEDGE.search(near) or CONDITION.search(clause) or _OF_OLD.search(after[0]):
+        return None
+    if any(map(OTHER_TOPIC.search, (after[0], near[-24:]))) or SAYS_NOTHING.match(text, after.end()):
         return None
     return Rank.SAID, after.end(), ""
-
-
-def _clause(lead: str) -> str:
-    """The end of a text from its last sentence on."""
-    return re.split(r"[.!?;\n]|, (?:but|so|yet) ", lead)[-1]
 
 
 def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
@@ -409,13 +408,13 @@ CHATTER = re.compile(
     r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)|happy to|"
     r"glad|note\b|is there anything|"
     r"would you|do you|if you|you can|this took|have a|confiden\w{1,4}|certainty|"
-    r"i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)|"
+    r"i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that|it))|"
     r"i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b|explanation|"
     r"reasoning|"
     r"best regards|see step|as required|tokens?)",
     re.IGNORECASE,
 )
-BULLET = re.compile(r"\A[-*•+] (?=\S)")
+BULLET = re.compile(r"\A(?:[-*•+]|1[.)]) (?=\S)")
 """The mark of an item in a list; a minus sign that stands apart is none where a value is asked for on its line."""
 _LAST_LINES = 12
 

@@ -26,18 +26,41 @@ from evalcube.stages.generate.answers.passages import (
     plain_digits,
 )
 from evalcube.stages.generate.answers.wording import (
-    LEAD,
-    REASON,
+    DOUBT,
     REFERENCE,
     affirmed,
+    any_of,
+    cue,
     declines,
     denied_before,
-    makes_alternatives,
     stated,
 )
 
 SHORT = 400
 """Characters of a reply that is short enough to be an answer as a whole."""
+
+
+_MONTHS = "jan feb mar apr may june? july? aug sep oct nov dec"
+_DAYS = "mon(?:day)? tue(?:sday)? wed(?:nesday)? thu(?:rsday)? fri(?:day)? sat(?:urday)? sun(?:day)?"
+_FILLER = any_of(
+    "the a an my our its? it['’]s that['’]?s? this there he she they i we you so thus hence therefore then "
+    "just simply exactly precisely clearly indeed now still also again finally equals? to given by as "
+    "follows probably likely roughly approximately about say i['’]d working think believe guess get got "
+    "have has conclude is are was be will would should must integer whole numbers? value result total "
+    "count sum date word item title film movie shape colou?r car place option choice letter final correct "
+    "right answers? best solution output boolean logical truth in at of expression position id row mean "
+    "text boxed sure okay ok well holds holding actually really rather clearly simply of_course fact then "
+    "donc alors also somit folglich daher entonces pues ahora então quindi dunque"
+)
+_DATED = f"on(?= (?:the |{any_of(_DAYS)}|{any_of(_MONTHS)}|[0-9]))"
+_LEAD = cue(
+    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!-]*)"
+    rf"(?>(?:(?:{_FILLER}|{any_of(_DAYS)}|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
+)
+"""What may stand before a value that a line begins with."""
+
+_REASON = cue(r"[\s,(](?:since|because|as|where|which|given|due|obtained|found|adding|after|when|if|for)\b")
+"""Where a sentence turns to the reasons for what it said."""
 
 
 class Form(ABC):
@@ -59,7 +82,11 @@ class Form(ABC):
 
     def first_line(self, tail: str) -> str:
         """The part of what follows a mark in which a value may stand."""
-        return first_line(tail)
+        return first_line(tail, self.longest)
+
+    def in_box(self, tail: str) -> str:
+        """What stands in a LaTeX box."""
+        return in_box(tail)
 
 
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?[\s*_.!]*$")
@@ -71,7 +98,8 @@ _OPERATOR = re.compile(
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
 _WEAK_END = re.compile(
-    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(](?!\d)|-{1,3}\s|[^\x00-\x7f\w]|\s?(?:instead|now)\b)"
+    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]|\s?(?:instead|now|rather than"
+    r"|is (?:right|correct|what|the))\b)"
 )
 _WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
 
@@ -98,24 +126,24 @@ def _unmarked(text: str, form: Form) -> str | None:
 
 
 def _in_passage(passage: Passage, form: Form) -> str | None:
-    line = form.first_line(in_box(passage.text) if passage.boxed else passage.text)
+    line = form.first_line(form.in_box(passage.text) if passage.boxed else passage.text)
     return read_line(line, form, loose=passage.rank is not Rank.SAID)
 
 
-def first_line(tail: str) -> str:
-    """The first line that says something, cut to `SEGMENT` characters and a whole word.
+def first_line(tail: str, longest: int = SEGMENT) -> str:
+    """The first line that says something, cut to so many characters and a whole word.
 
     A line that ends with a colon goes on with the next one.
     """
     inner = tail.lstrip(" \t*_`")
-    tail = inner.lstrip(" \t\n*_`>")
+    tail = _QUOTED.sub("", inner.lstrip(" \t\n*_`"), count=1) if inner[:1] == "\n" else inner
     tail = BULLET.sub("", tail, count=1) if inner[:1] == "\n" and BULLET.match(tail) else tail
-    line, newline, rest = tail[: SEGMENT + 1].partition("\n")
+    line, newline, rest = tail[: longest + 1].partition("\n")
     if newline and line.rstrip(" *_").endswith(":"):
         line = f"{line} {rest.lstrip().partition(chr(10))[0]}"
-    if len(line) > SEGMENT:
+    if len(line) > longest:
         # a word is not cut
-        space = _SPACE.search(tail, SEGMENT)
+        space = _SPACE.search(tail, longest)
         line = tail[: space.start()] if space else tail
     return line.strip(" \t\n")
 
@@ -129,11 +157,12 @@ _LABEL = re.compile(
 _NOT_THAT = re.compile(r",\s(?:and )?not\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
 """What a line ends with that says what its answer is not."""
 _SPACE = re.compile(r"\s")
+_QUOTED = re.compile(r"\A(?:>[ \t]{1,4}){1,4}[*_`]{0,3}")
 
 
-def _window(line: str) -> str:
+def _window(line: str, longest: int) -> str:
     """The end of a line, beginning with a whole word."""
-    return line if len(line) <= SEGMENT else line[line.rfind(" ", 0, len(line) - SEGMENT) + 1 :]
+    return line if len(line) <= longest else line[line.rfind(" ", 0, len(line) - longest) + 1 :]
 
 
 def _at_end(text: str, form: Form) -> str | None:
@@ -145,15 +174,14 @@ def _at_end(text: str, form: Form) -> str | None:
         for bold in bold_passages(line):
             if (found := _whole(bold, form)) is not None:
                 return found
-        found = read_line(_window(line), form, loose=False, last=True)
+        found = read_line(_window(line, form.longest), form, loose=False, last=True)
         if found is not None:
             return found
-        if any(m.value is None and not m.weak for m in form.mentions(_window(line))):
+        if any(m.value is None and not m.weak for m in form.mentions(_window(line, form.longest))):
             break
-    if len(text.strip()) > SHORT:
-        lines = lines[:1]
-    for line in lines:
-        found = read_line(_window(line), form, loose=True, last=True)
+    loose = () if DOUBT.search(text[-SHORT:]) else lines[:1] if len(text.strip()) > SHORT else lines
+    for line in loose:
+        found = read_line(_window(line, form.longest), form, loose=True, last=True)
         if found is not None:
             return found
     return None
@@ -195,7 +223,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
     if denied is not None:
         line = line[: denied.start()]
         mentions = [mention for mention in mentions if mention.end <= len(line)]
-    lead = LEAD.match(line)
+    lead = _LEAD.match(line)
     start = lead.end() if lead else 0
     if not last or (mentions[0].start <= start and _LINE_END.match(line, mentions[0].end)):
         found = _leading(line, mentions, start, form)
@@ -211,6 +239,8 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         chosen = _stated(line[:high], low, kept, form, last=last)
         if chosen is None and loose and kept:
             chosen = _mentioned(line[:high], kept)
+        if chosen is not None and loose and not last and DOUBT.search(line):
+            return REFUSED
         if chosen is not None:
             return _accepted(line, mentions, chosen, form)
     return REFUSED if refused else None
@@ -263,9 +293,49 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
     return any(
         one.value != other.value
-        and makes_alternatives(line[one.end : other.start], weak=one.weak or other.weak, ranges=form.counts)
+        and _makes_alternatives(line[one.end : other.start], weak=one.weak or other.weak, ranges=form.counts)
         and not denied_before(line, other.start)
         for one, other in pairwise(mentions)
+    )
+
+
+_QUIET = r"[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]"
+_SWITCH = any_of("wait actually correction scratch_that i_mean make_that sorry")
+_OR = (
+    any_of("and/or or versus vs alternatively maybe perhaps possibly could might may otherwise unless")
+    + rf"\b|{_SWITCH}\b"
+)
+_OTHER_WORDS = any_of(
+    "and & to through until till then else also even either not no oh hm+ if more likely probably it "
+    "it['’]s is be the an? option answer just as well but rather position number of"
+)
+_GAP = cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
+_GAP_OR = cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")
+_GAP_AND = cue(r"\band\b|&")
+_GAP_RANGE = cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
+
+
+def _makes_alternatives(gap: str, *, weak: bool, ranges: bool) -> bool:
+    """Whether what stands between two different values makes them alternatives, or a pair.
+
+    Parameters
+    ----------
+    gap
+        The text between them.
+    weak
+        Whether one of the values is an ordinary word too: then only "or" and its like count.
+    ranges
+        Whether the values are numbers or dates, so that "to" makes a range of them.
+
+    """
+    if len(gap) > 60 or not _GAP.fullmatch(gap):
+        return False
+    if _GAP_OR.search(gap):
+        return True
+    if weak:
+        return False
+    return bool(
+        _GAP_AND.search(gap) or (ranges and _GAP_RANGE.search(gap)) or gap.strip(" \"'`*$") in (",", ";")
     )
 
 
@@ -278,7 +348,7 @@ def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: b
         and not (form.counts and _OPERATOR.match(line, mention.end))
         and stated(line, mention.start)
     ]
-    reason = None if last else REASON.search(line, low)
+    reason = None if last else _REASON.search(line, low)
     if found and reason is not None and found[0].end <= reason.start():
         found = [mention for mention in found if mention.end <= reason.start()]
     return found[-1] if found else None

@@ -10,30 +10,12 @@ def any_of(phrases: str) -> str:
     return "(?:" + "|".join(phrase.replace("_", " ") for phrase in phrases.split()) + ")"
 
 
-def _cue(pattern: str) -> re.Pattern[str]:
+def cue(pattern: str) -> re.Pattern[str]:
+    """A pattern that lets letter case be."""
     return re.compile(pattern, re.IGNORECASE)
 
 
-_QUIET = r"[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]"
 _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
-
-_MONTH = "jan feb mar apr may june? july? aug sep oct nov dec"
-_DAY = "mon(?:day)? tue(?:sday)? wed(?:nesday)? thu(?:rsday)? fri(?:day)? sat(?:urday)? sun(?:day)?"
-_FILLER = any_of(
-    "the a an my our its? it['’]s that['’]?s? this there he she they i we you so thus hence therefore then "
-    "just simply exactly precisely clearly indeed now still also again finally equals? to given by as "
-    "follows probably likely roughly approximately about say i['’]d working think believe guess get got "
-    "have has conclude is are was be will would should must integer whole numbers? value result total "
-    "count sum date word item title film movie shape colou?r car place option choice letter final correct "
-    "right answers? best solution output boolean logical truth in at of expression position id row mean "
-    "text boxed sure okay ok well holds holding actually really rather"
-)
-_DATED = f"on(?= (?:the |{any_of(_DAY)}|{any_of(_MONTH)}|[0-9]))"
-LEAD = _cue(
-    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!-]*)"
-    rf"(?>(?:(?:{_FILLER}|{any_of(_DAY)}|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
-)
-"""What may stand before a value that a line begins with."""
 
 _NOT = any_of(
     "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than "
@@ -45,7 +27,7 @@ _AFTER_NOT = any_of(
     "value result option number in on at of say any sure certain convinced confident know tell determine "
     "if whether by position either as choose pick"
 )
-_NEGATION = _cue(
+_NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}|n['’]t)[\s,:]{{0,3}}"
     rf"(?:{_AFTER_NOT}[\s\"'`*“‘:$(]{{1,4}}){{0,6}}[\s\"'`*“‘$(\\\[]{{0,4}}$"
 )
@@ -53,17 +35,17 @@ _WRONG = any_of(
     "not never no_longer wrong incorrect impossible ruled_out excluded mistaken an?_mistake an?_error "
     "unlikely too_high too_low too_large too_small"
 )
-_DENIED = _cue(
+_DENIED = cue(
     rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks"
     rf"|must be)\s(?:\w{{1,9}}\s){{0,2}}?{_WRONG}\b"
     r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect|does not"
     r"|fails|violates|breaks|contradicts)\b"
-    r"|\((?:wrong|incorrect|no\b|not (?:right|correct|it|the|an?|sure|certain|final|valid)\b)|was (?:my|the|"
+    r"|[\[(](?:wrong|incorrect|no\b|not (?:right|correct|it|the answer|sure|certain|final|valid)\b)|was (?:my|the|"
     r"an?) (?:first|initial|previous|earlier|old)\b"
     rf"|(?<![.!])(?<![.!]\s)[^.\n(]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is"
     rf"| was)?[^.\n]{{0,12}}\b{_WRONG}\b)"
 )
-_UNSURE = _cue(
+_UNSURE = cue(
     r"\b"
     + any_of(
         "maybe perhaps possibly might(?:_be)? may_be could(?:_also)?(?:_be)? either between at_least "
@@ -73,57 +55,42 @@ _UNSURE = _cue(
     + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$"
     r"|\b(?:(?:first|second|one|another|other|possible|potential|initial|plausible|likely|tentative|"
     r"next) (?:\w{3,9} )?"
-    r"(?:candidate|guess|possibility|(?<!second )attempt|idea|thought|option|choice|answer|value|try)"
+    r"(?:candidate|guess|(?<!only )possibility|(?<!second )attempt|idea|thought|option|choice|answer|value|try)"
     r"|candidates|options|"
-    r"choices|possibilities)(?: (?:is|was|are|were|would be|might be|could be|include))?[\s\"'`*$(\\:]{1,4}$"
+    r"choices|possibilities|(?:close|near|equal or close) to)(?: (?:is|was|are|were|would be|might be|could be"
+    r"|include))?[\s\"'`*$(\\:]{1,4}$"
     r"|\b(?:if|suppose|supposing|assum(?:e|ing)|(?<![\w’'] )say|whether|imagine|start with|try|trying"
     r"|consider(?! my)|"
     r"considering|(?<!the )(?<!a )test|testing)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}$"
 )
-_OPEN_END = _cue(
+_OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or "
     + any_of("more less fewer higher lower greater something maybe possibly perhaps so another not")
-    + r"\b|\s?\?|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
-)
-_SWITCH = any_of("wait actually correction scratch_that i_mean make_that sorry")
-_OR = (
-    any_of("and/or or versus vs alternatively maybe perhaps possibly could might may otherwise unless")
-    + rf"\b|{_SWITCH}\b"
-)
-_OTHER_WORDS = any_of(
-    "and & to through until till then else also even either not no oh hm+ if more likely probably it "
-    "it['’]s is be the an? option answer just as well but rather position number of"
-)
-_GAP = _cue(rf"(?>(?:(?>{_QUIET}+)|[/|±]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
-_GAP_OR = _cue(rf"\b(?:{_OR})|[/|±]")
-_GAP_AND = _cue(r"\band\b|&")
-_GAP_RANGE = _cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
-_ALTERNATIVE = re.compile(
-    rf"[\s\"'`*_)\]}}>.,;:$(…–—-]{{0,8}}(?:(?:(?:no|oh),? )?(?:{_OR})|[/|]\s?(?=\S))", re.IGNORECASE
+    + r"\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?|,? if\b(?! (?:i|my|the (?:rules?"
+    r"|question))\b)[^.\n]{0,80}\b(?:otherwise|else|if)\b|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
 )
 _STATES = any_of(
     "is are equals? gives? yields? makes? totals? leaves? becomes? evaluates_to comes_to to_get we_get "
-    "i_get holds? has have stands ends_up ends?_up_with arrive_at i['’]d_say i_say find found conclude "
+    "i_get holds? has have be stands choose pick select leaves_(?:me|us)_with end_up_with "
+    "(?:go|went)_(?:for|with) ends_up ends?_up_with arrive_at i['’]d_say i_say find found conclude "
     "(?:is|be|was|falls?|lands?)_on but(?:_rather)?"
 )
 _BETWEEN = any_of(
     "the an? simply thus therefore exactly just now in at with position place number holding to be "
-    "value date then colou?r"
+    "value date option choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
 )
-_STATED = _cue(
+_STATED = cue(
     rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s"
     rf"|\b{_STATES}){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}$"
 )
-REASON = _cue(r"[\s,(](?:since|because|as|where|which|given|due|obtained|found|adding|after|when|if|for)\b")
-"""Where a sentence turns to the reasons for what it said."""
-REFERENCE = _cue(
+REFERENCE = cue(
     r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page"
     r"|row|column|term|item"
     r"|case|clue|condition|statement|requirement)s?|(?<!i )see|base|day|week|level"
     r"|vitamin)\s{0,2}(?:no\.?\s?|#)?\Z"
 )
 """What has a number that is no value."""
-_DECLINES = _cue(
+_DECLINES = cue(
     r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
     + any_of(
         "cannot can't don't isn't unknown unclear undefined undetermined undecidable impossible not_ "
@@ -162,50 +129,15 @@ def stated(line: str, start: int) -> bool:
     return _STATED.search(line[max(0, start - 48) : start]) is not None
 
 
-def goes_on_to_another(line: str, end: int) -> bool:
-    """Whether an alternative or a correction is announced right after a part of a line."""
-    return _ALTERNATIVE.match(line, end) is not None
-
-
 def declines(line: str) -> bool:
     """Whether a line says that there is no answer."""
     return _DECLINES.match(line) is not None
 
 
-def makes_alternatives(gap: str, *, weak: bool, ranges: bool) -> bool:
-    """Whether what stands between two different values makes them alternatives, or a pair.
-
-    Parameters
-    ----------
-    gap
-        The text between them.
-    weak
-        Whether one of the values is an ordinary word too: then only "or" and its like count.
-    ranges
-        Whether the values are numbers or dates, so that "to" makes a range of them.
-
-    Examples
-    --------
-    >>> makes_alternatives(" or maybe ", weak=False, ranges=True)
-    True
-    >>> makes_alternatives(", since ", weak=False, ranges=True)
-    False
-    """
-    if len(gap) > 60 or not _GAP.fullmatch(gap):
-        return False
-    if _GAP_OR.search(gap):
-        return True
-    if weak:
-        return False
-    return bool(
-        _GAP_AND.search(gap) or (ranges and _GAP_RANGE.search(gap)) or gap.strip(" \"'`*$") in (",", ";")
-    )
-
-
 # ---- what follows an answer
 
 SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
-TURNS = _cue(
+TURNS = cue(
     r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|"
     + any_of(
         "wait take_(?:that|it|this)_back hold_on hang_on actually in_fact corrections? edit update "
@@ -229,7 +161,7 @@ TURNS = _cue(
     + r")\b|更正|修正|訂正|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
 )
 """A cue of a correction: beside it, another value is the answer."""
-REDOES = _cue(
+REDOES = cue(
     r"\b(?:(?<!then )again|"
     + any_of(
         "(?:second|closer|further|more_careful)_(?:looks?|pass|reading|inspection|count|attempt|run|try|"
@@ -241,30 +173,97 @@ REDOES = _cue(
 )
 """What is done once more, which may end otherwise than before."""
 _ABOVE = (
-    r"(?:that|this|it|(?:the|my) (?:(?:\w{2,9} ){0,2}(?:answer|result|line|value|statement|claim|solution)"
-    r"(?: above| before)?|above)(?: (?:answer|line|result))?)"
+    r"(?:the|my|our|this|that) (?:\w{2,9} ){0,2}(?:answer|result|line|value|statement|claim|solution|reasoning|count"
+    r"|calculation|choice|total|verification|check|work|response|conclusion|above)(?: (?:above|before|line|given))?"
+    r"|verification|something"
 )
-_FALSE = r"(?:wrong|incorrect|mistaken|off|nonsense|flawed|an? (?:\w{3,10} )?(?:mistake|error|typo|slip)|false start)"
-WITHDRAWS = _cue(
-    r"[\W_]{0,6}(?:(?:"
+_FALSE = any_of(
+    "wrong incorrect mistaken off nonsense flawed inconsistent invalid false erroneous bogus unsound rubbish "
+    "an?_(?:\\w+_)?(?:mistake|error|typo|slip|miscount) false_start"
+)
+_HOLDS = any_of(
+    "right correct accurate it work hold fit match add_up make_sense valid reliable possible be satisfy agree "
+    "stand consistent "
+    "sound check_out follow what trust stand_by sure believe"
+)
+WITHDRAWS = cue(
+    rf"(?:\b(?:(?P<above>{_ABOVE})|(?P<pronoun>that|this|it|which))"
+    rf"(?:(?:['’]s| (?:\w+ly |just )?(?:is|was|looks?|seems?|must be|has to be|contains|has|may be|might be)) "
+    rf"(?!not\b|n['’]t)(?:\w{{2,9}} )?{_FALSE}\b"
+    rf"|(?:['’]s| (?:is|was|can?|could|does|did|would|wo|will|do|seems? to|has|must))? ?(?:n['’]?t|not|never|hardly) "
+    rf"(?:\w{{2,9}} ){{0,2}}?{_HOLDS}\b"
+    r"|(?: \w+ly)? (?:contradicts|violates|conflicts|fails|ignores|overlooks|misses|breaks|clashes"
+    r"|disagrees|needs (?:correcting|correction|fixing))\b)"
+    rf"|\bdo(?:es)?(?: not|n['’]?t) (?:think|believe|trust|buy|like) (?:that|this|it|(?:the"
+    rf"|my) answer)\b(?! (?:\w+ ){{0,3}}{_FALSE})"
+    r"|\b(?:scratch|scrap|strike|forget|ignore|disregard|discard|cancel|delete|drop|retract|withdraw"
+    r"|take back) (?:that|this|it"
+    r"|(?:the|this|my|all of the) (?:\w{2,9} )?(?:above|line|answer|result)|my|the previous|everything|what i)\b"
+    r"|\b(?:scratch|strike|forget|ignore) (?:all|everything)\b|\basks? for something else\b"
+    r"|\bI(?:['’]m| am) (?:not|no longer) (?:\w+ )?(?:sure|certain|convinced|confident)\b(?! (?:why|how|what))"
+    r"|\bI (?:(?:now|do|have|still|really|\w+ly) ){0,2}doubts?\b|\b(?:see|is|are|['’]s) (?:the|an?"
+    r"|some) (?:problem|mistake|error|issue|flaw|catch)s?\b"
+    r"|\bnever ?mind\b|\btake (?:that|it|this) back\b"
+    r"|\bI (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
+    r"|\bI(?:['’]ve| have| just| must| now| see| think| realise| realize| notice| fear| only|['’]m afraid| that"
+    r"| i| had){0,4} "
+    r"(?:(?:made|found|spot(?:ted)?|see|notice[d]?) (?:an?|my|the) (?:\w+ )?(?:mistake|error|slip|typo|blunder)"
+    r"|mis(?:read|counted|calculated|applied|took|placed|added|typed|understood)|forgot|overlooked|mixed up|messed up"
+    r"|swapped|transposed|botched|(?:dropped|skipped|missed|left out) (?:an?|the|one|two|some))\b"
+    r"|das (?:ist|war) falsch\b|c['’]est faux\b|es incorrecto\b|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c])"
+)
+"""What takes back what stands before it; a pronoun stands for the value that was named last."""
+REOPENS = cue(
+    r"\b(?:let me|let['’]s|i(?:['’]ll| will| need to| have to| should| must| want to)|need to|time to) (?:just "
+    r"|now |quickly )?"
+    r"(?:re-?(?!ad\b|port|spon|mind|st\b|state|peat|cap|turn|call)\w{3,}|double-?check|check|verify|try (?:again"
+    r"|another|once more)"
+    r"|start (?:over|again)|think (?:again|more)|look again|go back)\b"
+    r"|\b(?:hold on|hang on|h+mm+|oh no|wait(?! (?:for|until|time)\b))\b"
+)
+"""What leaves open whether what stands before it stands, until something more is said."""
+_HEDGES = any_of(
+    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may could cannot can['’]?t "
+    "couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine say said "
+    "claim\\w* hints? "
+    "initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
+    "(?:some|many|most|other)_people "
+    "doubt\\w* disagree false_that wrong_to not_(?:sure|certain|convinced|think|believe|say) "
+    "\\w+n['’]t_(?:think|believe|say) "
+    "whether example['’]?s? versions?"
+)
+HEDGE = cue(rf"\b{_HEDGES}\b")
+"""What makes a statement after it in its clause none of the answer."""
+RESULT = cue(r"[,;]\s(?:so|but|hence|thus|therefore|the (?:correct|right|final|only))\b")
+"""Where a sentence turns from what is not the answer to what is."""
+CONDITION = cue(
+    r"\b(?:if|unless|suppos\w+|assum\w+|had (?:i|we|it|the|you|one)|were (?:i|we|it|the)|for the example)\b"
+)
+"""What makes all that its sentence states none of the answer."""
+DOUBT = cue(
+    rf"\b(?:(?!(?:say|said|can['’]?t|cannot)\b){_HEDGES}|"
     + any_of(
-        "and but so oh ah okay ok h+m+ well yes wait actually no nope sorry oops however unfortunately "
-        "i(?:['’]m_afraid|_think)"
+        "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous "
+        "depend(?:s|ing) either "
+        "neither distrust trust reliabl[ey] unreliable consider(?:ed|ing) mistakes? wrong\\w* incorrect\\w* "
+        "careless so_far "
+        "up_to_here up_to_now still_(?:to|need|have) (?:then|still)_(?:\\w+_)?must "
+        "one_(?:method|reading|way|interpretation) "
+        "unfortunately no_idea not_clear not_enough not_expected toss-?up torn hesitat\\w+ undecided "
+        "\\w+n['’]t_(?:know|answer) "
+        "not_(?:know|answer) ran_out next_step at_one_point were_to thought partial intermediate interim preliminary "
+        "tentative\\w* currently (?:first|second|next)_(?:step|move|guess|idea|round|stage) after_(?:step|move)_[0-9] "
+        "(?:begin|start)_(?:at|with|from) let_\\w+_be all_but distractor out_of_the_question exclud\\w+ "
+        "rul(?:e|es|ed)_out "
+        "reject\\w* haven['’]t hasn['’]t but_no let_me let['’]s"
     )
-    + r")\b[\s,.!\u2026\u2014-]{1,5}){0,4}(?:"
-    + rf"{_ABOVE}(?:['’]s| is| was| contains| has| must be) (?!not )(?:\w{{3,9}} )?{_FALSE}\b"
-    + rf"|{_ABOVE}(?:['’]s| is| was)? ?(?:not|isn['’]?t|wasn['’]?t|can['’]?t be|can ?not be|does(?: not"
-    rf"|n['’]t) \w+) "
-    r"(?:\w{3,9} )?(?:right|correct|it|work)\b"
-    r"|(?:please )?(?:scratch|scrap|strike|forget|ignore|disregard|discard|cancel|delete) (?:that|this|it"
-    r"|the above|(?:the|this"
-    r"|my) (?:\w{2,9} )?(?:line|answer|result)|my|the previous|everything|what i)|never ?mind\b"
-    r"|i (?:was|am) (?:wrong|mistaken)(?! about (?!this|that))\b|i (?:take|retract|withdraw) (?:that|it"
-    r"|this)\b|das (?:ist|war) falsch\b|c['’]est faux\b|es incorrecto\b|不对|不對|错了|錯了|間違い)"
+    + rf")\b|{CONDITION.pattern}|\(\?\)"
 )
-"""A sentence that takes back what stands before it."""
-CONFIRMS = _cue(
-    r"\b(?:yes|yep|indeed|confirm(?:s|ed)?|checks? out|consistent|matches|holds|stands?(?! corrected)"
+"""What leaves open whether a value that has no mark is the answer."""
+CONFIRMS = cue(
+    r"[\u2713\u2714\u2705]|\bno (?:mistake|error|problem)s?\b|\b(?:yes|yep|indeed|confirm(?:s|ed)?|checks? out"
+    r"|consistent|match(?:es)?"
+    r"|holds?(?! on)|met|satisf\w+|works?|good|same|correctly|stands?(?! corrected)"
     r"|agrees|still|verified|unchanged|fine"
     r"|as (?:before|stated|expected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?(?:right|correct|fine|good"
     r"|valid))\b"
@@ -275,14 +274,14 @@ STRUCTURED = re.compile(
     re.MULTILINE,
 )
 """A row, an item or a field, which states nothing by itself where there are several."""
-RIGHTLY = _cue(
+RIGHTLY = cue(
     r"[\s\"'`*_)\]}”’»$]*\s(?:it is(?=\W*\Z|\W*,)|is (?:it|right|correct|meant|true|what (?:i|it)"
     r"|(?:actually |now |therefore |thus )?(?:the|my) \w*\s?"
     r"(?:right|correct|true|real|answer|one|choice|option|result))|must be|fits|works|makes more"
     r"|is richtig|ist richtig|does)\b(?! only)"
 )
 """What says of the value before it that it is the answer."""
-ENDS = _cue(
+ENDS = cue(
     r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?(…\u2014\u2013\u2192-]|<-|[^\x00-\x7f\w]|(?:です|だ|입니다|이다|예요"
     r"|이에요)|"
     + any_of(
@@ -293,12 +292,12 @@ ENDS = _cue(
     + r"\b|(?:is|does|did|has|sein)(?: not)?\W*\Z)"
 )
 """What follows a value that ends its clause."""
-CUT = _cue(
+CUT = cue(
     r"[;:\u2014\u2013\u2026](?:[*_]*\s|(?=[^\W\d]))|,\s(?:so|but|and|which|\w+ing)\s|\.\.\.|->|=>"
     r"|[\u2192\u21d2\u2794-\u27bf]"
 )
 """Where a clause begins."""
-SUPPOSES = _cue(
+SUPPOSES = cue(
     r"\b"
     + any_of(
         "if had(?=_(?:i|we|it|the|you|one|they)\\b) (?<!i_)would could might may can can['’]t cannot "
@@ -311,10 +310,10 @@ SUPPOSES = _cue(
         "begin\\w* easy easily (?:an?|the)_(?:incorrect|wrong|mistaken|careless)_\\w+ "
         "trap unlike per puede podría kann könnte peut pourrait"
     )
-    + r"\b|['’]d\b(?! (?:say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
+    + r"\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
 )
 """What makes a sentence speak of what is not, was, or others think."""
-EXPLAINS = _cue(
+EXPLAINS = cue(
     r"\b"
     + any_of(
         "because since than each one_of operands? input given reference contrast average mean half twice "
@@ -324,12 +323,12 @@ EXPLAINS = _cue(
     r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
 )
 """What makes a value that ends a clause one of the reasons."""
-RELATES = _cue(
+RELATES = cue(
     r"\b(?:of|from|in|than|after|before|over|about|until|between|like|by|with|at|on|for|against|and"
     r"|or)\W*(?:the\s)?\Z"
 )
 """What makes a value a circumstance."""
-ASSERTS = _cue(
+ASSERTS = cue(
     r"(?:\b(?:(?:so|thus|hence|therefore|but|meant?|nope|no|put|use|read|say|insert|get|got|find|have"
     r"|take|obtain|answer|write"
     r"|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|been|me|rather|becomes?|reads?|says?|reach"
@@ -338,7 +337,7 @@ ASSERTS = _cue(
     r"(?:(?:exactly|actually|instead|simply|the|an?|option|it|it['’]s|have|be|now)\s){0,2}|(?<!不)[是为為は])\W*\Z"
 )
 """What asserts the value after it, beside `stated`."""
-SUBJECT = _cue(
+SUBJECT = cue(
     r"\b"
     + any_of(
         "it it['’]s this that i we there the_(?:\\w+_)?one which what they answer result total sum count "
@@ -350,7 +349,7 @@ SUBJECT = _cue(
     + r"\b|[是为為は]|\A\W*(?:\w+\W+)?\Z"
 )
 """What may be the answer."""
-PART = _cue(
+PART = cue(
     r"\bof which\b|\b(?:the|an?) (?!(?:answer|result|\w*correct\w*|right|final|actual|real|true|total"
     r"|whole|overall|proper|new"
     r"|revised|updated|only|same|required|requested|asked|missing|next|resulting|desired) )[a-z]{4,14} "
@@ -358,19 +357,19 @@ PART = _cue(
     r"|letter|state)s?\b"
 )
 """What is another value than the one asked for, as it has a name of its own."""
-EQUALS = _cue(r"(?:=|\b(?:is|equals))[^\w>]*\Z")
+EQUALS = cue(r"(?:=|\b(?:is|equals))[^\w>]*\Z")
 """What follows the answer where it is said what that is."""
-OPERATOR = _cue(
+OPERATOR = cue(
     r"(?:(?:[0-9)\]}]|\b[a-z])\s?(?:[-+*/×·÷^<>]|\\times|\\cdot)|\b(?:plus|minus|times|and"
     r"|or|(?:add|subtract|multiply|divide|remove|deduct)(?:s|ed|ing|ies|ied)?(?: \w{1,9})?(?: by)?))"
     r"\s?[\s*_`$(\[{]{0,3}\Z"
 )
-OPERATED = _cue(
+OPERATED = cue(
     r"[\s)\]}$`*_]{0,4}(?:(?:[+*/×·÷^<>=-]|\\times|\\cdot)(?=\s?[(0-9a-z])|\b(?:plus|minus|times)\b)"
 )
 GLOSS = re.compile(r"[\"'`*_)]{0,4}\s?\([^()\n]{1,40}\)(?=\s\w)")
 """What a value is called as well, before its sentence goes on."""
-HEADING = _cue(
+HEADING = cue(
     r"[\W_]*(?:(?:the |my |detailed |short |brief |full |key )*(?:explanations?|reason(?:s|ing)?|solution"
     r"|steps?(?: \d+)?"
     r"|step[- ]by[- ]step(?: \w+)?|working|work(?:ed)?|calculations?|derivation|justification|rationale"
@@ -378,14 +377,15 @@ HEADING = _cue(
     r"|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))[*_]*\s?(?:[:\n])"
 )
 """A heading under which values are reasons unless a sentence says more."""
-SAYS_NOTHING = _cue(
-    r"\s*(?:all |still |indeed |that )?(?:right|correct|incorrect|wrong|mistaken|fine|good|clear"
+SAYS_NOTHING = cue(
+    r"\s*(?:all |still |indeed |that )?(?:thought|said|supposed\w*|believed|claimed|right|correct|incorrect|wrong"
+    r"|mistaken|fine|good|clear"
     r"|consistent|confirmed|what|why|how"
     r"|because|since|as|not|also|well|worth|important|possible|an? (?:mistake|error|typo|slip|common)|due"
     r"|in|obtained|derived|found|given|based|computed|calculated|reached|supported|explained|simply the)\b"
 )
 """What follows "it is" where that states no answer."""
-BARE = _cue(
+BARE = cue(
     r"[\W_]*(?:(?:"
     + any_of(
         "and but so oh ah okay ok h+m+ well yes wait no nope nah sorry o+ps whoops err ahem rats actually "
@@ -393,12 +393,14 @@ BARE = _cue(
         "corrections? typo thus hence therefore then of_course in_fact on_second_thoughts? "
         "my_(?:mistake|bad|apologies) "
         "make_(?:that|it) pardon_me no_wait i_mean scratch_that strike_that hold_on the grr quatsch "
-        "anzi aliás nein moment"
+        "anzi aliás nein moment alternatively otherwise"
     )
     + r")\b[\W_]*){0,5}"
 )
 """Words before a value that say no more than that it follows."""
-FRAME = _cue(
+OR = cue(r"[\W_]*(?:or|alternatively|otherwise|maybe|perhaps)\b")
+"""What puts a value beside the answer."""
+FRAME = cue(
     r"(?:\b(?:it|this|that|answer|result|value|solution|one|option|choice|order|respuesta|r[eé]ponse"
     r"|antwort|risposta|resposta)\b"
     r"(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s(?:is|was|are|becomes|ist|lautet|es|est|è|é)\b|\s(?:should|must"
@@ -414,7 +416,7 @@ FRAME = _cue(
 )
 """What states the words after it."""
 
-CHANGES = _cue(
+CHANGES = cue(
     r"\b(?:chang|replac|revis|correct|amend|swap|switch|updat|alter|go|going|went|stick|settl|read"
     r"|count)\w*\b[^\n]{0,120}?\b(?:to|with|for|by|into)\W*\Z"
 )
@@ -422,12 +424,12 @@ CHANGES = _cue(
 INTRODUCES = re.compile(r"\A[^,]{1,60},\W*\Z")
 """A phrase before a value that goes on after a comma."""
 
-EQUATION = _cue(
+EQUATION = cue(
     r"(?:[0-9a-z)\]}][\s$]?[-+*/×·÷^&|]\s?[^=\na-z]{1,60}|\b(?:and|or|xor|not|plus|minus"
     r"|times)\s[^=\n]{1,60})(?:=|≈|→|\\to|\b(?:is|gives|makes|equals|yields))\W*\Z"
 )
 """The left side of a calculation before its result."""
-LAST = _cue(
+LAST = cue(
     r"[^,(\n]*(?:\Z|\(|,\s(?:(?:and )?not|of course|sorry|then\W*\Z|instead|i mean|as|since|because)\b)"
 )
 """What follows a value that ends its sentence."""
@@ -445,4 +447,4 @@ LABEL = re.compile(
 REPLACES = re.compile(r"\W*(?:-+>|=>|[\u2192\u21d2\u2794-\u27bf]|/)\W*")
 """What stands between a value and the one in its place."""
 
-ARTICLE = _cue(r"\b(?:the|an?)\s\Z")
+ARTICLE = cue(r"\b(?:the|an?)\s\Z")

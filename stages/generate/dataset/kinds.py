@@ -8,19 +8,34 @@ import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from functools import partial
+from itertools import pairwise
 
-from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
-from evalcube.stages.generate.answers.numbers import WORDS
+from evalcube.stages.generate.answers.final import NEAR, REFUSED, SENTENCES, Mention, instead, read_final
+from evalcube.stages.generate.answers.numbers import NUMBER, NUMBERS, number, plain_numbers
 from evalcube.stages.generate.answers.passages import (
+    CHATTER,
     Passage,
     Rank,
     fenced_block,
     in_box,
+    last_lines,
     normalised,
     passages,
 )
 from evalcube.stages.generate.answers.values import Form, read_value
-from evalcube.stages.generate.answers.wording import FRAME, REDOES, SAYS_NOTHING, TURNS, affirmed
+from evalcube.stages.generate.answers.wording import (
+    BARE,
+    DOUBT,
+    ENDS,
+    FRAME,
+    HEADING,
+    REDOES,
+    RIGHTLY,
+    SAYS_NOTHING,
+    SENTENCE_END,
+    TURNS,
+    affirmed,
+)
 from evalcube.stages.generate.dataset.params import Comparison
 
 _MARKUP = " \t*_`"
@@ -57,20 +72,6 @@ def _bare(line: str) -> str:
 
 # ---- numbers
 
-_DIGITS = r"[0-9]{1,3}(?P<sep>[,_ \u00a0\u2009\u202f'’])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
-_NUMBER = re.compile(
-    rf"(?<![\w.^])(?<![0-9][,/])(?:(?<![\w)\]}}%])(?<![0-9)\]}}] )(?P<sign>[-+]|(?:minus|negative) ))?"
-    rf"(?:(?P<word>{'|'.join(WORDS)})(?![\w-])|[$€£]?(?P<whole>{_DIGITS}"
-    rf"|(?=\.[0-9]))(?:\.(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
-    r"(?:\s?/\s?(?P<under>[0-9]{1,400}))?(?![0-9^]|[.,][0-9]|/[0-9]))",
-    re.IGNORECASE,
-)
-_LATEX_FRACTION = re.compile(r"\\[dt]?frac\s?\{([0-9]{1,400})\}\s?\{([0-9]{1,400})\}")
-_POWER_OF_TEN = re.compile(
-    r"(?<=[0-9])\s?(?:[×x*·]|\\times|\\cdot)\s?10(?:\^|\*\*)(?:\{([-+]?[0-9]{1,3})\}"
-    r"|([-+]?[0-9]{1,3}))(?![0-9])"
-)
-
 
 def read_number(text: str, comparison: Comparison | None = None) -> str | None:  # noqa: ARG001 - as the others
     r"""The number a text ends up with, as a plain decimal or a fraction in lowest terms; None if there is none.
@@ -83,7 +84,7 @@ def read_number(text: str, comparison: Comparison | None = None) -> str | None: 
     >>> read_number("Answer: $1,234.50"), read_number("so it is **\\frac{2}{6}**"), read_number("1.5 × 10^3 m")
     ('1234.5', '1/3', '1500')
     """
-    return read_value(_plain_numbers(text), _NUMBERS)
+    return read_value(plain_numbers(text), NUMBERS)
 
 
 def only_number(text: str) -> str | None:
@@ -94,68 +95,8 @@ def only_number(text: str) -> str | None:
     >>> only_number("18 dollars"), only_number("48/2 = 24")
     ('18', None)
     """
-    found = [_number(match) for match in _NUMBER.finditer(_plain_numbers(text)) if not match["word"]]
+    found = [number(match) for match in NUMBER.finditer(plain_numbers(text)) if not match["word"]]
     return found[0] if len(found) == 1 else None
-
-
-def _plain_numbers(text: str) -> str:
-    """A text with LaTeX fractions and powers of ten written plainly."""
-    text = _LATEX_FRACTION.sub(r"\1/\2", normalised(text).replace("\\%", "%"))
-    return _POWER_OF_TEN.sub(lambda match: f"e{match[1] or match[2]}", text)
-
-
-class _Numbers(Form):
-    counts = True
-    counts_things = True
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        return [
-            Mention(match.start(), match.end(), _number(match), weak=match["word"] is not None)
-            for match in _NUMBER.finditer(line)
-        ]
-
-
-_NUMBERS = _Numbers()
-
-
-def _number(match: re.Match[str]) -> str | None:
-    if match["word"]:
-        number = Fraction(WORDS.index(match["word"].lower()))
-        return number_text(-number if match["sign"] not in (None, "+") else number)
-    whole = "".join(filter(str.isdecimal, match["whole"]))
-    if not (match["decimals"] or match["under"] or match["exponent"]):
-        digits = whole.lstrip("0")  # most numbers, for which fractions cost too much
-        return f"-{digits}" if digits and match["sign"] not in (None, "+") else digits or "0"
-    decimals = match["decimals"] or ""
-    under = int(match["under"] or 1)
-    if under == 0:
-        return None
-    value = Fraction(int(whole + decimals), 10 ** len(decimals) * under)
-    value *= Fraction(10) ** int(match["exponent"] or 0)
-    return number_text(-value if match["sign"] not in (None, "+") else value)
-
-
-def number_text(value: Fraction) -> str:
-    """A number as a decimal, or as a fraction if it has no end as a decimal.
-
-    Examples
-    --------
-    >>> number_text(Fraction(-5, 4)), number_text(Fraction(2, 3))
-    ('-1.25', '2/3')
-    """
-    rest, places = value.denominator, 0
-    while rest % 10 == 0:
-        rest, places = rest // 10, places + 1
-    for prime in (2, 5):
-        while rest % prime == 0:
-            rest, places = rest // prime, places + 1
-    if rest > 1:
-        return f"{value.numerator}/{value.denominator}"
-    digits = str(abs(value.numerator) * 10**places // value.denominator).rjust(places + 1, "0")
-    cut = len(digits) - places
-    decimals = digits[cut:].rstrip("0")
-    sign = "-" if value < 0 else ""
-    return f"{sign}{digits[:cut]}.{decimals}" if decimals else f"{sign}{digits[:cut]}"
 
 
 def same_number(answer: str, reference: str, comparison: Comparison) -> bool:
@@ -179,30 +120,50 @@ _DECLINES = re.compile(
     r"(?:i|we|sorry|unfortunately|no idea|cannot|can't|unknown|unclear|not sure)\b", re.IGNORECASE
 )
 _ASIDE = re.compile(
-    r"(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s+instead$|\s+[\u2705\u2714]$|\s[\u2014-]\s(?:that is"
+    r"(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
+    r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
+    r"|\s(?:\(final\)|[\u2014-]\sfinal|\(see\s[^()]{1,40}\)|\(by\s[^()]{1,40}\)|[\U0001f44d\U0001f642])$"
+    r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$|\s+[\u2705\u2714]$"
+    r"|\s[\u2014-]\s(?:that is"
     r"|this is) my [^\n]{1,40}$"
     r"|(?<=\w\w)\.\s(?=(?:This|That|It|I|Because)\s)[^\n]{1,250}$"
     r"|(?<=\w{4})\.\s(?=[A-Z]\S*\s\S+\s)[^\n]{1,250}$"
     r"|\s\((?:[Ii]|[Ww]e|rather|instead|although|but|since|because)\s[^()]{1,200}\)$|,\s(?:since"
     r"|because)\s[^\n]{1,250}$"
 )
-_ADVERB = re.compile(r"(?:therefore|thus|hence|actually|really|indeed|clearly|now)\s+", re.IGNORECASE)
+_ADVERB = re.compile(
+    r"(?:(?:therefore|thus|hence|actually|really|indeed|clearly|simply|still|now|in fact|of course|donc|also"
+    r"|daher)\b,?\s+)+",
+    re.IGNORECASE,
+)
+_SAYS_SO = re.compile(r"(?:so )?(?:the|my) (?:final |correct )?answer (?:is|was)\b:?\s*[*_]*", re.IGNORECASE)
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
+_STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
+_NOT_BUT = re.compile(r"\Anot\s[^.\n]{1,100}?\sbut\s(?:rather\s)?", re.IGNORECASE)
+_BOLD = re.compile(r"\*\*[^*\n]+\*\*")
+_MOST_WORDS = 8
+"""Words that a statement may have at the end of a reply."""
 _HEAD = 40
 """Characters of a sentence that may begin with a cue of a correction."""
 _TAG = re.compile(r"</?[a-z][a-z0-9]{0,12}\s?/?>")
 _ASKED = re.compile(r"(?:what|who|where|when|which|why|how)\b", re.IGNORECASE)
 """What follows an answer on its line and is no part of it."""
 INTRODUCED = re.compile(
-    r"(?:(?:so|therefore|thus|hence|in conclusion)[\s,]{1,3})?(?:=>|[\u2192\u21d2]"
-    r"|(?:the )?(?:final )?(?:result|solution|output|conclusion|final)"
-    r"(?: is|:| is:)|(?:this gives|it is|it['’]s|we get)\b:?)\s*[*_]*",
+    r"(?=\S)(?:(?:so|therefore|thus|hence|in (?:short|summary|conclusion)|to summari[sz]e|tl;?dr|altogether"
+    r"|putting it all together)[\s,:]{1,3}){0,2}(?:=>|[\u2192\u21d2]"
+    r"|(?:the |my )?(?:final )?(?:result|solution|output|conclusion|final|choice|verdict|answer)(?: is|:| is:)"
+    r"|(?:(?:this|that) (?:gives|makes|leaves(?: us with)?)|it (?:is|must be|has to be)|(?:it|that)['’]s"
+    r"|(?:we|i) (?:get|choose|pick|answer|conclude|end up with|arrive at)|i['’]d answer|(?:i['’]ll|i would"
+    r"|i['’]d) (?:go with|say)"
+    r"|(?:the (?:only )?(?:one|word|name)|what) (?:(?:we|that|is|it|fits|needs?|for|asked|left|remains) ){0,4}is)\b:?"
+    r"|(?<=[,:\s])(?=[\w*]+(?:\s[\w*]+){0,2}\W*\Z))\s*[*_]*",
     re.IGNORECASE,
 )
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
+_NAMED = re.compile(r"(?<![\w])[A-Z][\w'’-]*\Z")
 _NAME = re.compile(
-    r"(?<![\w'’-])(?!(?:It|That|This|The|So|But|And|No|I)\b)[A-Z][\w'’-]*(?:\s(?:of\s|the\s"
-    r"|de\s)?[A-Z0-9][\w'’-]*){0,5}"
+    r"(?<![\w'’-])(?!(?:It|That|This|The|So|But|And|No|I)\b)[A-Z][\w'’-]*(?:\s(?:of\s|the\s|d[aeiu]\s"
+    r"|v[ao]n\s|la\s)?[A-Z0-9][\w'’-]*){0,5}"
 )
 _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
@@ -227,21 +188,17 @@ def read_text(
 
     def end(text: str) -> str | None:
         line = _bare(fenced_block(text) or text)
-        if (
-            len(line) > LONGEST_TEXT
-            or "\n" in line
-            or _DECLINES.match(line)
-            or not re.search(r"[^\W_]", line)
-        ):
+        if next(passages(text), None) is not None or not re.search(r"[^\W_]", line):
             return None
-        if next(passages(text), None) is not None:
+        if "\n" in line or len(line) > LONGEST_TEXT or INTRODUCED.match(line) or _STOP.search(line):
+            return _said_at_end(text.strip(), exact)
+        if _DECLINES.match(line) or (most_words is not None and len(line.split()) > most_words):
             return None
-        said = INTRODUCED.sub("", line, count=1)
-        if most_words is not None and len(said.split()) > most_words:
-            return None
-        return comparable(said, exact) or None
+        return comparable(line, exact) or None
 
-    return read_final(text, partial(_text_in, exact=exact), end, partial(_names, exact=exact), free=True)
+    return read_final(
+        text, partial(_text_in, exact=exact), end, partial(_names, exact=exact), partial(_worded, exact=exact)
+    )
 
 
 def _names(text: str, exact: frozenset[str]) -> list[Mention]:
@@ -251,17 +208,73 @@ def _names(text: str, exact: frozenset[str]) -> list[Mention]:
 
 def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     """The text that a place gives."""
-    line = _ASIDE.sub("", _uncorrected(line_of(passage)))
+    line = _NOT_BUT.sub("", _SAYS_SO.sub("", _uncorrected(line_of(passage)), count=1))
+    line = _ASIDE.sub("", _bare(line.rstrip("|")))
+    line = line.removesuffix("$") if line.count("$") == 1 else line
     if passage.rank is Rank.SAID:
-        line = _ADVERB.sub("", line)
+        line = _bare(_ADVERB.sub("", line, count=1))
         if SAYS_NOTHING.match(line):
             return None
     if line.endswith("?") and not _ASKED.match(line):
         return REFUSED
     if not line or len(line) > LONGEST_TEXT or _HOLDER.fullmatch(line):
         return None
-    bracketed = line[0] == "<" and line[-1] == ">" and not _TAG.fullmatch(line)
+    bracketed = line[0] + line[-1] in ("<>", "[]") and not _TAG.fullmatch(line) and "," not in line
     return comparable(line[1:-1] if bracketed else line, exact) or None
+
+
+def _worded(tail: str, value: str, before: str, exact: frozenset[str]) -> str | None:
+    """As `instead`, of an answer of any words: what follows a cue and a statement is one."""
+    named = _NAMED.search(before) is not None
+
+    def stated_or_named(text: str) -> list[Mention]:
+        found: list[Mention] = []
+        stops = [0, *(stop.end() for stop in SENTENCE_END.finditer(text)), len(text)]
+        for low, high in list(pairwise(stops))[-SENTENCES:]:
+            sentence = text[low : min(high, low + 2 * NEAR)]
+            names = (
+                [m for m in _names(sentence, exact) if _is_name(sentence, m)]
+                if not CHATTER.match(sentence)
+                else []
+            )
+            at = max((frame.end() for frame in FRAME.finditer(sentence)), default=0)
+            at += len(sentence[at:]) - len(sentence[at:].lstrip(" *_"))
+            if (
+                at
+                and not named
+                and not any(name.start >= at for name in names)
+                and not SAYS_NOTHING.match(sentence, at)
+            ):
+                other = _text_in(Passage(sentence[at:], Rank.SAID, boxed=False, start=0), exact)
+                if other and len(other.split()) <= _MOST_WORDS:
+                    names = [Mention(at, len(sentence.rstrip()), other)]
+            found += [m._replace(start=low + m.start, end=low + m.end) for m in names]
+        return found
+
+    return instead(tail, value, stated_or_named, free=True)
+
+
+def _is_name(sentence: str, at: Mention) -> bool:
+    """Whether a capital is more than the one that a sentence begins with."""
+    after = sentence[at.end :]
+    if any(map(str.isalnum, sentence[: at.start])) or " " in sentence[at.start : at.end]:
+        return True
+    cue = BARE.fullmatch(sentence, at.start, at.end) or TURNS.fullmatch(sentence, at.start, at.end)
+    return not cue and bool(ENDS.match(after) or RIGHTLY.match(after))
+
+
+def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
+    """The text that a reply of several sentences ends with, by itself in bold or after words that introduce it."""
+    first, _, rest = text.partition("\n\n")
+    heads = HEADING.match(rest) and first[-1:] not in (".", ":", "?")
+    if (heads or (rest and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
+        return comparable(_bare(first), exact) or None
+    last = next(last_lines(text), "")[-LONGEST_TEXT:]
+    sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1]
+    introduced = INTRODUCED.match(sentence.lstrip("*_# "))
+    said = sentence.lstrip("*_# ")[introduced.end() :] if introduced else sentence
+    stated = (introduced or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
+    return _text_in(Passage(said, Rank.SAID, False, 0), exact) if stated and not DOUBT.search(last) else None
 
 
 def _uncorrected(line: str) -> str:
