@@ -76,6 +76,10 @@ _BROKEN_OFF = re.compile(
     re.IGNORECASE,
 )
 """An end that is none."""
+_SAYS_SO = re.compile(
+    r"(?:\A|[.!?\n])[\s*_#>]*(?:(?:so|thus|hence|therefore),? )?(?:the|my|our) (?:final |correct )?answer is:?\Z",
+    re.IGNORECASE,
+)
 _SHUT = re.compile(r"[\"'}\],\s]*(?:```)?")
 """What ends a JSON document after its answer."""
 _SAYS = re.compile(r"[^\W_]|[\u2717\u2718\u274c]")
@@ -214,9 +218,11 @@ def _contradiction(
 
 
 def _is_final(text: str, place: Passage) -> bool:
-    """Whether a mark begins its line, and is no step on the way."""
-    before = text[max(0, place.start - _HEAD) : place.start].rpartition("\n")[2]
-    return place.rank is not Rank.SAID and len(before.split()) <= 2
+    """Whether a mark begins its line, or its sentence where that says "the answer is", and is no step on the way."""
+    before = text[max(0, place.start - _HEAD) : place.start]
+    if place.rank is Rank.SAID:
+        return _SAYS_SO.search(before) is not None
+    return len(before.rpartition("\n")[2].split()) <= 2
 
 
 # ---- what follows
@@ -416,6 +422,7 @@ def _alike(value: str, other: str) -> bool:
 def _said_outright(sentence: str, at: Mention) -> bool:
     """Whether an ordinary word is a value, as a sentence of its own or stated at the end of one."""
     before, after = sentence[: at.start], sentence[at.end :]
+    after = words.LATTERLY.sub("", after, count=1)
     if words.RIGHTLY.match(after) or words.REPLACES.match(after) or any(map(str.isalnum, after)):
         return bool(words.RIGHTLY.match(after) or words.REPLACES.match(after))
     cues = (words.ASSERTS, words.CHANGES, words.INTRODUCES)

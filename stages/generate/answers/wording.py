@@ -255,7 +255,7 @@ DOUBT = cue(
         "tentative\\w* currently (?:first|second|next)_(?:step|move|guess|idea|round|stage) after_(?:step|move)_[0-9] "
         "(?:begin|start)_(?:at|with|from) let_\\w+_be all_but distractor out_of_the_question exclud\\w+ "
         "rul(?:e|es|ed)_out "
-        "reject\\w* haven['’]t hasn['’]t but_no let_me let['’]s"
+        "reject\\w* haven['’]t hasn['’]t but_no let(?:_me|_us|['’]s)_(?:see|think|test|try|check|verify|explain)"
     )
     + rf")\b|{CONDITION.pattern}|\(\?\)"
 )
@@ -329,7 +329,7 @@ RELATES = cue(
 )
 """What makes a value a circumstance."""
 ASSERTS = cue(
-    r"(?:\b(?:(?:so|thus|hence|therefore|but|meant?|nope|no|put|use|read|say|insert|get|got|find|have"
+    r"(?:\b(?:(?:so|thus|hence|therefore|but|said|written|answered|meant?|nope|no|put|use|read|say|insert|get|got|find|have"
     r"|take|obtain|answer|write"
     r"|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|been|me|rather|becomes?|reads?|says?|reach"
     r"|arrive at|believe|think|becoming|being)"
@@ -367,6 +367,7 @@ OPERATOR = cue(
 OPERATED = cue(
     r"[\s)\]}$`*_]{0,4}(?:(?:[+*/×·÷^<>=-]|\\times|\\cdot)(?=\s?[(0-9a-z])|\b(?:plus|minus|times)\b)"
 )
+LATTERLY = cue(r"\A[\s,]*(?:then|instead|now|actually|after all|it is|sorry|rather)(?=\W*\Z)")
 GLOSS = re.compile(r"[\"'`*_)]{0,4}\s?\([^()\n]{1,40}\)(?=\s\w)")
 """What a value is called as well, before its sentence goes on."""
 HEADING = cue(

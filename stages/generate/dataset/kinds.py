@@ -120,7 +120,7 @@ _DECLINES = re.compile(
     r"(?:i|we|sorry|unfortunately|no idea|cannot|can't|unknown|unclear|not sure)\b", re.IGNORECASE
 )
 _ASIDE = re.compile(
-    r"(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
+    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
     r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
     r"|\s(?:\(final\)|[\u2014-]\sfinal|\(see\s[^()]{1,40}\)|\(by\s[^()]{1,40}\)|[\U0001f44d\U0001f642])$"
     r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$|\s+[\u2705\u2714]$"
@@ -274,7 +274,9 @@ def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
     introduced = INTRODUCED.match(sentence.lstrip("*_# "))
     said = sentence.lstrip("*_# ")[introduced.end() :] if introduced else sentence
     stated = (introduced or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
-    return _text_in(Passage(said, Rank.SAID, False, 0), exact) if stated and not DOUBT.search(last) else None
+    return (
+        _text_in(Passage(said, Rank.SAID, False, 0), exact) if stated and not DOUBT.search(sentence) else None
+    )
 
 
 def _uncorrected(line: str) -> str:
