@@ -256,11 +256,9 @@ def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool
         unexplained = place == last and not explained
         topic = sentence.mentions[-1].value if sentence.mentions else topic
         opened = (
-            role is None
-            and not explained
-            and not words.CONFIRMS.search(sentence.text)
-            and (opened or words.REOPENS.search(sentence.text) is not None)
+            role is None and not explained and (opened or words.REOPENS.search(sentence.text) is not None)
         )
+        opened = opened and not words.CONFIRMS.search(sentence.text)
         if role is Role.REPLACES or (role is Role.STATED and (hard or not firm or redone)):
             stands = other
         elif role in (Role.STATED, Role.OPEN) and (sentence.in_row or (sentence.goes_on and not hard)):

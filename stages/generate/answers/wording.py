@@ -18,22 +18,22 @@ def cue(pattern: str) -> re.Pattern[str]:
 _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
 
 _NOT = any_of(
-    "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than "
-    "excluding isnt cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like"
+    "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding "
+    "isnt cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like"
 )
 _AFTER_NOT = any_of(
-    "the an? be been being have has had holds? holding own get his her their longer with think believe it "
-    "it['’]s is are to equals? that this really actually exactly necessarily possibly correct right answer "
-    "value result option number in on at of say any sure certain convinced confident know tell determine "
-    "if whether by position either as choose pick"
+    "the an? be been being have has had holds? holding own get his her their longer with think believe it it['’]s "
+    "is are to equals? that this really actually exactly necessarily possibly correct right answer value result "
+    "option number in on at of say any sure certain convinced confident know tell determine if whether by position "
+    "either as choose pick"
 )
 _NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}|n['’]t)[\s,:]{{0,3}}"
     rf"(?:{_AFTER_NOT}[\s\"'`*“‘:$(]{{1,4}}){{0,6}}[\s\"'`*“‘$(\\\[]{{0,4}}$"
 )
 _WRONG = any_of(
-    "not never no_longer wrong incorrect impossible ruled_out excluded mistaken an?_mistake an?_error "
-    "unlikely too_high too_low too_large too_small"
+    "not never no_longer wrong incorrect impossible ruled_out excluded mistaken an?_mistake an?_error unlikely "
+    "too_high too_low too_large too_small"
 )
 _DENIED = cue(
     rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks"
@@ -48,9 +48,9 @@ _DENIED = cue(
 _UNSURE = cue(
     r"\b"
     + any_of(
-        "maybe perhaps possibly might(?:_be)? may_be could(?:_also)?(?:_be)? either between at_least "
-        "at_most (?:more|less|fewer|greater|higher|lower|larger|smaller)_than up_to no_more_than "
-        "anything_from before after any_of one_of some(?:thing|where)?_(?:like|around|near|between)"
+        "maybe perhaps possibly might(?:_be)? may_be could(?:_also)?(?:_be)? either between at_least at_most "
+        "(?:more|less|fewer|greater|higher|lower|larger|smaller)_than up_to no_more_than anything_from before after "
+        "any_of one_of some(?:thing|where)?_(?:like|around|near|between)"
     )
     + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$"
     r"|\b(?:(?:first|second|one|another|other|possible|potential|initial|plausible|likely|tentative|"
@@ -70,14 +70,13 @@ _OPEN_END = cue(
     r"|question))\b)[^.\n]{0,80}\b(?:otherwise|else|if)\b|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
 )
 _STATES = any_of(
-    "is are equals? gives? yields? makes? totals? leaves? becomes? evaluates_to comes_to to_get we_get "
-    "i_get holds? has have be stands choose pick select leaves_(?:me|us)_with end_up_with "
-    "(?:go|went)_(?:for|with) ends_up ends?_up_with arrive_at i['’]d_say i_say find found conclude "
-    "(?:is|be|was|falls?|lands?)_on but(?:_rather)?"
+    "is are equals? gives? yields? makes? totals? leaves? becomes? evaluates_to comes_to to_get we_get i_get holds? "
+    "has have be stands choose pick select leaves_(?:me|us)_with end_up_with (?:go|went)_(?:for|with) ends_up "
+    "ends?_up_with arrive_at i['’]d_say i_say find found conclude (?:is|be|was|falls?|lands?)_on but(?:_rather)?"
 )
 _BETWEEN = any_of(
-    "the an? simply thus therefore exactly just now in at with position place number holding to be "
-    "value date option choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
+    "the an? simply thus therefore exactly just now in at with position place number holding to be value date "
+    "option choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
 )
 _STATED = cue(
     rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s"
@@ -93,8 +92,8 @@ REFERENCE = cue(
 _DECLINES = cue(
     r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
     + any_of(
-        "cannot can't don't isn't unknown unclear undefined undetermined undecidable impossible not_ "
-        "none\\b nothing n/a no_idea no_answer unsure sorry unfortunately unable"
+        "cannot can't don't isn't unknown unclear undefined undetermined undecidable impossible not_ none\\b "
+        "nothing n/a no_idea no_answer unsure sorry unfortunately unable"
     )
     + ")"
 )
@@ -140,23 +139,18 @@ SENTENCE_END = re.compile(r"(?<![.!?;。])[.!?;。]+[\"'`*_)\]]*(?=\s|\Z)|\n")
 TURNS = cue(
     r"\b(?:h+m+|o+ps|no(?=\s?[,.;:!\u2014\u2013-]|\s(?:no|wait|it|the|sorry)\b)|"
     + any_of(
-        "wait take_(?:that|it|this)_back hold_on hang_on actually in_fact corrections? edit update "
-        "errat(?:um|a) whoops sorry pardon "
-        "apolog\\w+ my_(?:mistake|bad|error) i_mean nope nah err ahem rats reflection rather instead meant "
-        "(?:second|fresh|further)_(?:thoughts?|eyes) make_(?:that|this|it) properly actual correct right "
-        "revised corrected "
-        "(?:new|true|real|better|updated|proper)_(?:\\w+_)?(?:answer|value|result|one|choice|option|"
-        "outcome) updated better wrong incorrect "
-        "mistaken? error should(?:_be|_have|['’]ve) ought let_me_(?:correct|fix|redo) mis\\w+ forg[eo]t "
-        "overlook\\w* "
-        "skipp\\w+ dropp\\w+ left_out mix\\w+_up swapped slip slipped typo careless\\w* hast[ey]\\w* "
-        "silly chang\\w+ "
-        "switch\\w* revis\\w+ amend\\w* replac\\w+ after_all all_along turns_out too_quick fix(?:ed|ing)? "
-        "scra(?:tch|p) "
-        "strike retract withdr[ae]w\\w* ignor\\w+ disregard stand_corrected vertan falsch quatsch "
-        "korrektur moment nein "
-        "entschuldigung tromp\\w+ non erreur equivoqu\\w+ correcci[oó]n perd[oó]n sbagliat\\w+ correzione "
-        "anzi scusa errad\\w+ correção desculpe? aliás ошиб\\w+ нет исправление"
+        "wait take_(?:that|it|this)_back hold_on hang_on actually in_fact corrections? edit update errat(?:um|a) "
+        "whoops sorry pardon apolog\\w+ my_(?:mistake|bad|error) i_mean nope nah err ahem rats reflection rather "
+        "instead meant (?:second|fresh|further)_(?:thoughts?|eyes) make_(?:that|this|it) properly actual correct "
+        "right revised corrected "
+        "(?:new|true|real|better|updated|proper)_(?:\\w+_)?(?:answer|value|result|one|choice|option|outcome) "
+        "updated better wrong incorrect mistaken? error should(?:_be|_have|['’]ve) ought "
+        "let_me_(?:correct|fix|redo) mis\\w+ forg[eo]t overlook\\w* skipp\\w+ dropp\\w+ left_out mix\\w+_up swapped "
+        "slip slipped typo careless\\w* hast[ey]\\w* silly chang\\w+ switch\\w* revis\\w+ amend\\w* replac\\w+ "
+        "after_all all_along turns_out too_quick fix(?:ed|ing)? scra(?:tch|p) strike retract withdr[ae]w\\w* "
+        "ignor\\w+ disregard stand_corrected vertan falsch quatsch korrektur moment nein entschuldigung tromp\\w+ "
+        "non erreur equivoqu\\w+ correcci[oó]n perd[oó]n sbagliat\\w+ correzione anzi scusa errad\\w+ correção "
+        "desculpe? aliás ошиб\\w+ нет исправление"
     )
     + r")\b|更正|修正|訂正|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
 )
@@ -166,8 +160,8 @@ REDOES = cue(
     + any_of(
         "(?:second|closer|further|more_careful)_(?:looks?|pass|reading|inspection|count|attempt|run|try|"
         "check|time) review\\w* "
-        "re-?(?:check|count|read|comput|calculat|evaluat|examin|consider|do|run|trac|work)\\w* "
-        "double-?_?check\\w* (?:look|think|go)ing_(?:back|closer|over|through) once_more carefully"
+        "re-?(?:check|count|read|comput|calculat|evaluat|examin|consider|do|run|trac|work)\\w* double-?_?check\\w* "
+        "(?:look|think|go)ing_(?:back|closer|over|through) once_more carefully"
     )
     + r")\b"
 )
@@ -182,35 +176,34 @@ _FALSE = any_of(
     "an?_(?:\\w+_)?(?:mistake|error|typo|slip|miscount) false_start"
 )
 _HOLDS = any_of(
-    "right correct accurate it work hold fit match add_up make_sense valid reliable possible be satisfy agree "
-    "stand consistent "
-    "sound check_out follow what trust stand_by sure believe"
+    "right correct accurate it work hold fit match add_up make_sense valid reliable possible be satisfy agree stand "
+    "consistent sound check_out follow what trust stand_by sure believe"
 )
 WITHDRAWS = cue(
-    rf"(?:\b(?:(?P<above>{_ABOVE})|(?P<pronoun>that|this|it|which))"
+    rf"\b(?:(?:(?P<above>{_ABOVE})|(?P<pronoun>that|this|it|which))"
     rf"(?:(?:['’]s| (?:\w+ly |just )?(?:is|was|looks?|seems?|must be|has to be|contains|has|may be|might be)) "
     rf"(?!not\b|n['’]t)(?:\w{{2,9}} )?{_FALSE}\b"
     rf"|(?:['’]s| (?:is|was|can?|could|does|did|would|wo|will|do|seems? to|has|must))? ?(?:n['’]?t|not|never|hardly) "
     rf"(?:\w{{2,9}} ){{0,2}}?{_HOLDS}\b"
     r"|(?: \w+ly)? (?:contradicts|violates|conflicts|fails|ignores|overlooks|misses|breaks|clashes"
     r"|disagrees|needs (?:correcting|correction|fixing))\b)"
-    rf"|\bdo(?:es)?(?: not|n['’]?t) (?:think|believe|trust|buy|like) (?:that|this|it|(?:the"
+    rf"|do(?:es)?(?: not|n['’]?t) (?:think|believe|trust|buy|like) (?:that|this|it|(?:the"
     rf"|my) answer)\b(?! (?:\w+ ){{0,3}}{_FALSE})"
-    r"|\b(?:scratch|scrap|strike|forget|ignore|disregard|discard|cancel|delete|drop|retract|withdraw"
+    r"|(?:scratch|scrap|strike|forget|ignore|disregard|discard|cancel|delete|drop|retract|withdraw"
     r"|take back) (?:that|this|it"
     r"|(?:the|this|my|all of the) (?:\w{2,9} )?(?:above|line|answer|result)|my|the previous|everything|what i)\b"
-    r"|\b(?:scratch|strike|forget|ignore) (?:all|everything)\b|\basks? for something else\b"
-    r"|\bI(?:['’]m| am) (?:not|no longer) (?:\w+ )?(?:sure|certain|convinced|confident)\b(?! (?:why|how|what))"
-    r"|\bI (?:(?:now|do|have|still|really|\w+ly) ){0,2}doubts?\b|\b(?:see|is|are|['’]s) (?:the|an?"
-    r"|some) (?:problem|mistake|error|issue|flaw|catch)s?\b"
-    r"|\bnever ?mind\b|\btake (?:that|it|this) back\b"
-    r"|\bI (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
-    r"|\bI(?:['’]ve| have| just| must| now| see| think| realise| realize| notice| fear| only|['’]m afraid| that"
+    r"|(?:scratch|strike|forget|ignore) (?:all|everything)\b|asks? for something else\b"
+    r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?(?:sure|certain|convinced|confident)\b(?! (?:why|how|what))"
+    r"| (?:(?:now|do|have|still|really|\w+ly) ){0,2}doubts?\b"
+    r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
+    r"|(?:['’]ve| have| just| must| now| see| think| realise| realize| notice| fear| only|['’]m afraid| that"
     r"| i| had){0,4} "
     r"(?:(?:made|found|spot(?:ted)?|see|notice[d]?) (?:an?|my|the) (?:\w+ )?(?:mistake|error|slip|typo|blunder)"
     r"|mis(?:read|counted|calculated|applied|took|placed|added|typed|understood)|forgot|overlooked|mixed up|messed up"
-    r"|swapped|transposed|botched|(?:dropped|skipped|missed|left out) (?:an?|the|one|two|some))\b"
-    r"|das (?:ist|war) falsch\b|c['’]est faux\b|es incorrecto\b|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c])"
+    r"|swapped|transposed|botched|(?:dropped|skipped|missed|left out) (?:an?|the|one|two|some))\b)"
+    r"|(?:see|is|are) (?:the|an?|some) (?:problem|mistake|error|issue|flaw|catch)s?\b"
+    r"|never ?mind\b|take (?:that|it|this) back\b"
+    r"|das (?:ist|war) falsch\b|c['’]est faux\b|es incorrecto\b)|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
 REOPENS = cue(
@@ -223,14 +216,12 @@ REOPENS = cue(
 )
 """What leaves open whether what stands before it stands, until something more is said."""
 _HEDGES = any_of(
-    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may could cannot can['’]?t "
-    "couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine say said "
-    "claim\\w* hints? "
-    "initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
-    "(?:some|many|most|other)_people "
-    "doubt\\w* disagree false_that wrong_to not_(?:sure|certain|convinced|think|believe|say) "
-    "\\w+n['’]t_(?:think|believe|say) "
-    "whether example['’]?s? versions?"
+    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may could cannot "
+    "can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine say said "
+    "claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
+    "(?:some|many|most|other)_people doubt\\w* disagree false_that wrong_to "
+    "not_(?:sure|certain|convinced|think|believe|say) \\w+n['’]t_(?:think|believe|say) whether example['’]?s? "
+    "versions?"
 )
 HEDGE = cue(rf"\b{_HEDGES}\b")
 """What makes a statement after it in its clause none of the answer."""
@@ -244,18 +235,15 @@ DOUBT = cue(
     rf"\b(?:(?!(?:say|said|can['’]?t|cannot)\b){_HEDGES}|"
     + any_of(
         "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous "
-        "depend(?:s|ing) either "
-        "neither distrust trust reliabl[ey] unreliable consider(?:ed|ing) mistakes? wrong\\w* incorrect\\w* "
-        "careless so_far "
-        "up_to_here up_to_now still_(?:to|need|have) (?:then|still)_(?:\\w+_)?must "
-        "one_(?:method|reading|way|interpretation) "
-        "unfortunately no_idea not_clear not_enough not_expected toss-?up torn hesitat\\w+ undecided "
-        "\\w+n['’]t_(?:know|answer) "
-        "not_(?:know|answer) ran_out next_step at_one_point were_to thought partial intermediate interim preliminary "
-        "tentative\\w* currently (?:first|second|next)_(?:step|move|guess|idea|round|stage) after_(?:step|move)_[0-9] "
+        "depend(?:s|ing) either neither distrust trust reliabl[ey] unreliable consider(?:ed|ing) mistakes? "
+        "wrong\\w* incorrect\\w* careless so_far up_to_here up_to_now still_(?:to|need|have) "
+        "(?:then|still)_(?:\\w+_)?must one_(?:method|reading|way|interpretation) unfortunately no_idea not_clear "
+        "not_enough not_expected toss-?up torn hesitat\\w+ undecided \\w+n['’]t_(?:know|answer) not_(?:know|answer) "
+        "ran_out next_step at_one_point were_to thought partial intermediate interim preliminary tentative\\w* "
+        "currently (?:first|second|next)_(?:step|move|guess|idea|round|stage) after_(?:step|move)_[0-9] "
         "(?:begin|start)_(?:at|with|from) let_\\w+_be all_but distractor out_of_the_question exclud\\w+ "
-        "rul(?:e|es|ed)_out "
-        "reject\\w* haven['’]t hasn['’]t but_no let(?:_me|_us|['’]s)_(?:see|think|test|try|check|verify|explain)"
+        "rul(?:e|es|ed)_out reject\\w* haven['’]t hasn['’]t but_no "
+        "let(?:_me|_us|['’]s)_(?:see|think|test|try|check|verify|explain)"
     )
     + rf")\b|{CONDITION.pattern}|\(\?\)"
 )
@@ -285,8 +273,7 @@ ENDS = cue(
     r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?(…\u2014\u2013\u2192-]|<-|[^\x00-\x7f\w]|(?:です|だ|입니다|이다|예요"
     r"|이에요)|"
     + any_of(
-        "now instead then actually really after_all all_along rather as_(?:my|the) altogether overall "
-        "this_time "
+        "now instead then actually really after_all all_along rather as_(?:my|the) altogether overall this_time "
         "in_(?:all|total|fact) of_course of_them(?!\\s\\w) and_not not rather_than instead_of because since"
     )
     + r"\b|(?:is|does|did|has|sein)(?: not)?\W*\Z)"
@@ -300,15 +287,13 @@ CUT = cue(
 SUPPOSES = cue(
     r"\b"
     + any_of(
-        "if had(?=_(?:i|we|it|the|you|one|they)\\b) (?<!i_)would could might may can can['’]t cannot "
-        "suppose assum\\w+ unless without (?:should|were)_(?:you|it|we|one) "
-        "initial\\w* original\\w* previous\\w* earlier first at_first first_glance someone some many most "
-        "people everyone common\\w* typical\\w* frequent\\w* tempt\\w* naive\\w* hurry "
-        "(?:i|we|also|briefly)_(?:\\w+_)?considered considering reject\\w* discard\\w* rul\\w+_out "
-        "exclud\\w* "
-        "eliminat\\w* avoid\\w* beware confus\\w* compar\\w* before today yesterday guess start\\w* "
-        "begin\\w* easy easily (?:an?|the)_(?:incorrect|wrong|mistaken|careless)_\\w+ "
-        "trap unlike per puede podría kann könnte peut pourrait"
+        "if had(?=_(?:i|we|it|the|you|one|they)\\b) (?<!i_)would could might may can can['’]t cannot suppose "
+        "assum\\w+ unless without (?:should|were)_(?:you|it|we|one) initial\\w* original\\w* previous\\w* earlier "
+        "first at_first first_glance someone some many most people everyone common\\w* typical\\w* frequent\\w* "
+        "tempt\\w* naive\\w* hurry (?:i|we|also|briefly)_(?:\\w+_)?considered considering reject\\w* discard\\w* "
+        "rul\\w+_out exclud\\w* eliminat\\w* avoid\\w* beware confus\\w* compar\\w* before today yesterday guess "
+        "start\\w* begin\\w* easy easily (?:an?|the)_(?:incorrect|wrong|mistaken|careless)_\\w+ trap unlike per "
+        "puede podría kann könnte peut pourrait"
     )
     + r"\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
 )
@@ -316,8 +301,8 @@ SUPPOSES = cue(
 EXPLAINS = cue(
     r"\b"
     + any_of(
-        "because since than each one_of operands? input given reference contrast average mean half twice "
-        "unsorted so_far expect\\w* includes? both opposed even"
+        "because since than each one_of operands? input given reference contrast average mean half twice unsorted "
+        "so_far expect\\w* includes? both opposed even"
     )
     + r"\b|n['’]t\b|\bn[ãa]o\b|\b(?:nearly|almost)\b|\b(?:nicht|pas)[^\w,]*\Z|\w \(\W*\Z"
     r"|\bnot(?: to \w+)?\W*\Z|不是\W*\Z|\b[a-z]\s?=\W*\Z"
@@ -340,11 +325,10 @@ ASSERTS = cue(
 SUBJECT = cue(
     r"\b"
     + any_of(
-        "it it['’]s this that i we there the_(?:\\w+_)?one which what they answer result total sum count "
-        "value number outcome solution choice option date order list sequence terms expression verdict "
-        "final let_me figure letter item "
-        "\\w*correct\\w* proper richtig\\w* please antwort r[eé]ponse respuesta risposta resposta es das "
-        "ce? should must let['’]s make"
+        "it it['’]s this that i we there the_(?:\\w+_)?one which what they answer result total sum count value "
+        "number outcome solution choice option date order list sequence terms expression verdict final let_me "
+        "figure letter item \\w*correct\\w* proper richtig\\w* please antwort r[eé]ponse respuesta risposta "
+        "resposta es das ce? should must let['’]s make"
     )
     + r"\b|[是为為は]|\A\W*(?:\w+\W+)?\Z"
 )
@@ -389,12 +373,10 @@ SAYS_NOTHING = cue(
 BARE = cue(
     r"[\W_]*(?:(?:"
     + any_of(
-        "and but so oh ah okay ok h+m+ well yes wait no nope nah sorry o+ps whoops err ahem rats actually "
-        "rather or edit update "
-        "corrections? typo thus hence therefore then of_course in_fact on_second_thoughts? "
-        "my_(?:mistake|bad|apologies) "
-        "make_(?:that|it) pardon_me no_wait i_mean scratch_that strike_that hold_on the grr quatsch "
-        "anzi aliás nein moment alternatively otherwise"
+        "and but so oh ah okay ok h+m+ well yes wait no nope nah sorry o+ps whoops err ahem rats actually rather or "
+        "edit update corrections? typo thus hence therefore then of_course in_fact on_second_thoughts? "
+        "my_(?:mistake|bad|apologies) make_(?:that|it) pardon_me no_wait i_mean scratch_that strike_that hold_on "
+        "the grr quatsch anzi aliás nein moment alternatively otherwise"
     )
     + r")\b[\W_]*){0,5}"
 )
