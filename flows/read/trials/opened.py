@@ -22,7 +22,7 @@ from evalcube.flows.read.trials.columns import DISAGREE, PARAM, Labels, Rows, Tr
 from evalcube.flows.state.records import cached_prices, priced_models
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.integrity import Recorded
+from evalcube.storage.cube.integrity import RecordedChunks
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 from evalcube.storage.urls import redacted
 
@@ -167,8 +167,8 @@ class OpenCube:
         self._recorded.refuse_lost(name, (model_place, *map(np.arange, self.cells.shape), trial, repeat))
 
     @cached_property
-    def _recorded(self) -> Recorded:
-        return Recorded(self.cube.space)
+    def _recorded(self) -> RecordedChunks:
+        return RecordedChunks(self.cube)
 
     @cached_property
     def prices(self) -> npt.NDArray[np.float64]:
