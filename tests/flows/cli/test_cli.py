@@ -183,7 +183,11 @@ def test_run__a_signal_stops_cleanly_and_says_how_to_resume(number, tmp_path, si
 
 
 @pytest.mark.parametrize(
-    "number", [signal.SIGINT, pytest.param(signal.SIGTERM, marks=pytest.mark.integration)]
+    "number",
+    [
+        signal.SIGINT,
+        *(pytest.param(one, marks=pytest.mark.integration) for one in (signal.SIGTERM, signal.SIGHUP)),
+    ],
 )
 def test_run__a_signal_while_the_cluster_starts_ends_it_quietly(number, tmp_path, simulator):
     path = write_config(tmp_path, slow(sweep_config(tmp_path, simulator.base_url, trials=400)))

@@ -71,7 +71,7 @@ def test_readers__say_that_their_output_is_full(name, small_sweep):
 
 @pytest.mark.parametrize(
     ("closed", "cube", "code"),
-    [(">&-", "cube.zarr", 0), ("2>&-", "nowhere.zarr", 2), ("<&- >&- 2>&-", "cube.zarr", 0)],
+    [(">&-", "cube.zarr", 0), ("2>&-", "cube.zarr", 0), ("<&- >&- 2>&-", "nowhere.zarr", 2)],
 )
 def test_readers__with_closed_streams_do_the_same_and_say_nothing_there(closed, cube, code, small_sweep):
     result = subprocess.run(
@@ -86,7 +86,7 @@ def test_readers__with_closed_streams_do_the_same_and_say_nothing_there(closed, 
 
     assert result.returncode == code, result.stderr
     assert "Traceback" not in result.stderr
-    assert result.stdout == ""
+    assert bool(result.stdout) == (closed == "2>&-")
 
 
 @pytest.mark.parametrize("full", [True, False], ids=["full", "nobody reads"])
