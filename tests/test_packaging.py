@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 import tomllib
 import zipfile
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -216,3 +218,33 @@ def test_project_files__scripts_and_styles_have_no_long_line():
 
     assert sources
     assert too_long == []
+
+
+LONG = {
+    "__init__",
+    "_work",
+    "compare",
+    "cube_verdict",
+    "import_command",
+    "leaderboard",
+    "plan",
+    "publish",
+    "run",
+}
+LONG |= {"trials", "upsample", "verdict"}
+"""Names of the functions above 60 lines: options of commands, parameters of public names, a run's start and end."""
+
+
+def test_modules__a_class_name_stands_once_and_functions_are_short():
+    ours = [path for room in ROOMS for path in (ROOT / room).rglob("*.py")]
+    nodes = [node for path in ours for node in ast.walk(ast.parse(path.read_bytes()))]
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
+    functions = [node for node in nodes if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
+    long = {
+        node.name
+        for node in functions
+        if node.end_lineno - node.lineno + 1 - len((ast.get_docstring(node) or "").splitlines()) > 60
+    }
+
+    assert [name for name, count in names.items() if count > 1] == []
+    assert long <= LONG

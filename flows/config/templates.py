@@ -69,9 +69,7 @@ class _Text:
             source.encode()
             self._fields = _fields(source)
             if self._fields is None:
-                from evalcube.flows.config.jinja import (
-                    CompiledText,  # with Jinja, which most templates do not need
-                )
+                from evalcube.flows.config.jinja import CompiledText  # slow to load
 
                 self._code = CompiledText(source)
         except UnicodeEncodeError as error:

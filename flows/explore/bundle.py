@@ -164,7 +164,7 @@ def bundle(
         shutil.copyfile(plotly, folder / PLOTLY)
         page = folder / "index.html"
         page.write_text(_page(page.read_text("utf-8")), "utf-8")
-        writer = _BundleWriter(folder / "data", Placeless(explored, _caches(explored)))
+        writer = _Scripts(folder / "data", Placeless(explored, _caches(explored)))
         _write_answers(writer, explored, tick)
         rows, notes = _write_trials(writer, explored, trials, most, tick)
         writer.manifest(
@@ -194,7 +194,7 @@ def _page(html: str) -> str:
     return html.replace("<!-- policy -->", policy).replace("<!-- bundle -->", scripts)
 
 
-class _BundleWriter:
+class _Scripts:
     """Writes answers as scripts: from disk, a page may load scripts and nothing else."""
 
     def __init__(self, folder: Path, placeless: Placeless) -> None:
@@ -219,7 +219,7 @@ class _BundleWriter:
         )
 
 
-def _write_answers(writer: _BundleWriter, explored: Explored, tick: Ticker) -> None:
+def _write_answers(writer: _Scripts, explored: Explored, tick: Ticker) -> None:
     for endpoint in ENDPOINTS.values():
         for query in endpoint.bundled(explored):
             try:
@@ -231,7 +231,7 @@ def _write_answers(writer: _BundleWriter, explored: Explored, tick: Ticker) -> N
 
 
 def _write_trials(
-    writer: _BundleWriter, explored: Explored, kept: Kept, most: int, tick: Ticker
+    writer: _Scripts, explored: Explored, kept: Kept, most: int, tick: Ticker
 ) -> tuple[list[Json], list[str]]:
     """Write the trials of each evaluation and task; returns what there is of each, and what a reader should know."""
     if kept == "none":

@@ -16,7 +16,7 @@ from evalcube.stages.generate import Cell, Task, all_tasks, expand
 from evalcube.stages.generate.dataset.matching import load_grader
 from evalcube.stages.generate.reader import OWN
 from evalcube.stages.generate.stream import canonical_params
-from evalcube.stages.process.rubric import judge_prompt_digest
+from evalcube.stages.process.judging import judge_prompt_digest
 
 
 def build_plan(config: Sweep) -> Plan:

@@ -18,9 +18,8 @@ from evalcube.flows.errors import SweepError, TemplateError, need_name
 from evalcube.stages.infer.apis import Request, build_request
 from evalcube.stages.named_code import may_run
 from evalcube.stages.process.grading import IMPORTED
-from evalcube.stages.process.judging import read_judge
+from evalcube.stages.process.judging import judge_messages, judge_prompt_digest, read_judge
 from evalcube.stages.process.reading import Reading, read_reply, with_calls
-from evalcube.stages.process.rubric import judge_messages, judge_prompt_digest
 from evalcube.stages.reply.forms import ApiName, Record
 
 if TYPE_CHECKING:

@@ -164,9 +164,7 @@ class Adaptive(Sampling):
     @classmethod
     def of(cls, wanted: PrecisionConfig, repeats: int, selection: Selection = Selection()) -> Adaptive:
         """The sampling for the section of a config."""
-        from evalcube.stages.analyze.formulas.allocation import (
-            PrecisionTarget,  # with `scipy`, which takes a while
-        )
+        from evalcube.stages.analyze.formulas.allocation import PrecisionTarget  # slow to load
 
         return cls(PrecisionTarget(wanted.base, wanted.target, wanted.max), repeats, selection)
 

@@ -201,9 +201,7 @@ def composite_settings(notes: Mapping[str, object]) -> tuple[Mapping[str, float]
         return None, None
     from pydantic import ValidationError
 
-    from evalcube.flows.config.judges import (
-        CompositeConfig,  # with pydantic, which most boards need nothing of
-    )
+    from evalcube.flows.config.judges import CompositeConfig  # slow to load
 
     try:
         found = CompositeConfig.model_validate(declared)

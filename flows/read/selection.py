@@ -289,9 +289,7 @@ def _view(view: View | str | None, notes: Mapping[str, object]) -> View | None:
             f"`view`: the cube does not tell its config, so that there is no view '{view}'",
             "Write its conditions with `where`",
         )
-    from evalcube.flows.config.load import (
-        noted_views,  # with all that configs are made of, which takes a while
-    )
+    from evalcube.flows.config.load import noted_views  # slow to load
     from evalcube.flows.config.views import find_view
 
     return find_view(noted_views(config), view)

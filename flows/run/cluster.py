@@ -28,7 +28,7 @@ from evalcube.flows.config.load import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
-from evalcube.flows.run.preflight import Participants
+from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.servers import SIMULATED, endpoint_of, is_managed
 from evalcube.flows.run.worker.context import Proof, RunContext
 from evalcube.flows.run.worker.plugin import install, plugin_name
@@ -284,7 +284,7 @@ def check_workers(
         tokens = leave_tokens(run, cube, cache)
         proof = Proof(tokens, endpoints, endpoints)
         context = RunContext.of(run, plan, (cube, cache), {}, "", proof)
-        admission = Participants(connection.code, plugin_name(run), tokens, note)
+        admission = Members(connection.code, plugin_name(run), tokens, note)
         stack.callback(admission.close)
         stack.callback(connection.code.remove, plugin_name(run))
         install(connection, context, settings.name)

@@ -25,7 +25,7 @@ from evalcube.flows.plan.targets import Block, RegionWork
 from evalcube.flows.run.counting import Counting
 from evalcube.flows.run.follow.events import Event, InDoubt, Noted, RegionWritten, Slowed, Traffic
 from evalcube.flows.run.in_flight import BlockQueue, InFlightLimit, RegionProgress
-from evalcube.flows.run.preflight import Participants
+from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker import region_tasks, tasks
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
@@ -105,7 +105,7 @@ class Driver:
         is_over: Callable[[str], bool] = lambda _: False,
         flush_seconds: float,
         patience: float = PATIENCE_SECONDS,
-        admission: Participants | None = None,
+        admission: Members | None = None,
         group: str = "",
     ) -> None:
         self._client = connection.client

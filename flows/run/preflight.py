@@ -32,7 +32,7 @@ _ANSWER_SECONDS = 30.0
 _RENEWAL_SECONDS = 600.0
 
 
-class Participants:
+class Members:
     """Who may take part in a run.
 
     Parameters

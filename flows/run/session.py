@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     # A run with nothing to do needs no cluster and no client: imports stand where they work.
     from evalcube.deploy.clusters import Cluster, Connection
     from evalcube.flows.run.driver import Driver
-    from evalcube.flows.run.preflight import Participants
+    from evalcube.flows.run.preflight import Members
     from evalcube.flows.run.servers import Served
     from evalcube.flows.run.worker.context import Route, RunContext
 
@@ -191,7 +191,7 @@ class Session:
     def _work(self, work: _Work) -> str:
         """Run the tasks round by round; returns "complete", or "stopped" if somebody stopped it."""
         from evalcube.flows.run.cluster import default_cluster, described, present, wait_for_workers
-        from evalcube.flows.run.preflight import Participants, refuse_far_workers
+        from evalcube.flows.run.preflight import Members, refuse_far_workers
         from evalcube.flows.run.servers import serve_models
         from evalcube.flows.run.worker.plugin import forget, install, plugin_name
 
@@ -214,7 +214,7 @@ class Session:
                 return "stopped"
             refuse_far_workers(asked, addresses)
             context = self._context(self._served.routes, connection, cluster.environment != "inherited")
-            admission = Participants(connection.code, plugin_name(self._id), context.proof.tokens, self._note)
+            admission = Members(connection.code, plugin_name(self._id), context.proof.tokens, self._note)
             connection.client.subscribe_topic(topic(self._id), self._receive)
             # Before the plugin is registered: half a registration has to be taken back, too.
             stack.callback(forget, connection, self._id)
@@ -284,7 +284,7 @@ class Session:
     def _driver(
         self,
         connection: Connection,
-        admission: Participants,
+        admission: Members,
         patience: float,
         context: RunContext,
         work: _Work,

@@ -18,7 +18,7 @@ from evalcube.deploy.clusters.code import ClusterView
 from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit
-from evalcube.flows.run.preflight import Participants
+from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker.doubts import Doubts
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.stages.infer.jobs import Slowdown
@@ -83,7 +83,7 @@ class Workers:
         shared: Iterable[InFlightLimit],
         emit: Callable[[Event], None],
         *,
-        admission: Participants | None = None,
+        admission: Members | None = None,
         endpoints: Mapping[str, str] | None = None,
         reports: queue.SimpleQueue[InDoubt | Slowed | Traffic] | None = None,
         patience: float = PATIENCE_SECONDS,
@@ -91,7 +91,7 @@ class Workers:
         self._reports = reports or queue.SimpleQueue()
         self._connection = connection
         self._client = connection.client
-        self._admission = admission or Participants(connection.code, plugin_name(run))
+        self._admission = admission or Members(connection.code, plugin_name(run))
         self._endpoints = dict(endpoints or {})
         self._patience = patience
         self._run = run

@@ -49,7 +49,7 @@ class Origin:
     right: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     """Right answers and trials by fingerprint, where several systems answered and the cube says which trials each."""
     p_value: float = math.nan
-    """Of equal shares of right answers, see `evalcube.stages.analyze.formulas.compare.strata.alike`."""
+    """Of equal shares of right answers, see `evalcube.stages.analyze.formulas.compare.repeated.alike`."""
 
     @property
     def mixed(self) -> bool:
@@ -186,7 +186,7 @@ def with_answers(origins: Sequence[Origin], cube: Cube, receipts: Iterable[Recei
     mixed = {place for place, one in enumerate(origins) if len(one.fingerprints) > 1}
     if not mixed or "provider" not in cube.trial_arrays:
         return list(origins)
-    from evalcube.stages.analyze.formulas.compare.strata import alike  # with scipy, which takes a while
+    from evalcube.stages.analyze.formulas.compare.repeated import alike  # with scipy, which takes a while
 
     counts: dict[int, list[npt.NDArray[np.int64]]] = {place: [] for place in mixed}
     for receipt in receipts:

@@ -26,10 +26,9 @@ from evalcube.flows.plan.targets import (
     window_of,
 )
 from evalcube.flows.state.growing import described, extend, grown_cube, new_cube, padded
-from evalcube.flows.state.questions import offer_questions
+from evalcube.flows.state.questions import keep_blocks, offer_questions
 from evalcube.flows.state.recording import count_model, forgotten_cells, without
 from evalcube.flows.state.records import NOTES, PACKAGES, SPENT, read_notes
-from evalcube.flows.state.rendered import keep_blocks
 from evalcube.flows.state.shared_arrays import planned_of
 from evalcube.flows.state.trust import remembered_code
 from evalcube.stages.generate.dataset.hub.address import lasting

@@ -21,10 +21,9 @@ from evalcube.flows.plan.spec import description_problem, filled_base, parse_spe
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.state.caches import needed_replies
 from evalcube.flows.state.damage import Damage, Verification
-from evalcube.flows.state.questions import damaged_questions, keep_copy
+from evalcube.flows.state.questions import damaged_questions, is_whole, keep_block, keep_copy, kept_blocks
 from evalcube.flows.state.recording import count_model, prices_of
 from evalcube.flows.state.records import MERGED, read_notes
-from evalcube.flows.state.rendered import is_whole, keep_block, kept_blocks
 from evalcube.flows.state.rescoring import recorded_window, remake
 from evalcube.flows.state.shared_arrays import (
     measured_plan,

@@ -255,17 +255,17 @@ class KeyMask:
     """
 
     def __init__(self, key: str | None) -> None:
-        self._forms: tuple[_Spelling, ...] = ()
+        self._forms: tuple[_Way, ...] = ()
         if key is None or len(key) < SHORTEST_KEY:
             return
         self._key = key.encode()
         self._escaped = _escaped(key)
         start = _PUBLIC.match(key)
         secret = self._key[start.end() :] if start and len(key) - start.end() >= SHORTEST_KEY else self._key
-        encoded = [_Spelling(text, _SHORTEST_ENCODED) for text in _encodings(secret)]
+        encoded = [_Way(text, _SHORTEST_ENCODED) for text in _encodings(secret)]
         forms = (
-            _Spelling(secret, SHORTEST_PART),
-            _Spelling(secret.hex().encode(), 2 * SHORTEST_PART),
+            _Way(secret, SHORTEST_PART),
+            _Way(secret.hex().encode(), 2 * SHORTEST_PART),
             *encoded,
         )
         self._forms = tuple(form for form in forms if len(form.text) >= form.shortest)
@@ -295,7 +295,7 @@ class KeyMask:
 
 
 @dataclass(frozen=True, slots=True)
-class _Spelling:
+class _Way:
     """One way to write the key, of which also parts are found."""
 
     text: bytes

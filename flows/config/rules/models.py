@@ -11,7 +11,7 @@ from evalcube.flows.config.serving import SERVED
 from evalcube.flows.config.templates import Template
 from evalcube.flows.errors import TemplateError
 from evalcube.stages.infer.apis import APIS, Api, ApiError
-from evalcube.stages.process.rubric import judge_messages
+from evalcube.stages.process.judging import judge_messages
 from evalcube.stages.reply.forms import CHAT
 
 

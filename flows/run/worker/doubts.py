@@ -19,7 +19,7 @@ from distributed import Client, Reschedule, Worker
 
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.flows.run.follow.events import InDoubt, as_message, topic
-from evalcube.flows.run.preflight import Participants
+from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.worker.context import CONNECT_SECONDS, place, unreached
 from evalcube.flows.run.worker.plugin import plugin_name, workspace_on
 from evalcube.flows.run.worker.workspace import Workspace
@@ -121,7 +121,7 @@ class Doubts:
         Takes workers out of the run.
     """
 
-    def __init__(self, client: Client, run: str, admission: Participants) -> None:
+    def __init__(self, client: Client, run: str, admission: Members) -> None:
         self._client, self._run, self._admission = client, run, admission
         self._open: dict[tuple[str, str], _Doubt] = {}
 

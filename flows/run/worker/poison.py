@@ -223,7 +223,7 @@ class _Suspect:
 
 
 @dataclass(frozen=True, eq=False)
-class _SuspectPart:
+class _Half:
     suspect: _Suspect
     block: Block
     deaths: int = 0
@@ -265,14 +265,14 @@ class PoisonIsolation:
         self._give_up = give_up
         self._when_done = when_done
         self._quiet = quiet
-        self._waiting: deque[_SuspectPart] = deque()
+        self._waiting: deque[_Half] = deque()
         self._busy = False
         self._numbers = itertools.count(_FIRST_INDEX)
 
     def add(self, block: Block, settle: Callable[[list[tuple[Block, Future]]], None]) -> None:
         """Take a block apart; `settle` gets what is known of its trials in the end, or the task that failed."""
         suspect = _Suspect(settle)
-        self._waiting.append(_SuspectPart(suspect, self._renumbered(block)))
+        self._waiting.append(_Half(suspect, self._renumbered(block)))
         self.go_on()
 
     @property
@@ -307,7 +307,7 @@ class PoisonIsolation:
             future = self._submit(part.block, _MARKS + name)
         self._when_done(future, lambda done: self._done(part, done))
 
-    def _done(self, part: _SuspectPart, future: Future) -> None:
+    def _done(self, part: _Half, future: Future) -> None:
         self._busy = False
         suspect = part.suspect
         # A future that failed by an error of its own counts as a result: whoever settles raises it.
@@ -324,7 +324,7 @@ class PoisonIsolation:
             suspect.open_parts += count - 1
             pieces = np.array_split(part.block.positions, count)
             blocks = [self._renumbered(replace(part.block, positions=piece)) for piece in pieces]
-            self._waiting.extendleft(_SuspectPart(suspect, block) for block in reversed(blocks))
+            self._waiting.extendleft(_Half(suspect, block) for block in reversed(blocks))
         self.go_on()
 
     def _settle(self, suspect: _Suspect) -> None:
@@ -339,6 +339,4 @@ class PoisonIsolation:
             return
         suspect.losses += 1
         suspect.results, suspect.open_parts = kept, len(gone)
-        self._waiting.extendleft(
-            _SuspectPart(suspect, self._renumbered(block)) for block, _ in reversed(gone)
-        )
+        self._waiting.extendleft(_Half(suspect, self._renumbered(block)) for block, _ in reversed(gone))

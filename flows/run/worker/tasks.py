@@ -74,7 +74,7 @@ NOT_RATED = "not rated: the cache lacks the answer"
 
 
 @dataclass(frozen=True, eq=False)
-class PendingTrials:
+class ToAsk:
     """Which trials of a block must be asked."""
 
     missing: npt.NDArray[np.int32]
@@ -118,24 +118,22 @@ class BlockResult:
     """Trials by what the endpoint called the system that answered; of trials recorded before, none."""
 
 
-def generate(run: str, block: Block) -> PendingTrials:
+def generate(run: str, block: Block) -> ToAsk:
     """Make a block's trials and find out which of them must be asked."""
     work = workspace(run)
     if work.drained:
-        return PendingTrials(
-            np.arange(block.size, dtype=np.int32), get_worker().id
-        )  # `infer` asks nothing of it
+        return ToAsk(np.arange(block.size, dtype=np.int32), get_worker().id)  # `infer` asks nothing of it
     if block.recorded:
-        return PendingTrials(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
+        return ToAsk(np.zeros(0, dtype=np.int32), get_worker().id)  # its answers were paid for once
     settle(work, block)
     cached = work.cached([item.request.digest for item in work.opened(block)])
     asked = [i for i, known in enumerate(cached) if not known]
     looked_up = LookedUp(block.origin, block.size - len(asked))
     get_worker().log_event(topic(run), as_message(looked_up))
-    return PendingTrials(np.array(asked, dtype=np.int32), get_worker().id)
+    return ToAsk(np.array(asked, dtype=np.int32), get_worker().id)
 
 
-def infer(run: str, block: Block, order: PendingTrials) -> Delivery:
+def infer(run: str, block: Block, order: ToAsk) -> Delivery:
     """Ask what the cache does not answer; every reply is durable in the cache before this returns."""
     if not len(order.missing):
         return Delivery()

@@ -30,7 +30,7 @@ from evalcube.flows.share.exports.source import (
     question,
     shared,
 )
-from evalcube.stages.process.rubric import judge_messages
+from evalcube.stages.process.judging import judge_messages
 from evalcube.stages.reply.status import OUTCOMES
 
 SCHEMA = "0.3.0"

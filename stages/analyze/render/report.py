@@ -149,9 +149,7 @@ def render_report(
         cut_mark=CUT_MARK,
         by_score=board.lead == "score",
         leading=[leading_text(board, row) for row in board.rows],
-        **_curves(
-            report_data.curve_views(loaded, order, mode=board.mode, confidence=board.confidence), labels
-        ),
+        **_curves(loaded, order, board, labels),
         figures=figures,
         outcomes=report_data.outcome_shares(loaded, order),
         outcome_names=list(OUTCOMES),
@@ -223,9 +221,12 @@ def _script() -> dict[str, str]:
     return {"script": Markup(script), "script_digest": digest}  # noqa: S704 - our own file
 
 
-def _curves(curves: Sequence[report_data.CurveView], labels: Sequence[str]) -> dict[str, object]:
+def _curves(
+    ds: xr.Dataset, order: Sequence[int], board: Leaderboard, labels: Sequence[str]
+) -> dict[str, object]:
     """Accuracy by difficulty: the charts, the tasks with a single difficulty, and the legend."""
-    shown = labels[: min(len(labels), MOST_LINES)]
+    curves = report_data.curve_views(ds, order, mode=board.mode, confidence=board.confidence)
+    shown = labels[:MOST_LINES]
     return {
         "charts": [_chart(view, shown) for view in curves if len(view.difficulty) > 1],
         "single": [plain(view.task) for view in curves if len(view.difficulty) == 1],

@@ -19,7 +19,13 @@ from evalcube.stages.analyze.verdict.agreement import (
     gold_agreement,
     judge_agreement,
 )
-from evalcube.stages.analyze.verdict.comparison import compare, for_this_look
+from evalcube.stages.analyze.verdict.comparison import (
+    compare,
+    for_this_look,
+    missing_alone,
+    missing_of_pair,
+    silent_judges,
+)
 from evalcube.stages.analyze.verdict.composite import (
     SLACK,
     composite,
@@ -33,7 +39,6 @@ from evalcube.stages.analyze.verdict.composite import (
     weighty,
 )
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores
-from evalcube.stages.analyze.verdict.missing import missing_alone, missing_of_pair, silent_judges
 from evalcube.stages.analyze.verdict.people import corrected_arm, to_rate
 from evalcube.stages.analyze.verdict.result import (
     NEXT_STEP,

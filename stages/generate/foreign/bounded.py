@@ -100,11 +100,6 @@ def ask(
     return _child(door, fetches).ask(request)
 
 
-def network_of(door: str) -> str:
-    """How a door is kept from the network: by a ``namespace`` of its own, or by sockets that are ``blocked``."""
-    return _child(door, fetches=False).network()
-
-
 class _Child:
     """A process behind one door, started when it is first needed."""
 

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from evalcube.flows.cli import output
 from evalcube.flows.cli.keep import cache_commands as commands
 from evalcube.flows.errors import SweepError
-from evalcube.flows.keep.references import References, request_keys
+from evalcube.flows.keep.cache import References, request_keys
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.cache import DirectoryCache, open_cache
 from evalcube.storage.errors import StorageError

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.keep.references import request_keys
+from evalcube.flows.keep.cache import request_keys
 from evalcube.flows.read.estimate import estimate
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.statistics import leaderboard

@@ -7,7 +7,7 @@ import pytest
 from evalcube.deploy.clusters import Connection
 from evalcube.deploy.clusters.code import ClusterView, State
 from evalcube.flows.run import workers
-from evalcube.flows.run.preflight import Participants
+from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.workers import Workers
 
 LOOP_SECONDS = 0.25
@@ -63,7 +63,7 @@ def told(monkeypatch, clock):
 def follow(code, clock, seconds):
     connection = Connection(None, code)
     connection.tend = lambda _: ()
-    followed = Workers(connection, "run", (), lambda _: None, admission=Participants(code, "run"))
+    followed = Workers(connection, "run", (), lambda _: None, admission=Members(code, "run"))
     end = clock[0] + seconds
     while clock[0] < end:
         followed.poll()

@@ -6,7 +6,7 @@ from evalcube.deploy.clusters import ClusterError
 from evalcube.deploy.clusters.code import State
 from evalcube.flows.errors import SweepError
 from evalcube.flows.run import preflight
-from evalcube.flows.run.preflight import Participants
+from evalcube.flows.run.preflight import Members
 from evalcube.storage.reach import leave_tokens
 
 
@@ -57,7 +57,7 @@ LACKS = "zarr 2.18.7 is too old (needs >= 3.0.8). Install what evalcube requires
 def test_first__leaves_out_and_names_workers_that_cannot_take_part():
     notes, code = [], Carried(a=ready(), b=State(False, LACKS, "2", "node2"))
 
-    assert Participants(code, "run", note=notes.append).first(["a", "b"]) == ["a"]
+    assert Members(code, "run", note=notes.append).first(["a", "b"]) == ["a"]
 
     assert notes == [f"worker b (node2) takes no part in the run: {LACKS}"]
     assert code.allowed == [["a"]]
@@ -67,7 +67,7 @@ def test_first__of_workers_none_of_which_can_take_part_names_one_and_how_many_mo
     code = Carried(b=State(False, LACKS, "2", "node2"), c=State(False, LACKS, "3", "node3"))
 
     with pytest.raises(SweepError) as caught:
-        Participants(code, "run").first(["b", "c"])
+        Members(code, "run").first(["b", "c"])
 
     assert str(caught.value).startswith("worker b (node2): zarr 2.18.7 is too old (needs >= 3.0.8).")
     assert "1 more workers cannot take part either" in str(caught.value)
@@ -76,7 +76,7 @@ def test_first__of_workers_none_of_which_can_take_part_names_one_and_how_many_mo
 def test_first__begins_without_a_worker_that_does_not_answer_and_gives_it_no_tasks():
     notes, code = [], Carried(a=ready())
 
-    assert Participants(code, "run", note=notes.append).first(["a", "b"]) == ["a"]
+    assert Members(code, "run", note=notes.append).first(["a", "b"]) == ["a"]
 
     assert code.allowed == [["a"]]
     assert "1 workers of 2 do not answer (b): the run begins without them" in notes[0]
@@ -84,7 +84,7 @@ def test_first__begins_without_a_worker_that_does_not_answer_and_gives_it_no_tas
 
 def test_admitted__takes_late_workers_in_once_they_are_ready_and_names_a_refused_one_once():
     notes, code = [], Carried(a=ready())
-    admission = Participants(code, "run", note=notes.append)
+    admission = Members(code, "run", note=notes.append)
     admission.first(["a"])
 
     code.workers |= {"late": ready("2"), "bad": State(False, "does not see the cube", "3", "node3")}
@@ -99,7 +99,7 @@ def test_admitted__takes_late_workers_in_once_they_are_ready_and_names_a_refused
 def test_first__leaves_out_a_worker_that_alone_cannot_reach_an_endpoint_until_it_can():
     why = {"api:443": "gpt: api:443 cannot be reached (refused)"}
     notes, code = [], Carried(a=ready(), b=ready("2", cut_off=why))
-    admission = Participants(code, "run", note=notes.append)
+    admission = Members(code, "run", note=notes.append)
 
     assert admission.first(["a", "b"]) == ["a"]
     assert notes == [
@@ -117,7 +117,7 @@ def test_first__leaves_out_a_worker_that_alone_cannot_reach_an_endpoint_until_it
 def test_first__takes_all_where_nobody_reaches_an_endpoint():
     why = {"api:443": "gpt: api:443 cannot be reached (refused)"}
     notes, code = [], Carried(a=ready(cut_off=why), b=ready("2", cut_off=why), late=ready("3", cut_off=why))
-    admission = Participants(code, "run", note=notes.append)
+    admission = Members(code, "run", note=notes.append)
 
     assert sorted(admission.first(["a", "b"])) == ["a", "b"]
     assert [admission.admitted(["a", "b", "late"]) for _ in range(3)][-1] == ["a", "b", "late"]
@@ -128,12 +128,12 @@ def test_first__of_workers_that_reach_different_endpoints_none_can_take_part():
     code = Carried(a=ready(cut_off={"x:1": "x is away"}), b=ready("2", cut_off={"y:1": "y is away"}))
 
     with pytest.raises(SweepError, match=r"worker a: x is away, and other workers reach x:1\. \(1 more"):
-        Participants(code, "run").first(["a", "b"])
+        Members(code, "run").first(["a", "b"])
 
 
 def test_admitted__moves_the_blocks_of_who_is_set_aside_and_gives_up_what_silent_ones_have():
     code = Carried(a=ready(), b=ready("2"), c=ready("3"))
-    admission = Participants(code, "run", note=list)
+    admission = Members(code, "run", note=list)
     admission.first(["a", "b", "c"])
     there = ["a", "b", "c"]
 
@@ -147,7 +147,7 @@ def test_admitted__moves_the_blocks_of_who_is_set_aside_and_gives_up_what_silent
 
 def test_admitted__says_again_whom_to_keep_away_if_the_scheduler_did_not_hear_it():
     code = Carried(a=ready(), b=ready("2"))
-    admission = Participants(code, "run", note=list)
+    admission = Members(code, "run", note=list)
     admission.first(["a", "b"])
     lost, allow = Answer(None), code.allow
     lost.answer = lambda: (_ for _ in ()).throw(TimeoutError())
@@ -162,7 +162,7 @@ def test_admitted__says_again_whom_to_keep_away_if_the_scheduler_did_not_hear_it
 
 def test_set_aside__is_told_once_and_holds():
     notes, code = [], Carried(a=ready(), b=ready("2"))
-    admission = Participants(code, "run", note=notes.append)
+    admission = Members(code, "run", note=notes.append)
     admission.first(["a", "b"])
 
     admission.set_aside("b", "its requests fail")
@@ -175,7 +175,7 @@ def test_set_aside__is_told_once_and_holds():
 
 def test_admitted__forgets_who_is_gone():
     code = Carried(a=ready())
-    admission = Participants(code, "run")
+    admission = Members(code, "run")
     admission.first(["a"])
 
     assert admission.admitted([]) == []
@@ -190,14 +190,14 @@ def test_first__waits_for_the_answers_that_workers_leave(tmp_path, monkeypatch):
     monkeypatch.setattr(preflight, "_ANSWER_SECONDS", 0.1)
 
     notes = []
-    assert Participants(code, "run", tokens, notes.append).first(["a", "b"]) == ["a"]
+    assert Members(code, "run", tokens, notes.append).first(["a", "b"]) == ["a"]
     assert notes[0].startswith("worker b takes no part in the run: wrote into the cube")
     assert "and this process does not see it" in notes[0]
 
 
 def test_admitted__gives_nobody_a_share_whose_tasks_may_still_be_taken_away():
     code = Carried(a=ready())
-    admission = Participants(code, "run")
+    admission = Members(code, "run")
     admission.first(["a"])
     pending = Answer(None)
     pending.done = False
@@ -219,7 +219,7 @@ def test_first__goes_on_with_workers_that_take_the_places_of_others_and_says_tha
     notes, code = [], Carried(b=ready())
     looks = iter([["a"], [], [], ["b"]])
 
-    assert Participants(code, "run", note=notes.append).first(["a"], lambda: next(looks)) == ["b"]
+    assert Members(code, "run", note=notes.append).first(["a"], lambda: next(looks)) == ["b"]
 
     assert notes == [
         "1 workers get ready; nothing is asked meanwhile",
@@ -233,7 +233,7 @@ def test_first__of_a_cluster_whose_scheduler_went_away_says_so():
     code.gone = True
 
     with pytest.raises(ClusterError, match="scheduler went away before any request"):
-        Participants(code, "run").first(["a"], list)
+        Members(code, "run").first(["a"], list)
 
 
 def test_first__of_a_cluster_whose_workers_all_left_says_so(monkeypatch):
@@ -241,4 +241,4 @@ def test_first__of_a_cluster_whose_workers_all_left_says_so(monkeypatch):
     monkeypatch.setattr(preflight, "_PATIENCE_SECONDS", 0.2)
 
     with pytest.raises(ClusterError, match="after all had gone, within"):
-        Participants(Carried(), "run").first(["a"], list)
+        Members(Carried(), "run").first(["a"], list)

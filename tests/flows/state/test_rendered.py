@@ -15,11 +15,15 @@ from evalcube.flows.run.worker.context import unmade
 from evalcube.flows.state.questions import (
     copy_questions,
     forget_questions,
+    is_whole,
+    keep_block,
+    keep_blocks,
     keep_questions,
+    kept_blocks,
     offer_questions,
+    put_block,
     texts_of,
 )
-from evalcube.flows.state.rendered import is_whole, keep_block, keep_blocks, kept_blocks, put_block
 from evalcube.stages.generate import Cell, TaskError
 from evalcube.stages.generate.foreign import rendered
 from evalcube.stages.generate.foreign.rendered import BLOCK, _as_kept, block_names

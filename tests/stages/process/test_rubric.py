@@ -4,7 +4,7 @@ import re
 
 from hypothesis import given
 
-from evalcube.stages.process.rubric import TEXT_LIMIT, judge_messages, judge_prompt_digest
+from evalcube.stages.process.judging import TEXT_LIMIT, judge_messages, judge_prompt_digest
 from tests.strategies import hostile_text
 
 

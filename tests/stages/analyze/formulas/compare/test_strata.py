@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from evalcube.stages.analyze.formulas.compare.strata import alike
+from evalcube.stages.analyze.formulas.compare.repeated import alike
 
 
 def test_alike__two_groups_are_as_the_test_of_cochran_mantel_and_haenszel():
