@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import re
 import shlex
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from importlib import import_module
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -67,21 +65,6 @@ def subscribers(log: str | None, *, quiet: bool) -> Iterator[list[Subscriber]]:
         else:
             found.append(_complain_if_urgent)
         yield found
-
-
-def board_ahead() -> Subscriber:
-    """A subscriber that imports what the closing leaderboard needs once blocks come in, while nobody waits for it."""
-    modules = ("evalcube.flows.read.boards", "evalcube.stages.analyze.render.board_spec")
-    # Not as a daemon, which would be cut off in the midst of an import where the command ends sooner.
-    thread = threading.Thread(target=lambda: [*map(import_module, modules)], name="evalcube-board")
-
-    def follow(event: Event) -> None:
-        from evalcube.flows.run.follow.events import BlockDone
-
-        if isinstance(event, BlockDone) and thread.ident is None:
-            thread.start()
-
-    return follow
 
 
 def _complain_if_urgent(event: Event) -> None:
@@ -236,7 +219,7 @@ def run(
                 grader=grader,  # type: ignore[arg-type]  # refused above if it is neither
                 fresh=fresh,
                 max_age=max_age,
-                subscribers=followers if as_json else [*followers, board_ahead()],
+                subscribers=followers,
                 wait=wait,
             )
         except RunInterrupted as stopped:

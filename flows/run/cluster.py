@@ -28,6 +28,7 @@ from evalcube.flows.config.load import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.servers import SIMULATED, endpoint_of, is_managed
 from evalcube.flows.run.worker.context import Proof, RunContext
@@ -35,7 +36,6 @@ from evalcube.flows.run.worker.plugin import install, plugin_name
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.lease import Lease
-from evalcube.storage.cube.space import Space
 from evalcube.storage.errors import StorageError, guarded
 from evalcube.storage.reach import leave_tokens
 from evalcube.storage.urls import absolute
@@ -45,17 +45,18 @@ _FEW, _FEW_FOREIGN = 100_000, 10_000
 before further ones. Code of others may take milliseconds for each, of one core at a time."""
 
 
-def default_cluster(trials: int, *, foreign: bool = False) -> Cluster:
+def default_cluster(trials: int, plan: Plan) -> Cluster:
     """The cluster of a run that names none: this process for few trials, else worker processes.
 
     Parameters
     ----------
     trials
         How many are left to ask.
-    foreign
-        Whether code of others makes or grades them.
+    plan
+        What makes and grades them.
     """
-    return LocalProcesses() if trials > (_FEW_FOREIGN if foreign else _FEW) else ThisProcess()
+    few = _FEW_FOREIGN if plan.packages or plan.code else _FEW
+    return LocalProcesses() if trials > few else ThisProcess()
 
 
 def described(cluster: Cluster, connection: Connection, workers: int) -> str:
@@ -280,7 +281,7 @@ def check_workers(
         addresses = wait_for_workers(chosen, connection, None, note)
         stack.callback(_remove, cube)
         with guarded(cube, "write beside the sweep's cube"):
-            space_of(cube).assemble(_begin)
+            space_of(cube).assemble(lambda draft: draft.put("check", b""))
         tokens = leave_tokens(run, cube, cache)
         proof = Proof(tokens, endpoints, endpoints)
         context = RunContext.of(run, plan, (cube, cache), {}, "", proof)
@@ -290,10 +291,6 @@ def check_workers(
         install(connection, context, settings.name)
         admission.first(addresses, lambda: present(connection))
         return admission.verdicts(present(connection))
-
-
-def _begin(draft: Space) -> None:
-    draft.put("check", b"")
 
 
 def _remove(cube: str) -> None:

@@ -201,10 +201,7 @@ class Session:
             stack.enter_context(self._wish)
             self._served = stack.enter_context(serve_models(asked, self._note, self._answer_tokens()))
             # A Ctrl-C in the middle of starting worker processes would leave some of them behind.
-            cluster, plan = self._cluster, self._store.plan
-            if cluster is None:
-                foreign = bool(plan.packages or plan.code)
-                cluster = default_cluster(sum(work.left) + sum(work.unrated), foreign=foreign)
+            cluster = self._cluster or default_cluster(sum((*work.left, *work.unrated)), self._store.plan)
             with interrupt.held():
                 connection = stack.enter_context(cluster.connect())
             stack.enter_context(connection.told_if_lost())

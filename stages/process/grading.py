@@ -58,12 +58,12 @@ class Outcome:
     """1 where the reply's end repeats itself."""
 
 
+Parse = Callable[[str], str | None]
+Grade = Callable[[str], bool]
+
+
 def grade_trial(
-    reading: Reading,
-    guess_chance: float,
-    parse: Callable[[str], str | None],
-    grade: Callable[[str], bool],
-    cluster: int = 0,
+    reading: Reading, guess_chance: float, parse: Parse, grade: Grade, cluster: int = 0
 ) -> Outcome:
     """Grade one reading.
 
@@ -133,9 +133,7 @@ def imported_outcome(reading: Reading, guess_chance: float, cluster: int = 0) ->
     )
 
 
-def _status(
-    reading: Reading, parse: Callable[[str], str | None], grade: Callable[[str], bool]
-) -> tuple[Status, str | None]:
+def _status(reading: Reading, parse: Parse, grade: Grade) -> tuple[Status, str | None]:
     if reading.finish in {"length", "context"}:
         return Status.TRUNCATED, None
     if reading.finish == "refused":

@@ -97,13 +97,13 @@ def parse_body(body: bytes) -> object:
     if _is_costly(body, len(body)) and _is_costly(_without_strings(body), len(body)):
         return None
     try:
-        return _loads(body)
+        return json.loads(body)
     except UnicodeDecodeError:
         text = body.decode("utf-8", "replace")
     except (ValueError, RecursionError):
         return None
     try:
-        return _loads(text)
+        return json.loads(text)
     except (ValueError, RecursionError):
         return None
 
@@ -118,11 +118,6 @@ def _is_costly(body: bytes, size: int) -> bool:
 def _without_strings(body: bytes) -> bytes:
     """What is left of JSON without its texts, as a model may write brackets for pages."""
     return b"".join(body.replace(b"\\\\", b"").replace(b'\\"', b"").split(b'"')[::2])
-
-
-def _loads(body: bytes | str) -> object:
-    document: object = json.loads(body)
-    return document
 
 
 def read_error(document: object) -> ErrorBody:

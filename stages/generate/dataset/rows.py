@@ -25,8 +25,6 @@ MOST_ACCEPTED = 1000
 
 _IN_FORM = re.compile(r"0|-?[1-9][0-9]{0,14}")
 """Numbers that are read as they are written."""
-_KEPT_FORMS = 1 << 16
-"""Answers whose forms are kept, some 10 MB of short ones: all of most files."""
 _LETTERS = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
@@ -128,9 +126,9 @@ class RowReader:
         self.params = params
         self._texts_only = texts_only
         self._comparison = Comparison.of(params)
-        self._form = lru_cache(maxsize=_KEPT_FORMS)(self._read_form)
-        """As `_read_form`: a row is read four times, to be checked, asked, graded and compared with others, and reading
-        its answer costs more than the rest of it."""
+        # A row is read four times, to be checked, asked, graded and compared with others, and reading its answer costs
+        # more than the rest of it. So many short ones take some 10 MB, and are all of most files.
+        self._form = lru_cache(maxsize=1 << 16)(self._read_form)
 
     @cached_property
     def fields(self) -> list[tuple[str, str]]:

@@ -1,6 +1,7 @@
 """Where a run works that names no cluster."""
 
 import threading
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -16,17 +17,19 @@ from tests.waiting import PATIENCE
 
 
 @pytest.mark.parametrize(
-    ("trials", "foreign", "kind"),
+    ("trials", "code", "kind"),
     [
-        (0, False, ThisProcess),
-        (100_000, False, ThisProcess),
-        (100_001, False, LocalProcesses),
-        (10_000, True, ThisProcess),
-        (10_001, True, LocalProcesses),
+        (0, [], ThisProcess),
+        (100_000, [], ThisProcess),
+        (100_001, [], LocalProcesses),
+        (10_000, ["graders:mine"], ThisProcess),
+        (10_001, ["graders:mine"], LocalProcesses),
     ],
 )
-def test_default_cluster__small_sweeps_need_no_process(trials, foreign, kind):
-    assert isinstance(default_cluster(trials, foreign=foreign), kind)
+def test_default_cluster__small_sweeps_need_no_process(trials, code, kind):
+    plan = SimpleNamespace(code=code, packages={})
+
+    assert isinstance(default_cluster(trials, plan), kind)
 
 
 def test_run__in_this_process_gives_the_cube_of_worker_processes(tmp_path, simulator):
