@@ -233,7 +233,7 @@ class Space(Protocol):
     def zarr(self, *, read_only: bool = False) -> Store:
         """The store that zarr reads and writes arrays through."""
 
-    def assemble(self, fill: Callable[[Space], None]) -> None:
+    def assemble(self, fill: Callable[[Space], object]) -> None:
         """Make the space with what `fill` puts into one that nobody else sees: others see all of it or nothing.
 
         Nothing in that space is durable before it has become this one.

@@ -80,7 +80,7 @@ class ZippedFiles(ReadOnly):
         """Nobody works in a file that was packed."""
         return NobodysLease(self)
 
-    def assemble(self, fill: Callable[[Space], None]) -> None:
+    def assemble(self, fill: Callable[[Space], object]) -> None:
         """Make the file of what `fill` puts into a directory beside it: others see all of it or nothing.
 
         Raises

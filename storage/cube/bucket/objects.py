@@ -189,7 +189,7 @@ class Bucket:
 
         return SpaceStore(self, read_only=read_only)
 
-    def assemble(self, fill: Callable[[Space], None]) -> None:
+    def assemble(self, fill: Callable[[Space], object]) -> None:
         """Put all that `fill` puts into a space, the metadata last; see `evalcube.storage.cube.bucket.creation`.
 
         Raises

@@ -280,7 +280,7 @@ class Directory:
 
         return InsideStore(self.path, read_only=read_only)
 
-    def assemble(self, fill: Callable[[Space], None]) -> None:
+    def assemble(self, fill: Callable[[Space], object]) -> None:
         """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube.
 
         Raises
