@@ -146,7 +146,7 @@ class _CreatorWatch:
         return False
 
 
-def create_objects(space: Bucket, build: Callable[[CreationStore], None]) -> None:
+def create_objects(space: Bucket, build: Callable[[CreationStore], object]) -> None:
     """Put all that `build` writes into the store that it gets, the metadata last.
 
     Raises
