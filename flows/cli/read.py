@@ -84,11 +84,12 @@ def leaderboard(
     from evalcube.stages.analyze.render.text import sentence
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
-    if plot is not None and by is not None:
-        raise SweepError(
-            "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
-        )
-    check_picture(plot)
+    if plot is not None:
+        if by is not None:
+            raise SweepError(
+                "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
+            )
+        check_picture(plot)
     warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort, gold=gold)  # type: ignore[arg-type]
     warn(warnings)
     if plot is not None:
