@@ -184,7 +184,7 @@ def _unmarked(
 
 def _doubted(text: str, value: str, find: Find) -> bool:
     """Whether the sentence with a value, or what follows it, leaves open whether it is the answer."""
-    tail = text[-_REACH:]
+    tail = text[-_REACH - 2 * len(value) :]
     at = max((m.start for m in find(tail) if m.value == value), default=0)
     begin = max((stop.end() for stop in words.SENTENCE_END.finditer(tail, 0, at)), default=0)
     if words.CONDITION.search(tail, begin, at):
@@ -210,11 +210,17 @@ def _contradiction(
         if other is not None:
             ranks.add(place.rank)
             if other and other.casefold() != value.casefold():
-                between = (place.start, first.start) if before else (begin, place.start)
+                between = (_past_word(text, place.start), first.start) if before else (begin, place.start)
                 if not any(cue.search(text, *between) for cue in (words.TURNS, words.REDOES)):
                     return REFUSED
                 return None if before else other
     return None
+
+
+def _past_word(text: str, start: int) -> int:
+    """Where the first word from a place on ends: "no" may be a value."""
+    first = _FIRST.match(text, start)
+    return first.end() if first else start
 
 
 def _is_final(text: str, place: Passage) -> bool:

@@ -66,8 +66,8 @@ _UNSURE = cue(
 _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or "
     + any_of("more less fewer higher lower greater something maybe possibly perhaps so another not")
-    + r"\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?|,? if\b(?! (?:i|my|the (?:rules?"
-    r"|question))\b)[^.\n]{0,80}\b(?:otherwise|else|if)\b|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
+    + r"\b|\s?\?|,? (?:right|correct|no|isn['’]t it)\?|,? if (?!(?:i|my|the|you)\b)\w+(?: \w+){0,3},\s"
+    r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
 )
 _STATES = any_of(
     "is are equals? gives? yields? makes? totals? leaves? becomes? evaluates_to comes_to to_get we_get i_get holds? "

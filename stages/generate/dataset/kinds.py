@@ -116,11 +116,10 @@ LONGEST_TEXT = 300
 """Characters of a text that can be an answer."""
 _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", re.IGNORECASE)
 """What the prompts have in the answer's place."""
-_DECLINES = re.compile(
-    r"(?:i|we|sorry|unfortunately|no idea|cannot|can't|unknown|unclear|not sure)\b", re.IGNORECASE
-)
+_DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
 _ASIDE = re.compile(
-    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
+    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$"
+    r"|(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
     r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
     r"|\s(?:\(final\)|[\u2014-]\sfinal|\(see\s[^()]{1,40}\)|\(by\s[^()]{1,40}\)|[\U0001f44d\U0001f642])$"
     r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$|\s+[\u2705\u2714]$"
@@ -136,10 +135,12 @@ _ADVERB = re.compile(
     r"|daher)\b,?\s+)+",
     re.IGNORECASE,
 )
-_SAYS_SO = re.compile(r"(?:so )?(?:the|my) (?:final |correct )?answer (?:is|was)\b:?\s*[*_]*", re.IGNORECASE)
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
-_NOT_BUT = re.compile(r"\Anot\s[^.\n]{1,100}?\sbut\s(?:rather\s)?", re.IGNORECASE)
+_SAYS_SO = re.compile(
+    r"\A(?:(?:so )?(?:the|my) (?:final |correct )?answer is\b:?\s*[*_]*)?(?:not\s[^.\n]{1,99}?\sbut\s(?:rather\s)?)?",
+    re.IGNORECASE,
+)
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
 _MOST_WORDS = 8
 """Words that a statement may have at the end of a reply."""
@@ -155,12 +156,13 @@ INTRODUCED = re.compile(
     r"|(?:(?:this|that) (?:gives|makes|leaves(?: us with)?)|it (?:is|must be|has to be)|(?:it|that)['’]s"
     r"|(?:we|i) (?:get|choose|pick|answer|conclude|end up with|arrive at)|i['’]d answer|(?:i['’]ll|i would"
     r"|i['’]d) (?:go with|say)"
-    r"|(?:the (?:only )?(?:one|word|name)|what) (?:(?:we|that|is|it|fits|needs?|for|asked|left|remains) ){0,4}is)\b:?"
+    r"|(?:the (?:only )?(?:one|word|name|possibility|option)|what) (?:(?:we|that|is|it|fits|needs?|for"
+    r"|asked|left|remains) ){0,4}is)\b:?"
     r"|(?<=[,:\s])(?=[\w*]+(?:\s[\w*]+){0,2}\W*\Z))\s*[*_]*",
     re.IGNORECASE,
 )
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
-_NAMED = re.compile(r"(?<![\w])[A-Z][\w'’-]*\Z")
+_NAMED = re.compile(r"(?<!\w)[A-Z][\w'’-]*\Z")
 _NAME = re.compile(
     r"(?<![\w'’-])(?!(?:It|That|This|The|So|But|And|No|I)\b)[A-Z][\w'’-]*(?:\s(?:of\s|the\s|d[aeiu]\s"
     r"|v[ao]n\s|la\s)?[A-Z0-9][\w'’-]*){0,5}"
@@ -208,7 +210,7 @@ def _names(text: str, exact: frozenset[str]) -> list[Mention]:
 
 def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     """The text that a place gives."""
-    line = _NOT_BUT.sub("", _SAYS_SO.sub("", _uncorrected(line_of(passage)), count=1))
+    line = _SAYS_SO.sub("", _uncorrected(line_of(passage)), count=1)
     line = _ASIDE.sub("", _bare(line.rstrip("|")))
     line = line.removesuffix("$") if line.count("$") == 1 else line
     if passage.rank is Rank.SAID:
@@ -274,9 +276,8 @@ def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
     introduced = INTRODUCED.match(sentence.lstrip("*_# "))
     said = sentence.lstrip("*_# ")[introduced.end() :] if introduced else sentence
     stated = (introduced or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
-    return (
-        _text_in(Passage(said, Rank.SAID, False, 0), exact) if stated and not DOUBT.search(sentence) else None
-    )
+    place = Passage(said, Rank.SAID, boxed=False, start=0)
+    return _text_in(place, exact) if stated and not DOUBT.search(sentence) else None
 
 
 def _uncorrected(line: str) -> str:
@@ -299,10 +300,9 @@ def comparable(line: str, exact: frozenset[str]) -> str:
     'us post office 3.5 km'
     """
     for _ in range(8):  # each step may lay bare something for another one
-        changed = _less(line, exact)
-        if changed == line:
+        before, line = line, _less(line, exact)
+        if line == before:
             break
-        line = changed
     return line
 
 
@@ -394,7 +394,8 @@ def read_json(text: str, comparison: Comparison | None = None) -> str | None:  #
         # a document, and nothing that denies it
         tail = plain.rstrip()
         at = max(tail.rfind(chr(_HOLDS + i)) for i in range(len(values)))
-        return _field_of(values[ord(tail[at]) - _HOLDS]) if affirmed(tail, at, at + 1) else None
+        doubted = not affirmed(tail, at, at + 1) or DOUBT.search(tail[-LONGEST_TEXT:])
+        return None if doubted else _field_of(values[ord(tail[at]) - _HOLDS])
     return found
 
 

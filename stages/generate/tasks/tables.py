@@ -160,7 +160,7 @@ _WORDS = {word.lower(): word for words in TEXTS.values() for word in words}
 _VALUE = re.compile(
     r"(?<![\w.])(?<![0-9],)(?:(?P<id>[A-Z][0-9]{3})"
     r"|(?P<number>-?(?:[0-9]{1,3}(?>(?: [0-9]{3}(?![0-9,]))+)(?>(?:\.(?>[0-9]+))?)"
-    r"|(?>[0-9]+)(?>(?:[,_'’\u00a0\u2009\u202f][0-9]{3}(?![0-9]))*)(?>(?:\.(?>[0-9]+))?)|\.(?>[0-9]+)))"
+    r"|(?>[0-9]+)(?>(?:[,_'’\u00a0\u2009\u202f][0-9]{3}(?![0-9]))*)(?>(?:\.(?>[0-9]+)|,[0-9]{1,2}(?![0-9,]))?)|\.(?>[0-9]+)))"
     rf"|(?P<spelled>{'|'.join(SPELLED)})(?!-)"
     rf"|(?P<word>{'|'.join(_WORDS)}))(?!\w)",
     re.IGNORECASE,
@@ -410,7 +410,7 @@ def _canonical(match: re.Match[str]) -> str:
         return _WORDS.get(match["word"].lower(), match["word"])
     if match["spelled"]:
         return str(SPELLED.index(match["spelled"].lower()))
-    digits = re.sub("[^0-9.-]", "", match["number"])
+    digits = re.sub("[^0-9.-]", "", re.sub(r",(?=[0-9]{1,2}\Z)", ".", match["number"]))  # a decimal comma
     number = _trimmed(digits.lstrip("-").lstrip("0"))
     number = f"0{number}" if number[:1] in ("", ".") else number
     return f"-{number}" if digits[0] == "-" and number != "0" else number
