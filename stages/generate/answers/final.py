@@ -252,7 +252,8 @@ def instead(tail: str, value: str, find: Find, *, free: bool = False, firm: bool
     sentences = list(_sentences(tail, mentions))
     last = max((i for i, s in enumerate(sentences) if not CHATTER.match(s.text)), default=-1)
     explained = words.HEADING.match(tail) is not None
-    stands, cued, opened, topic = value, False, False, value
+    stands, cued, opened = value, False, False
+    topic: str | None = value
     for place, sentence in enumerate(sentences):
         turns = words.TURNS.search(sentence.text) is not None
         withdrawn = _withdrawn(sentence, value, topic)

@@ -38,8 +38,6 @@ from evalcube.stages.generate.answers.wording import (
 )
 from evalcube.stages.generate.dataset.params import Comparison
 
-_MARKUP = " \t*_`"
-
 
 def lines_after_marks(text: str) -> Iterator[str]:
     r"""The first line of each explicit answer with something on it, the last answer first, without mark-up.
@@ -64,7 +62,7 @@ def _bare(line: str) -> str:
     """A line without mark-up around it and without a full stop at its end."""
     line = line.strip()
     while True:
-        stripped = line.strip(_MARKUP).removesuffix(".").strip(_MARKUP)
+        stripped = line.strip(" \t*_`").removesuffix(".").strip(" \t*_`")
         if stripped == line:
             return line
         line = stripped
