@@ -79,6 +79,7 @@ _STRUCK = re.compile(
     r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
+_UNTICKED = re.compile(r"^[ \t*+-]{0,8}(?:\[ \](?= [^\W_])|\u2610)[^\n]*", re.MULTILINE)
 _HTML = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|mark|big|center|div|pre|p|h[1-6]|br)\s?/?>", re.IGNORECASE
 )
@@ -109,6 +110,8 @@ def cleaned(text: str) -> str:
         text = _END_TOKENS.sub("\n", text)
     if "~~" in text or "</" in text or "cancel{" in text or "sout{" in text:
         text = _STRUCK.sub("", text)
+    if "[ ]" in text or "\u2610" in text:
+        text = _UNTICKED.sub("", text)
     # a tag by itself may be an answer
     if "</" in text or "<br" in text:
         text = _HTML.sub(_break, text)
@@ -162,7 +165,7 @@ _NAMED_TAG = re.compile(r"<(?:final[_ -]?)?(?:result|solution|output|final)>", r
 _FOREIGN = re.compile(
     r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|"
     r"resposta|antwoord|svar|vastaus|odpowied[źz]"
-    r"|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: \w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}"
+    r"|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht |niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}"
     r"(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?"
     r"|(?:答案|正解|答え|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|"
     r"は|هو|هي|है|은|는)?)"
@@ -189,6 +192,7 @@ _AFTER_ASKED = re.compile(
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
+_STOP = re.compile(r"[.!?;\n]")
 _ONE_VALUE = re.compile(r"[ \t]{1,4}[*_`]{0,3}(?=[-+]?[^\W_][\w,.-]{0,30}[*_`.]{0,4}(?:\n|$))")
 _AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
@@ -210,7 +214,7 @@ _OF_OLD = re.compile(r"\b(?:used to|thought|said|supposed\w*|claimed|not|never|o
 _ONLY_IF = re.compile(r"[^\n.]{1,80}\b(?:if|unless|had|without)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = re.compile(
-    r"\s(?:is|are|was|would be|must be|will be|should be) (?:then |thus |therefore |indeed |clearly )?(?:the|"
+    r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then |thus |therefore |indeed |clearly )?(?:the|"
     r"my|our) "
     r"(?:final |correct |right |only |best |overall |required |desired )*"
     r"(?:answer|result|solution|value|one|option|choice)\b",
@@ -301,6 +305,8 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
         after = _AFTER_ANS.match(text, end) if begins else None
         return (Rank.ASKED, after.end(), "") if after else None
     found = _tagged(text, before, end) or _subject(text, at, end)
+    if not begins and found is None and HEDGE.search(_STOP.split(before)[-1]):
+        return None
     if found is None and (begins or _MARK_ITSELF.match(text, at)):
         after = _AFTER_ASKED.match(text, end) or _ONE_VALUE.match(text, end)
         found = (Rank.ASKED, after.end(), "") if after else None
@@ -407,8 +413,10 @@ _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 CHATTER = re.compile(
     r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)|happy to|"
-    r"glad|note\b|is there anything|"
-    r"would you|do you|if you|you can|this took|have a|confiden\w{1,4}|certainty|"
+    r"glad|note\b|is there anything|(?:so )?(?:that|this)(?:['’]s| is| was) (?:it|all|everything|the whole)\b|"
+    r"nothing (?:else|more|changed|to)|(?:just )?ask\b|any(?:thing| (?:other|more|further|questions?))\b|"
+    r"(?:would|do|should|shall|if|can) (?:you|i|any\w*|something)\b(?! (?:got|have|were|am|was|be)\b)|"
+    r"you can|this took|have a|confiden\w{1,4}|certainty|"
     r"i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that|it))|"
     r"i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b|explanation|"
     r"reasoning|"

@@ -242,7 +242,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if chosen is not None and loose and not last and DOUBT.search(line):
             return REFUSED
         if chosen is not None:
-            return _accepted(line, mentions, chosen, form)
+            return _accepted(line, mentions, chosen, form, last=last)
     return REFUSED if refused else None
 
 
@@ -265,7 +265,7 @@ def _leading(line: str, mentions: Sequence[Mention], start: int, form: Form) -> 
     words = form.word_operators
     if (form.counts and _OPERATOR.match(line, first.end)) or (words and words.match(line, first.end)):
         return _result(line, mentions, first.end)
-    return _accepted(line, mentions, first, form)
+    return _accepted(line, mentions, first, form, last=False)
 
 
 def _ends(line: str, end: int, form: Form) -> bool:
@@ -283,9 +283,10 @@ def _result(line: str, mentions: Sequence[Mention], begin: int) -> str:
     return REFUSED
 
 
-def _accepted(line: str, mentions: Sequence[Mention], chosen: Mention, form: Form) -> str:
+def _accepted(line: str, mentions: Sequence[Mention], chosen: Mention, form: Form, *, last: bool) -> str:
     place = mentions.index(chosen)
-    near = mentions[max(0, place - 1) : place + 2]
+    turned = last and place > 0 and _TURNED.search(line, mentions[place - 1].end, chosen.start)
+    near = mentions[place if turned else max(0, place - 1) : place + 2]
     return REFUSED if chosen.value is None or _hedges(line, near, form) else chosen.value
 
 
@@ -305,6 +306,8 @@ _OR = (
     any_of("and/or or versus vs alternatively maybe perhaps possibly could might may otherwise unless")
     + rf"\b|{_SWITCH}\b"
 )
+_TURNED = cue(r"[.!?]\s(?:[^\n.]*[^\w\n])?(?:it|that)(?:['’]s| is| must be| comes)\b[^\n.!?]*\Z")
+"""What states a value in a sentence of its own after another one."""
 _OTHER_WORDS = any_of(
     "and & to through until till then else also even either not no oh hm+ if more likely probably it "
     "it['’]s is be the an? option answer just as well but rather position number of"

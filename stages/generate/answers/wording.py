@@ -19,13 +19,14 @@ _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
 
 _NOT = any_of(
     "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding "
-    "isnt cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like"
+    "isnt cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like nicht niet pas "
+    "(?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà])\\b)"
 )
 _AFTER_NOT = any_of(
     "the an? be been being have has had holds? holding own get his her their longer with think believe it it['’]s "
     "is are to equals? that this really actually exactly necessarily possibly correct right answer value result "
     "option number in on at of say any sure certain convinced confident know tell determine if whether by position "
-    "either as choose pick"
+    "either as choose pick es era é è"
 )
 _NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}|n['’]t)[\s,:]{{0,3}}"
@@ -70,9 +71,12 @@ _OPEN_END = cue(
     r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
 )
 _STATES = any_of(
-    "is are equals? gives? yields? makes? totals? leaves? becomes? evaluates_to comes_to to_get we_get i_get holds? "
-    "has have be stands choose pick select leaves_(?:me|us)_with end_up_with (?:go|went)_(?:for|with) ends_up "
-    "ends?_up_with arrive_at i['’]d_say i_say find found conclude (?:is|be|was|falls?|lands?)_on but(?:_rather)?"
+    "is are equals? gives? yields? makes? totals? leaves? becomes? to_get we_get i_get holds? "
+    "has have be stands choose pick select leaves_(?:me|us)_with ends_up "
+    "arrive_at i['’]d_say i_say find found conclude (?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma "
+    "maar mas e_sim thats (?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?)_(?:on_)?(?:for|with|by|at) "
+    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|leads?|brings?_(?:me|us))_(?:down_|out_)?(?:to|as|at) "
+    "(?:makes|leaves|renders|turns)_(?:the|it)_(?:whole_)?\\w+ richtig_(?:ist|w[äa]re)"
 )
 _BETWEEN = any_of(
     "the an? simply thus therefore exactly just now in at with position place number holding to be value date "
@@ -216,7 +220,7 @@ REOPENS = cue(
 )
 """What leaves open whether what stands before it stands, until something more is said."""
 _HEDGES = any_of(
-    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may could cannot "
+    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may(?!,?_(?:the_)?[0-9]) could cannot "
     "can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine say said "
     "claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
     "(?:some|many|most|other)_people doubt\\w* disagree false_that wrong_to "
@@ -225,7 +229,10 @@ _HEDGES = any_of(
 )
 HEDGE = cue(rf"\b{_HEDGES}\b")
 """What makes a statement after it in its clause none of the answer."""
-RESULT = cue(r"[,;]\s(?:so|but|hence|thus|therefore|the (?:correct|right|final|only))\b")
+RESULT = cue(
+    r"[,;]\s(?:so|but|hence|thus|therefore|the (?:correct|right|final|only))\b"
+    r"|\b(?:wait|ho?ld on|hang on|h+mm+|oh no)\b\W{1,4}(?:no\W{1,4})?(?=(?:it|that|this|the)\b)"
+)
 """Where a sentence turns from what is not the answer to what is."""
 CONDITION = cue(
     r"\b(?:if|unless|suppos\w+|assum\w+|had (?:i|we|it|the|you|one)|were (?:i|we|it|the)|for the example)\b"
