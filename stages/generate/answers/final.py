@@ -153,7 +153,7 @@ def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:
 def _heading(text: str, find: Find) -> str | None:
     """The value that a reply begins with, in a paragraph of its own, or what takes its place."""
     first, gap, tail = text.strip().partition("\n\n")
-    for mention in find(first[:TAIL]) if gap else ():
+    for mention in find(first[:TAIL]) if gap and not first.endswith(("...", "\u2026")) else ():
         rest = first[: mention.start] + first[mention.end :]
         if mention.value and not any(map(str.isalnum, rest)):
             later = instead(tail[-TAIL:], mention.value, find)
@@ -172,10 +172,10 @@ def _unmarked(
     """The value that a text gives without a mark: in its first paragraph, after a label, or at its end."""
     if any(_EMPTY.match(place.text) and ":" in text[place.start - 4 : place.start] for place in found):
         return None
-    value = None if free else _heading(text, find)
-    if value is not None:
-        return value
-    value = end(text)
+    head = None if free else _heading(text, find)
+    if head is not None and ", " not in head:
+        return head
+    value = end(text) or head  # a list at the begin may be the question's
     if value and not _BROKEN_OFF.search(text[-_HEAD:]) and not (not free and _doubted(text, value, find)):
         return value
     tail = text[_end_of(text, found[0], REFUSED, None if free else find) :][-TAIL:] if found else ""

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Sequence
 
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import WORDS
+from evalcube.stages.generate.answers.numbers import WORD, spelled
 from evalcube.stages.generate.answers.passages import normalised, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
@@ -20,7 +20,7 @@ _BULLET = (
 def _column(item: str) -> re.Pattern[str]:
     """Lines of one item each, with or without its number; the first may stand after a colon."""
     line = rf"{_DRESS}(?:{_BULLET})?{_DRESS}{item}[ \t*_`\"'$|.,;✓✅]{{0,8}}"
-    return re.compile(rf"(?:^|(?<=[:*]) ){line}(?:\n{line}(?=\n|\Z)){{1,400}}", re.MULTILINE)
+    return re.compile(rf"(?:^|(?<=[:*]) ){line}(?:\n(?:[ \t]*\n(?=[ \t]*(?:\*\*|{_BULLET})))?{line}(?=\n|\Z)){{1,400}}", re.MULTILINE)
 
 
 class _Lists(Form):
@@ -45,10 +45,12 @@ class _Lists(Form):
 _WORD = r"(?>[^\W\d_]+)(?>(?:['’-](?>[^\W\d_]+))*)"
 _OPEN = r"(?>[ *_`$\"'(\[{\\<“”‘’«„]*)"
 _CLOSE = r"(?>[*_`$\"')\]}\\”’“»]*)"
+_AND = "and|und|et|y"
 _SEPARATOR = (
-    rf"(?:{_CLOSE}(?: ?(?:[,;/>→⇒·•<]|->|=>) ?(?:and\b|&|or\b)? ?| (?:and|&|or) )(?:\(?[0-9]{{1,3}}[.)] ?)?{_OPEN}"
+    rf"(?:{_CLOSE}(?: ?(?:[,;/>→⇒·•<]|->|=>) ?(?:and\b|&|or\b)? ?| (?:{_AND}|&|or) )(?:\(?[0-9]{{1,3}}[.)] ?)?{_OPEN}"
     rf"|{_CLOSE} \(?[0-9]{{1,3}}[.)] {_OPEN}|[,;] ?\n ?{_OPEN})"
 )
+_JOINS = re.compile(rf"{_AND}|or", re.IGNORECASE)
 _RUN = re.compile(rf"(?<![^\W_]){_WORD}(?>(?:{_SEPARATOR}{_WORD})+)")
 _SPACED = re.compile(rf"(?>[\s*_`\"'(\[<]*)({_WORD}(?: {_WORD}){{2,99}})(?>[*_`\"')\]>.]*)(?=\n|\Z)")
 _OR = re.compile(r"\bor\b|[^\W_] ?/ ?[^\W_]", re.IGNORECASE)
@@ -72,7 +74,7 @@ class _Words(_Lists):
     def _lists(self, line: str) -> Iterator[Mention]:
         for start, end in self._runs(line):
             found = self.item.finditer(line, start, end)
-            words = [word for word in found if word[0].lower() not in ("and", "or")]
+            words = [word for word in found if not _JOINS.fullmatch(word[0])]
             while words and words[0][0].lower() in _PROSE:
                 words = words[1:]
             while len(words) > 1 and words[-1][0].lower() in _PROSE and line[end : end + 1] == " ":
@@ -123,12 +125,12 @@ def word_list(text: str) -> str | None:
 _SIGN = r"(?P<sign>(?<![\w)\]}-])(?<![0-9)\]}] )[-+]|(?:(?<=[,;] )|\A)[-+] )?"
 _PLAIN = re.compile(
     rf"(?<![\w.])(?<!\w-){_SIGN}(?:(?P<digits>(?>[0-9]+)(?>(?:[_'’][0-9]{{3}})*))(?>(?:\.(?>0+))?)(?!\w|\.[0-9])"
-    rf"|(?P<word>{'|'.join(WORDS)})(?![\w-]))",
+    rf"|(?P<word>{WORD})(?![\w-]))",
     re.IGNORECASE,
 )
 _GROUPED = re.compile(_PLAIN.pattern.replace("[_'’]", "[,_'’]"), re.IGNORECASE)
 _SPACED_COMMA = re.compile(r"[,;] ")
-_GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then)[ *_`$]{1,4})?|[ *_`$]{0,4}->[ *_`$]{0,4}")
+_GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?|[ *_`$]{0,4}->[ *_`$]{0,4}")
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)[ $`(>+-]{0,4}[0-9]")
 _COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) \Z", re.IGNORECASE)
 _COUNTED = re.compile(r" (?:terms?|numbers?|integers?|values?|steps?|rules?)\b")
@@ -168,9 +170,7 @@ class _Integers(_Lists):
 
 
 def _integer(match: re.Match[str]) -> str:
-    digits = (
-        str(WORDS.index(match["word"].lower())) if match["word"] else re.sub("[^0-9]", "", match["digits"])
-    )
+    digits = spelled(match["word"]) if match["word"] else re.sub("[^0-9]", "", match["digits"])
     negative = (match["sign"] or "").startswith("-")
     return f"-{digits.lstrip('0')}" if negative and digits.strip("0") else digits.lstrip("0") or "0"
 

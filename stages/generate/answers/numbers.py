@@ -10,14 +10,27 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalised
 from evalcube.stages.generate.answers.values import Form, read_value
 
-WORDS = "zero one two three four five six seven eight nine ten eleven twelve".split()
-"""Numbers that are read as words too."""
+_UNITS = (
+    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "eighteen nineteen"
+).split()
+_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+WORD = rf"(?:{'|'.join(_UNITS)}|(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[1:10])}))?)"
+"""Numbers that are read as words too, those below a hundred."""
+
+
+def spelled(word: str) -> str:
+    """The digits of a number that is written as a word."""
+    parts = re.split("[ -]", word.casefold())
+    return str(sum(10 * _TENS.index(p) + 20 if p in _TENS else _UNITS.index(p) for p in parts))
+
+
 _SPACES = "\u00a0\u2009\u202f"
 _NUMBER = re.compile(
     r"(?<![\w.])(?<![A-Za-z]-)(?<![0-9][:/])(?:(?<![\w)\]}-])(?<![0-9)\]}] )(?P<sign>[-+]|\A[-+] |negative |minus ))?"
     rf"(?:(?P<digits>[0-9]{{1,3}}(?>(?: [0-9]{{3}}(?![0-9,._]))+)(?>(?:\.(?>0+))?)"
     rf"|(?>[0-9]+)(?>(?:[.,_'’{_SPACES}](?>[0-9]+))*))(?![\w^])"
-    rf"|(?P<word>{'|'.join(WORDS)})(?![\w-]))",
+    rf"|(?P<word>{WORD})(?![\w-]))",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"(?>[0-9]+)(?>(?:\.(?>0+)|,0{1,2})?)")
@@ -43,7 +56,7 @@ _INTEGERS = _Integers()
 def last_integer(text: str) -> str | None:
     """The integer a text ends up with, in plain decimal digits; None if there is none.
 
-    Thousands separators, Unicode minus signs, LaTeX, a decimal part of zeros and words up to twelve are understood.
+    Thousands separators, Unicode minus signs, LaTeX, a decimal part of zeros and words below a hundred are understood.
     The number is handled as text, so that one of any length is read without an error.
 
     Examples
@@ -62,7 +75,7 @@ def integer(match: re.Match[str]) -> str | None:
     """The integer of a match, in plain digits; None for a number that is none."""
     negative = match["sign"] not in (None, "+", "+ ")
     if match["word"]:
-        whole = str(WORDS.index(match["word"].lower())).lstrip("0")
+        whole = spelled(match["word"]).lstrip("0")
     else:
         digits = match["digits"]
         if not (_PLAIN.fullmatch(digits) or _THOUSANDS.fullmatch(digits)):
@@ -76,8 +89,8 @@ def integer(match: re.Match[str]) -> str | None:
 _WHOLE = r"[0-9]{1,3}(?P<sep>[,_ \u00a0\u2009\u202f'’])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
 NUMBER = re.compile(
     rf"(?<![\w.^])(?<![0-9][,/])(?:(?<![\w)\]}}%])(?<![0-9)\]}}] )(?P<sign>[-+]|(?:minus|negative) ))?"
-    rf"(?:(?P<word>{'|'.join(WORDS)})(?![\w-])|[$€£]?(?P<whole>{_WHOLE}"
-    rf"|(?=\.[0-9]))(?:\.(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
+    rf"(?:(?P<word>{WORD})(?![\w-])|[$€£]?(?P<whole>{_WHOLE}"
+    rf"|(?=\.[0-9]))(?:(?:\.|,(?=[0-9]{{1,2}}(?![0-9]|[.,/^][0-9])))(?P<decimals>[0-9]{{1,400}}))?(?:[eE](?P<exponent>[-+]?[0-9]{{1,3}}))?"
     r"(?:\s?/\s?(?P<under>[0-9]{1,400}))?(?![0-9^]|[.,][0-9]|/[0-9]))",
     re.IGNORECASE,
 )
@@ -111,7 +124,7 @@ NUMBERS = _Numbers()
 def number(match: re.Match[str]) -> str | None:
     """The number of a match as `number_text` has it; None where it is divided by zero."""
     if match["word"]:
-        number = Fraction(WORDS.index(match["word"].lower()))
+        number = Fraction(spelled(match["word"]))
         return number_text(-number if match["sign"] not in (None, "+") else number)
     whole = "".join(filter(str.isdecimal, match["whole"]))
     if not (match["decimals"] or match["under"] or match["exponent"]):

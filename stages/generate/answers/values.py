@@ -92,7 +92,7 @@ class Form(ABC):
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?[\s*_.!]*$")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _OPERATOR = re.compile(
-    r"[\s$`)}*]{0,4}(?:[-+*/×·÷^±]|\\times|\\cdot|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]",
+    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]",
     re.IGNORECASE,
 )
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
+from evalcube.stages.generate.answers.numbers import WORD, spelled
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.material.words import NAMES, closings, with_article
@@ -30,7 +30,7 @@ _PLACES = {word: str(n) for n, word in enumerate(_ORDINALS, 1)} | {
 _COLOR_READER = ChoiceReader(COLORS)
 _PLACE = re.compile(
     rf"(?<![\w.-])(?:(?P<digits>[0-9]{{1,2}})(?![\w^]|[.,][0-9])|(?P<ordinal>{'|'.join(_PLACES)})(?!\w)"
-    rf"|(?P<spelled>{'|'.join(SPELLED)})(?![\w-]))",
+    rf"|(?P<spelled>{WORD})(?![\w-]))",
     re.IGNORECASE,
 )
 
@@ -54,7 +54,7 @@ class _Either(Form):
 def _position(match: re.Match[str]) -> Mention:
     word = match[0].lower()
     if match["spelled"]:
-        return Mention(match.start(), match.end(), str(SPELLED.index(word)), weak=True)
+        return Mention(match.start(), match.end(), spelled(word), weak=True)
     value = _PLACES[word] if match["ordinal"] else str(int(word))
     # "first" is an ordinary word too
     return Mention(match.start(), match.end(), value, weak=word in _ORDINALS)

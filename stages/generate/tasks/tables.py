@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Literal
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import WORDS as SPELLED
+from evalcube.stages.generate.answers.numbers import WORD, spelled
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.material.words import closings
@@ -160,8 +160,9 @@ _WORDS = {word.lower(): word for words in TEXTS.values() for word in words}
 _VALUE = re.compile(
     r"(?<![\w.])(?<![0-9],)(?:(?P<id>[A-Z][0-9]{3})"
     r"|(?P<number>-?(?:[0-9]{1,3}(?>(?: [0-9]{3}(?![0-9,]))+)(?>(?:\.(?>[0-9]+))?)"
-    r"|(?>[0-9]+)(?>(?:[,_'’\u00a0\u2009\u202f][0-9]{3}(?![0-9]))*)(?>(?:\.(?>[0-9]+)|,[0-9]{1,2}(?![0-9,]))?)|\.(?>[0-9]+)))"
-    rf"|(?P<spelled>{'|'.join(SPELLED)})(?!-)"
+    r"|(?>[0-9]+)(?>(?:[,_'’\u00a0\u2009\u202f][0-9]{3}(?![0-9]))*)"
+    r"(?>(?:(?:\.|,(?=[0-9]{1,2}(?![0-9]|[.,][0-9])))(?>[0-9]+))?)|\.(?>[0-9]+)))"
+    rf"|(?P<spelled>{WORD})(?!-)"
     rf"|(?P<word>{'|'.join(_WORDS)}))(?!\w)",
     re.IGNORECASE,
 )
@@ -409,8 +410,8 @@ def _canonical(match: re.Match[str]) -> str:
     if match["word"]:
         return _WORDS.get(match["word"].lower(), match["word"])
     if match["spelled"]:
-        return str(SPELLED.index(match["spelled"].lower()))
-    digits = re.sub("[^0-9.-]", "", re.sub(r",(?=[0-9]{1,2}\Z)", ".", match["number"]))  # a decimal comma
+        return spelled(match["spelled"])
+    digits = re.sub("[^0-9.-]", "", re.sub(r",(?=[0-9]{1,2}\Z)", ".", match["number"]))
     number = _trimmed(digits.lstrip("-").lstrip("0"))
     number = f"0{number}" if number[:1] in ("", ".") else number
     return f"-{number}" if digits[0] == "-" and number != "0" else number
