@@ -157,7 +157,8 @@ def _heading(text: str, find: Find) -> str | None:
         rest = first[: mention.start] + first[mention.end :]
         if mention.value and not any(map(str.isalnum, rest)):
             later = instead(tail[-TAIL:], mention.value, find)
-            return mention.value if later is None else later
+            is_list = ", " in mention.value  # which may be the question's
+            return mention.value if later is None else None if is_list else later
     return None
 
 
@@ -175,7 +176,7 @@ def _unmarked(
     head = None if free else _heading(text, find)
     if head is not None and ", " not in head:
         return head
-    value = end(text) or head  # a list at the begin may be the question's
+    value = end(text) or head
     if value and not _BROKEN_OFF.search(text[-_HEAD:]) and not (not free and _doubted(text, value, find)):
         return value
     tail = text[_end_of(text, found[0], REFUSED, None if free else find) :][-TAIL:] if found else ""
@@ -291,8 +292,8 @@ def _withdrawn(sentence: _Sentence, value: str, topic: str | None) -> bool:
     for cue in words.WITHDRAWS.finditer(sentence.text):
         if words.SUPPOSES.search(sentence.text[: cue.start()]):
             continue
-        before = [m.value for m in sentence.mentions if m.end <= cue.start()]
-        if not cue["pronoun"] or (before[-1] if before else topic) == value:
+        before = [m.value for m in sentence.mentions if m.end <= cue.start() and not m.weak]
+        if not (cue["pronoun"] or cue["view"]) or (before[-1] if before else topic) == value:
             return True
     return False
 

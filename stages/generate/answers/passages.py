@@ -79,7 +79,7 @@ _STRUCK = re.compile(
     r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
-_UNTICKED = re.compile(r"^[ \t*+-]{0,8}(?:\[ \](?= [^\W_])|\u2610)[^\n]*", re.MULTILINE)
+_UNTICKED = re.compile(r"^[ \t*+-]{0,8}(?:\[ \](?= )|\u2610)[^\n]*", re.MULTILINE)
 _HTML = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|mark|big|center|div|pre|p|h[1-6]|br)\s?/?>", re.IGNORECASE
 )
@@ -110,7 +110,7 @@ def cleaned(text: str) -> str:
         text = _END_TOKENS.sub("\n", text)
     if "~~" in text or "</" in text or "cancel{" in text or "sout{" in text:
         text = _STRUCK.sub("", text)
-    if "[ ]" in text or "\u2610" in text:
+    if ("[ ]" in text and "[x]" in text) or "\u2610" in text:
         text = _UNTICKED.sub("", text)
     # a tag by itself may be an answer
     if "</" in text or "<br" in text:
@@ -162,6 +162,7 @@ _MARKS = ("nswer", "NSWER", "boxed", "fbox", "####", "Ans", "ans:", "ANS:")
 """Parts of marks, found at the speed of a memory scan, which a pattern is not."""
 _BOX = re.compile(r"(?:boxed|fbox)\s{0,3}\{")
 _NAMED_TAG = re.compile(r"<(?:final[_ -]?)?(?:result|solution|output|final)>", re.IGNORECASE)
+_NAMED_FIELD = re.compile(r'"(?:final[_ -]?)?(?:result|solution|output|final)"\s{0,4}:\s{0,9}', re.IGNORECASE)
 _FOREIGN = re.compile(
     r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|"
     r"resposta|antwoord|svar|vastaus|odpowied[źz]"
@@ -211,7 +212,7 @@ OTHER_TOPIC = re.compile(
     re.IGNORECASE,
 )
 _OF_OLD = re.compile(r"\b(?:used to|thought|said|supposed\w*|claimed|not|never|once)\b", re.IGNORECASE)
-_ONLY_IF = re.compile(r"[^\n.]{1,80}\b(?:if|unless|had|without)\b", re.IGNORECASE)
+_ONLY_IF = re.compile(r"(?:[^\n.]|\.(?! )){1,400}?\b(?:if|unless|had|without)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = re.compile(
     r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then |thus |therefore |indeed |clearly )?(?:the|"
@@ -233,6 +234,8 @@ _UNWRAPPED = re.compile(
     r"[\s*_`$>\"'“‘(\[|]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{"
     r"|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output|final)>)"
 )
+_TABLE = re.compile(r"[ \t|]{0,8}\n[ \t|:-]{3,}\n(?:[^\n|]*\|)*(?=[^\n|]+\|?[ \t]*(?:\n|\Z))")
+"""The rest of a table's head, and its first row up to its last cell."""
 _FENCE = re.compile(
     r"[ \t*_]{0,8}\n?[ \t]{0,8}```[\w+-]{0,12}[ \t]*(?:\n|$)|[ \t]{0,8}```(?:json|text|plaintext|python|"
     r"bash)?[ \t]"
@@ -268,6 +271,8 @@ def _hits(text: str) -> list[tuple[int, str]]:
             at = text.find(part, at + len(part))
     if "</" in text:
         found += [(match.start(), "<") for match in _NAMED_TAG.finditer(text)]
+    if not found and '":' in text:
+        found = [(match.end(), '"') for match in _NAMED_FIELD.finditer(text)]
     if not found:
         found = [(label.end(), ":") for label in LABEL.finditer(text)]
     if not found and (
@@ -285,6 +290,8 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
     if part in ("boxed", "fbox"):
         box = _BOX.match(text, at) if text[at - 1 : at] == "\\" else None
         return (Rank.MARKED, box.end(), "box") if box else None
+    if part == '"':
+        return Rank.MARKED, at, "field"
     if part == ":":
         return Rank.SAID, at, ""
     if part == "####":
@@ -372,7 +379,7 @@ def _passage(text: str, rank: Rank, start: int, kind: str) -> Passage:
         tail = tail.lstrip("\n \t")
     boxed = kind == "box"
     if not boxed:
-        fence = _FENCE.match(tail)
+        fence = _TABLE.match(tail) or _FENCE.match(tail)
         tail = tail[fence.end() :] if fence else tail
     inner = _UNWRAPPED.match(tail)
     if inner is not None and not boxed:

@@ -156,6 +156,7 @@ _LABEL = re.compile(
 )
 _NOT_THAT = re.compile(r",\s(?:and )?not\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
 """What a line ends with that says what its answer is not."""
+_TICKS = ("[x]", "[X]", "\u2611")
 _SPACE = re.compile(r"\s")
 _QUOTED = re.compile(r"\A(?:>[ \t]{1,4}){1,4}[*_`]{0,3}")
 
@@ -168,6 +169,8 @@ def _window(line: str, longest: int) -> str:
 def _at_end(text: str, form: Form) -> str | None:
     """The value that the last line with one states; in a short reply, the last one mentioned."""
     lines = list(last_lines(text))
+    if len(lines) > 1 and all(line.startswith(_TICKS) for line in lines[:2]):
+        return REFUSED
     for line in lines:
         if (found := _whole(line, form)) is not None:
             return found

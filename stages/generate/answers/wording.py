@@ -72,7 +72,7 @@ _OPEN_END = cue(
 )
 _STATES = any_of(
     "is are equals? gives? yields? makes? totals? leaves? becomes? to_get we_get i_get holds? "
-    "has have be stands choose pick select leaves_(?:me|us)_with ends_up "
+    "has have be stands choose pick select stays? remains? leaves_(?:me|us)_with ends_up "
     "arrive_at i['’]d_say i_say find found conclude (?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma "
     "maar mas e_sim thats (?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?)_(?:on_)?(?:for|with|by|at) "
     "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|leads?|brings?_(?:me|us))_(?:down_|out_)?(?:to|as|at) "
@@ -82,10 +82,13 @@ _BETWEEN = any_of(
     "the an? simply thus therefore exactly just now in at with position place number holding to be value date "
     "option choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
 )
-_STATED = cue(
+_STATING = (
     rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s"
-    rf"|\b{_STATES}){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}$"
+    rf"|\b{_STATES}){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
 )
+_STATED = cue(rf"{_STATING}$")
+STATING = cue(rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{_STATING})(?:(?:that )?(?:it|this|the \w+)\s{_STATING})?")
+"""What a sentence begins with that states the words after it."""
 REFERENCE = cue(
     r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page"
     r"|row|column|term|item"
@@ -206,6 +209,7 @@ WITHDRAWS = cue(
     r"|mis(?:read|counted|calculated|applied|took|placed|added|typed|understood)|forgot|overlooked|mixed up|messed up"
     r"|swapped|transposed|botched|(?:dropped|skipped|missed|left out) (?:an?|the|one|two|some))\b)"
     r"|(?:see|is|are) (?:the|an?|some) (?:problem|mistake|error|issue|flaw|catch)s?\b"
+    r"|I (?P<view>(?:(?:do not|don['’]?t|can(?:no|['’])t) (?:agree|accept|concur)|disagree)\b)"
     r"|never ?mind\b|take (?:that|it|this) back\b"
     r"|das (?:ist|war) falsch\b|c['’]est faux\b|es incorrecto\b)|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
 )
@@ -221,8 +225,8 @@ REOPENS = cue(
 """What leaves open whether what stands before it stands, until something more is said."""
 _HEDGES = any_of(
     "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may(?!,?_(?:the_)?[0-9]) could cannot "
-    "can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine say said "
-    "claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
+    "can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine "
+    "says? said wr[io]tes? thinks believes insist\\w* told argued? reckons? claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
     "(?:some|many|most|other)_people doubt\\w* disagree false_that wrong_to "
     "not_(?:sure|certain|convinced|think|believe|say) \\w+n['’]t_(?:think|believe|say) whether example['’]?s? "
     "versions?"
@@ -239,7 +243,7 @@ CONDITION = cue(
 )
 """What makes all that its sentence states none of the answer."""
 DOUBT = cue(
-    rf"\b(?:(?!(?:say|said|can['’]?t|cannot)\b){_HEDGES}|"
+    rf"\b(?:(?!(?<=\bi )(?:say|said|wrote)\b|(?<=['’]d )say|(?<=ld )say|(?<=at )said|can['’]?t\b|cannot\b){_HEDGES}|"
     + any_of(
         "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous "
         "depend(?:s|ing) either neither distrust trust reliabl[ey] unreliable consider(?:ed|ing) mistakes? "

@@ -33,6 +33,7 @@ from evalcube.stages.generate.answers.wording import (
     RIGHTLY,
     SAYS_NOTHING,
     SENTENCE_END,
+    STATING,
     TURNS,
     affirmed,
 )
@@ -116,11 +117,10 @@ _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 """What the prompts have in the answer's place."""
 _DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
 _ASIDE = re.compile(
-    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$"
-    r"|(?:,\s|\s\()(?:and\s)?not\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
+    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:(?:and\s)?not|as\sopposed\sto)\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
     r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
-    r"|\s(?:\(final\)|[\u2014-]\sfinal|\(see\s[^()]{1,40}\)|\(by\s[^()]{1,40}\)|[\U0001f44d\U0001f642])$"
-    r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$|\s+[\u2705\u2714]$"
+    r"|\s(?:\(final\)|[\u2014-]\sfinal|\(see\s[^()]{1,40}\)|\(by\s[^()]{1,40}\))$|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$|\s?(?:です|だ|입니다|이다)$"
+    r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$"
     r"|\s[\u2014-]\s(?:that is"
     r"|this is) my [^\n]{1,40}$"
     r"|(?<=\w\w)\.\s(?=(?:This|That|It|I|Because)\s)[^\n]{1,250}$"
@@ -133,18 +133,21 @@ _ADVERB = re.compile(
     r"|daher)\b,?\s+)+",
     re.IGNORECASE,
 )
+_SAYS_SO = re.compile(
+    r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s", re.IGNORECASE
+)
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
-_SAYS_SO = re.compile(
-    r"\A(?:(?:so )?(?:the|my) (?:final |correct )?answer is\b:?\s*[*_]*)?(?:not\s[^.\n]{1,99}?\sbut\s(?:rather\s)?)?",
-    re.IGNORECASE,
+_NOT_BUT = re.compile(
+    r"\A(?:[^.\n]{0,60}\s)?(?:not|nicht|niet|pas|no\ses|n[ãa]o\s[eé]|non\s[eè])\s[^.\n]{1,100}?\s"
+    r"(?:but|sondern|sino|mais|mas?|maar|e\ssim)\s(?:rather\s)?", re.IGNORECASE
 )
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
 _MOST_WORDS = 8
 """Words that a statement may have at the end of a reply."""
 _HEAD = 40
 """Characters of a sentence that may begin with a cue of a correction."""
-_TAG = re.compile(r"</?[a-z][a-z0-9]{0,12}\s?/?>")
+_TAG = re.compile(r"</?(?:[a-z]|[bh]r|h[1-6]|[uo]l|li|d[ldt]|t[dhr]|em|\w*(?:head|body|foot)(?:er)?|div|nav|pre|img|svg|main|code|span|form|link|meta|html|title|style|label|input|table|video|audio|strong|script|button|select|option|canvas|iframe|article|section)\s?/?>")
 _ASKED = re.compile(r"(?:what|who|where|when|which|why|how)\b", re.IGNORECASE)
 """What follows an answer on its line and is no part of it."""
 INTRODUCED = re.compile(
@@ -211,8 +214,9 @@ def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     line = _SAYS_SO.sub("", _uncorrected(line_of(passage)), count=1)
     line = _ASIDE.sub("", _bare(line.rstrip("|")))
     line = line.removesuffix("$") if line.count("$") == 1 else line
+    line = line.removesuffix("}") if line.count("}") > line.count("{") else line
     if passage.rank is Rank.SAID:
-        line = _bare(_ADVERB.sub("", line, count=1))
+        line = _bare(_ADVERB.sub("", INTRODUCED.sub("", line, count=1), count=1))
         if SAYS_NOTHING.match(line):
             return None
     if line.endswith("?") and not _ASKED.match(line):
@@ -232,11 +236,9 @@ def _worded(tail: str, value: str, before: str, exact: frozenset[str]) -> str | 
         stops = [0, *(stop.end() for stop in SENTENCE_END.finditer(text)), len(text)]
         for low, high in list(pairwise(stops))[-SENTENCES:]:
             sentence = text[low : min(high, low + 2 * NEAR)]
-            names = (
-                [m for m in _names(sentence, exact) if _is_name(sentence, m)]
-                if not CHATTER.match(sentence)
-                else []
-            )
+            if CHATTER.match(sentence):
+                continue
+            names = [m for m in _names(sentence, exact) if _is_name(sentence, m)]
             at = max((frame.end() for frame in FRAME.finditer(sentence)), default=0)
             at += len(sentence[at:]) - len(sentence[at:].lstrip(" *_"))
             if (
@@ -246,6 +248,8 @@ def _worded(tail: str, value: str, before: str, exact: frozenset[str]) -> str | 
                 and not SAYS_NOTHING.match(sentence, at)
             ):
                 other = _text_in(Passage(sentence[at:], Rank.SAID, boxed=False, start=0), exact)
+                again = re.search(rf"\s{re.escape(value)}(?=\W*\Z)", sentence[at:], re.IGNORECASE)
+                other, at = (value, at + again.start() + 1) if again else (other, at)
                 if other and len(other.split()) <= _MOST_WORDS:
                     names = [Mention(at, len(sentence.rstrip()), other)]
             found += [m._replace(start=low + m.start, end=low + m.end) for m in names]
@@ -271,11 +275,15 @@ def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
         return comparable(_bare(first), exact) or None
     last = next(last_lines(text), "")[-LONGEST_TEXT:]
     sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1]
-    introduced = INTRODUCED.match(sentence.lstrip("*_# "))
-    said = sentence.lstrip("*_# ")[introduced.end() :] if introduced else sentence
-    stated = (introduced or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
-    place = Passage(said, Rank.SAID, boxed=False, start=0)
-    return _text_in(place, exact) if stated and not DOUBT.search(sentence) else None
+    begin = sentence.lstrip("*_# ")
+    introduced = INTRODUCED.match(begin) or STATING.match(begin)
+    said = _NOT_BUT.sub("", sentence)
+    said = said if said != sentence else begin[introduced.end() :] if introduced else sentence
+    apart = sentence == last and text.endswith(f"\n\n{last}") and last[-1:] not in (":", "?")
+    stated = (said != sentence or apart or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
+    return (
+        _text_in(Passage(said, Rank.SAID, False, 0), exact) if stated and not DOUBT.search(sentence) else None
+    )
 
 
 def _uncorrected(line: str) -> str:
