@@ -72,7 +72,7 @@ _REACH = 400
 
 _BROKEN_OFF = re.compile(
     r"\b(?:but|and|or|though|although|because|since|as|if|while|unless|however|so|next|the|an|of|to)"
-    r"(?: (?:then|now))?[,.\s\u2026]*\Z|\b(?:is|are|was|were|be|have|has|with|for|than|by|from|I|we)[,\s\u2026]*\Z",
+    r"(?: (?:then|now))?[,.\s\u2026]*\Z|\b(?:is|are|was|were|be|have|has|with|for|than|by|from|I|we)[,\s\u2026]*\Z|:[\s*_]*\Z",
     re.IGNORECASE,
 )
 """An end that is none."""

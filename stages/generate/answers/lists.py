@@ -57,7 +57,7 @@ _OR = re.compile(r"\bor\b|[^\W_] ?/ ?[^\W_]", re.IGNORECASE)
 _PROSE = frozenset(
     "a an the i it we you is are was be do does not no can cannot to of in on for this that know sorted as which so "
     "with thus hence therefore finally alphabetically respectively certainly indeed here there then since because "
-    "but not rather".split()
+    "but not rather nicht niet pas".split()
 )
 _HOLDER = re.compile(r"\bwords\b[^<>\n]{0,30}\bcommas\b")
 """What the prompts have in the list's place."""

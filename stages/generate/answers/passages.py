@@ -110,7 +110,7 @@ def cleaned(text: str) -> str:
         text = _END_TOKENS.sub("\n", text)
     if "~~" in text or "</" in text or "cancel{" in text or "sout{" in text:
         text = _STRUCK.sub("", text)
-    if ("[ ]" in text and "[x]" in text) or "\u2610" in text:
+    if "[ ] " in text or "\u2610" in text:
         text = _UNTICKED.sub("", text)
     # a tag by itself may be an answer
     if "</" in text or "<br" in text:
@@ -193,7 +193,7 @@ _AFTER_ASKED = re.compile(
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
-_STOP = re.compile(r"[.!?;\n]")
+_STOP = re.compile(r"(?<!\.g)[.!?;\n]")
 _ONE_VALUE = re.compile(r"[ \t]{1,4}[*_`]{0,3}(?=[-+]?[^\W_][\w,.-]{0,30}[*_`.]{0,4}(?:\n|$))")
 _AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
@@ -420,7 +420,7 @@ _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 CHATTER = re.compile(
     r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)|happy to|"
-    r"glad|note\b|is there anything|(?:so )?(?:that|this)(?:['’]s| is| was) (?:it|all|everything|the whole)\b|"
+    r"glad|note\b|is there anything|(?:so )?(?:that|this)(?:['’]s| is| was) (?:it|all|everything|the whole|my (?:final )?answer)\b|"
     r"nothing (?:else|more|changed|to)|(?:just )?ask\b|any(?:thing| (?:other|more|further|questions?))\b|"
     r"(?:would|do|should|shall|if|can) (?:you|i|any\w*|something)\b(?! (?:got|have|were|am|was|be)\b)|"
     r"you can|this took|have a|confiden\w{1,4}|certainty|"

@@ -48,7 +48,7 @@ _FILLER = any_of(
     "follows probably likely roughly approximately about say i['’]d working think believe guess get got "
     "have has conclude is are was be will would should must integer whole numbers? value result total "
     "count sum date word item title film movie shape colou?r car place option choice letter final correct "
-    "right answers? best solution output boolean logical truth in at of expression position id row mean "
+    "right answers? best end overall short solution output boolean logical truth in at of expression position id row mean "
     "text boxed sure okay ok well holds holding actually really rather clearly simply of_course fact then "
     "donc alors also somit folglich daher entonces pues ahora então quindi dunque"
 )
@@ -154,7 +154,7 @@ _LABEL = re.compile(
     r"[\s*_`]*(?:\((?:my )?(?:final )?(?:answer|result)\)|<?-+ ?(?:my |the )?(?:final )?(?:answer|result))[\s*_`.!]*$",
     re.IGNORECASE,
 )
-_NOT_THAT = re.compile(r",\s(?:and )?not\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
+_NOT_THAT = re.compile(r",\s(?:(?:and )?not|nicht|niet|pas|n[aã]o)\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
 """What a line ends with that says what its answer is not."""
 _TICKS = ("[x]", "[X]", "\u2611")
 _SPACE = re.compile(r"\s")
@@ -178,6 +178,9 @@ def _at_end(text: str, form: Form) -> str | None:
             if (found := _whole(bold, form)) is not None:
                 return found
         found = read_line(_window(line, form.longest), form, loose=False, last=True)
+        if found is None and line is lines[0] and not DOUBT.search(line):
+            ending = read_line(_window(line, form.longest), form, loose=True, last=True)
+            found = ending if ending and ", " in ending else None
         if found is not None:
             return found
         if any(m.value is None and not m.weak for m in form.mentions(_window(line, form.longest))):
@@ -297,7 +300,11 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
     """Whether two neighbours of different value are alternatives of each other, or a pair where one is due."""
     return any(
         one.value != other.value
-        and _makes_alternatives(line[one.end : other.start], weak=one.weak or other.weak, ranges=form.counts)
+        and _makes_alternatives(
+            line[one.end : other.start],
+            weak=(one.weak or other.weak) and not _LINE_END.match(line, other.end),
+            ranges=form.counts,
+        )
         and not denied_before(line, other.start)
         for one, other in pairwise(mentions)
     )

@@ -19,7 +19,8 @@ _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
 
 _NOT = any_of(
     "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding "
-    "isnt cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like nicht niet pas "
+    "isnt cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like "
+    "falsch_(?:ist|war|w[äa]re) nicht niet pas "
     "(?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà])\\b)"
 )
 _AFTER_NOT = any_of(
@@ -50,7 +51,7 @@ _UNSURE = cue(
     r"\b"
     + any_of(
         "maybe perhaps possibly might(?:_be)? may_be could(?:_also)?(?:_be)? either between at_least at_most "
-        "(?:more|less|fewer|greater|higher|lower|larger|smaller)_than up_to no_more_than anything_from before after "
+        "(?:more|less|fewer|greater|higher|lower|larger|smaller)_than (?<!adds_)(?<!add_)up_to no_more_than anything_from before after "
         "any_of one_of some(?:thing|where)?_(?:like|around|near|between)"
     )
     + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$"
@@ -74,8 +75,9 @@ _STATES = any_of(
     "is are equals? gives? yields? makes? totals? leaves? becomes? to_get we_get i_get holds? "
     "has have be stands choose pick select stays? remains? leaves_(?:me|us)_with ends_up "
     "arrive_at i['’]d_say i_say find found conclude (?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma "
-    "maar mas e_sim thats (?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?)_(?:on_)?(?:for|with|by|at) "
-    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|leads?|brings?_(?:me|us))_(?:down_|out_)?(?:to|as|at) "
+    "maar mas e_sim thats (?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
+    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_"
+    "(?:down_|out_|up_)?(?:to|as|at) (?:would_say|reads?|ist|est|är) "
     "(?:makes|leaves|renders|turns)_(?:the|it)_(?:whole_)?\\w+ richtig_(?:ist|w[äa]re)"
 )
 _BETWEEN = any_of(
@@ -217,7 +219,7 @@ WITHDRAWS = cue(
 REOPENS = cue(
     r"\b(?:let me|let['’]s|i(?:['’]ll| will| need to| have to| should| must| want to)|need to|time to) (?:just "
     r"|now |quickly )?"
-    r"(?:re-?(?!ad\b|port|spon|mind|st\b|state|peat|cap|turn|call)\w{3,}|double-?check|check|verify|try (?:again"
+    r"(?:re-?(?!ad\b|port|spon|mind|st\b|state|peat|cap|turn|call)\w{2,}|double-?check|check|verify|try (?:again"
     r"|another|once more)"
     r"|start (?:over|again)|think (?:again|more)|look again|go back)\b"
     r"|\b(?:hold on|hang on|h+mm+|oh no|wait(?! (?:for|until|time)\b))\b"
@@ -226,8 +228,8 @@ REOPENS = cue(
 _HEDGES = any_of(
     "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may(?!,?_(?:the_)?[0-9]) could cannot "
     "can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine "
-    "says? said wr[io]tes? thinks believes insist\\w* told argued? reckons? claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
-    "(?:some|many|most|other)_people doubt\\w* disagree false_that wrong_to "
+    "(?<!text_)(?<!passage_)(?<!document_)says? said wr[io]tes? thinks believes insist\\w* told e\\.g(?=\\.) format_is argued? reckons? claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
+    "(?:some|many|most|other)_people (?<!no_)doubt\\w* disagree false_that wrong_to "
     "not_(?:sure|certain|convinced|think|believe|say) \\w+n['’]t_(?:think|believe|say) whether example['’]?s? "
     "versions?"
 )
@@ -246,7 +248,7 @@ DOUBT = cue(
     rf"\b(?:(?!(?<=\bi )(?:say|said|wrote)\b|(?<=['’]d )say|(?<=ld )say|(?<=at )said|can['’]?t\b|cannot\b){_HEDGES}|"
     + any_of(
         "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous "
-        "depend(?:s|ing) either neither distrust trust reliabl[ey] unreliable consider(?:ed|ing) mistakes? "
+        "depend(?:s|ing) either neither distrust trust reliabl[ey] unreliable (?<!thing_)(?<!things_)consider(?:ed|ing) mistaken? mistakes beware "
         "wrong\\w* incorrect\\w* careless so_far up_to_here up_to_now still_(?:to|need|have) "
         "(?:then|still)_(?:\\w+_)?must one_(?:method|reading|way|interpretation) unfortunately no_idea not_clear "
         "not_enough not_expected toss-?up torn hesitat\\w+ undecided \\w+n['’]t_(?:know|answer) not_(?:know|answer) "
@@ -256,7 +258,7 @@ DOUBT = cue(
         "rul(?:e|es|ed)_out reject\\w* haven['’]t hasn['’]t but_no "
         "let(?:_me|_us|['’]s)_(?:see|think|test|try|check|verify|explain)"
     )
-    + rf")\b|{CONDITION.pattern}|\(\?\)"
+    + rf")\b|{CONDITION.pattern}|\(\?\)|[\u2717\u2718\u274c]"
 )
 """What leaves open whether a value that has no mark is the answer."""
 CONFIRMS = cue(

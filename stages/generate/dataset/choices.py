@@ -17,7 +17,7 @@ _LABEL = re.compile(
     r"|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9])|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
 )
 _ARTICLE = re.compile(
-    r"\s{1,3}(?!(?:and|or|because|since|as|is|was|not|instead|rather|by|but|fits|works)\b)[a-z]"
+    r"\s{1,3}(?!(?:and|or|because|since|as|is|was|not|instead|rather|by|but|fits|works|it)\b)[a-z]"
 )
 """What follows a label that is a word or a number of its sentence, as "A lamp" has."""
 _ITS_TEXT = re.compile(r"[\s)\].:*_`\"'“\u2013\u2014=(-]{1,8}\Z")

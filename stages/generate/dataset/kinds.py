@@ -13,6 +13,7 @@ from itertools import pairwise
 from evalcube.stages.generate.answers.final import NEAR, REFUSED, SENTENCES, Mention, instead, read_final
 from evalcube.stages.generate.answers.numbers import NUMBER, NUMBERS, number, plain_numbers
 from evalcube.stages.generate.answers.passages import (
+    BULLET,
     CHATTER,
     Passage,
     Rank,
@@ -55,7 +56,7 @@ def lines_after_marks(text: str) -> Iterator[str]:
 
 def line_of(passage: Passage) -> str:
     """The first line of a place with something on it, without mark-up."""
-    line = passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0]
+    line = BULLET.sub("", passage.text.lstrip(" \t\n\r*_`").split("\n", 1)[0], count=1)
     return _bare(in_box(line) if passage.boxed else line)
 
 
@@ -117,13 +118,13 @@ _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 """What the prompts have in the answer's place."""
 _DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
 _ASIDE = re.compile(
-    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:(?:and\s)?not|as\sopposed\sto)\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
+    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:(?:and\s)?not|nicht|niet|pas|as\sopposed\sto)\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
     r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
-    r"|\s(?:\(final\)|[\u2014-]\sfinal|\(see\s[^()]{1,40}\)|\(by\s[^()]{1,40}\))$|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$|\s?(?:です|だ|입니다|이다)$"
+    r"|\s(?:\((?:final|checked|see|by)\b[^()]{0,40}\)|[\u2014-]\s(?:final|I['’]m\s[^\n]{1,40}))$|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$|\s?(?:です|だ|입니다|이다)$"
     r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$"
     r"|\s[\u2014-]\s(?:that is"
     r"|this is) my [^\n]{1,40}$"
-    r"|(?<=\w\w)\.\s(?=(?:This|That|It|I|Because)\s)[^\n]{1,250}$"
+    r"|(?<=\w\w)\.\s(?=(?:This|That|It|I|Because|Checked|Verified)\s)[^\n]{1,250}$"
     r"|(?<=\w{4})\.\s(?=[A-Z]\S*\s\S+\s)[^\n]{1,250}$"
     r"|\s\((?:[Ii]|[Ww]e|rather|instead|although|but|since|because)\s[^()]{1,200}\)$|,\s(?:since"
     r"|because)\s[^\n]{1,250}$"
@@ -195,8 +196,10 @@ def read_text(
             return None
         if "\n" in line or len(line) > LONGEST_TEXT or INTRODUCED.match(line) or _STOP.search(line):
             return _said_at_end(text.strip(), exact)
-        if _DECLINES.match(line) or (most_words is not None and len(line.split()) > most_words):
+        if _DECLINES.match(line):
             return None
+        if most_words is not None and len(line.split()) > most_words:
+            return _said_at_end(text.strip(), exact)
         return comparable(line, exact) or None
 
     return read_final(
@@ -214,6 +217,7 @@ def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     line = _SAYS_SO.sub("", _uncorrected(line_of(passage)), count=1)
     line = _ASIDE.sub("", _bare(line.rstrip("|")))
     line = line.removesuffix("$") if line.count("$") == 1 else line
+    line = line[1:-1] if line[:1] + line[-1:] in ("$$", "()") else line
     line = line.removesuffix("}") if line.count("}") > line.count("{") else line
     if passage.rank is Rank.SAID:
         line = _bare(_ADVERB.sub("", INTRODUCED.sub("", line, count=1), count=1))
@@ -240,7 +244,7 @@ def _worded(tail: str, value: str, before: str, exact: frozenset[str]) -> str | 
                 continue
             names = [m for m in _names(sentence, exact) if _is_name(sentence, m)]
             at = max((frame.end() for frame in FRAME.finditer(sentence)), default=0)
-            at += len(sentence[at:]) - len(sentence[at:].lstrip(" *_"))
+            at += len(sentence[at:]) - len(sentence[at:].lstrip(" *_")) if at else 0
             if (
                 at
                 and not named
@@ -282,7 +286,9 @@ def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
     apart = sentence == last and text.endswith(f"\n\n{last}") and last[-1:] not in (":", "?")
     stated = (said != sentence or apart or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
     return (
-        _text_in(Passage(said, Rank.SAID, False, 0), exact) if stated and not DOUBT.search(sentence) else None
+        _text_in(Passage(said, Rank.SAID, False, 0), exact)
+        if stated and not DOUBT.search(sentence) and affirmed(begin, max(0, len(begin) - len(said)), len(begin))
+        else None
     )
 
 
