@@ -58,7 +58,8 @@ def _folded(option: str) -> str:
 
 _TRUE = frozenset({"true", "t", "on", "1", "yes"})
 _TRUTH = re.compile(
-    r"(?<![\w.])(?<!\w['’-])(?:true|false|on|off|yes|no(?!,? (?:wait\b|it['’]?s\b))|[tf10])(?![\w]|[.,][0-9]|['’-]\w)", re.IGNORECASE
+    r"(?<![\w.])(?<!\w['’-])(?:true|false|on|off|yes|no(?!,? (?:wait\b|it['’]?s\b))|[tf10])(?![\w]|[.,][0-9]|['’-]\w)",
+    re.IGNORECASE,
 )
 
 

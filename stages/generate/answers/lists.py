@@ -20,7 +20,10 @@ _BULLET = (
 def _column(item: str) -> re.Pattern[str]:
     """Lines of one item each, with or without its number; the first may stand after a colon."""
     line = rf"{_DRESS}(?:{_BULLET})?{_DRESS}{item}[ \t*_`\"'$|.,;✓✅]{{0,8}}"
-    return re.compile(rf"(?:^|(?<=[:*]) ){line}(?:\n(?:[ \t]*\n(?=[ \t]*(?:\*\*|{_BULLET})))?{line}(?=\n|\Z)){{1,400}}", re.MULTILINE)
+    return re.compile(
+        rf"(?:^|(?<=[:*]) ){line}(?:\n(?:[ \t]*\n(?=[ \t]*(?:\*\*|{_BULLET})))?{line}(?=\n|\Z)){{1,400}}",
+        re.MULTILINE,
+    )
 
 
 class _Lists(Form):
@@ -130,7 +133,9 @@ _PLAIN = re.compile(
 )
 _GROUPED = re.compile(_PLAIN.pattern.replace("[_'’]", "[,_'’]"), re.IGNORECASE)
 _SPACED_COMMA = re.compile(r"[,;] ")
-_GAP = re.compile(r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?|[ *_`$]{0,4}->[ *_`$]{0,4}")
+_GAP = re.compile(
+    r"[ ,;|/*_`$\"'()\[\]→⇒>]{1,12}(?:(?:and|then|und|et|y)[ *_`$]{1,4})?|[ *_`$]{0,4}->[ *_`$]{0,4}"
+)
 _OPERATOR = re.compile(r"[ *`$\"')\]]{0,6}(?:[=+*/×·^→-]|times\b|plus\b|minus\b)[ $`(>+-]{0,4}[0-9]")
 _COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of) \Z", re.IGNORECASE)
 _COUNTED = re.compile(r" (?:terms?|numbers?|integers?|values?|steps?|rules?)\b")

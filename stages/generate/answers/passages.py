@@ -67,6 +67,8 @@ _PLAIN = (
         "\u2047": "??",
         "。": ". ",
         "、": ",",
+        "「": '"',
+        "」": '"',
         "।": ".",
     }
 )
@@ -89,6 +91,7 @@ _LATEX_TEXT = re.compile(
     r"\\(?:text|textbf|textit|texttt|textrm|textsf|mathrm|mathbf|mathit|mathtt|mathsf|operatorname|emph|mbox|"
     r"underline)\s{0,3}\{((?>[^{}\\\n]*))\}"
 )
+_COPULA = re.compile(r"(?<=[0-9A-Za-z日일号*\"'`.)\]}>])\s?(?:です|だ|입니다|이다|예요|이에요)(?![^\W\d_])")
 _JOINED = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3](?<=[0-9A-Za-z].)")  # scripts without spaces
 _LATEX_COMMA = re.compile(r"\{,\}|\\[,!;:]")
 _EMPHASIS = re.compile(r"(?<!\w)(_{1,3})([^\s_](?:[^_\n]{0,300}[^\s_])?)\1(?!\w)")
@@ -126,16 +129,14 @@ def _break(match: re.Match[str]) -> str:
 def normalised(text: str) -> str:
     """The text `cleaned`, and without LaTeX around words and in numbers."""
     text = cleaned(text)
-    text = text if text.isascii() else _JOINED.sub(r" \g<0>", text)
+    text = text if text.isascii() else _JOINED.sub(r" \g<0>", _COPULA.sub("", text))
     if "\\" in text or "{,}" in text:
         text = _LATEX_COMMA.sub(",", _LATEX_TEXT.sub(r"\1", text))
         text = _LATEX_SPACE.sub(" ", text)
     return _EMPHASIS.sub(r"\2", text) if "_" in text else text
 
 
-_WHOLE = re.compile(
-    r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9])"
-)
+_WHOLE = re.compile(r"(?<![\w.,/-])(-?(?>[0-9]{1,40}))(?:\.0{1,9}|(?<!(?<![0-9])[01])/1)(?![\w/^]|[.,][0-9])")
 _DIGIT = re.compile(r"[^\D0-9]|[\u066b\u066c]")
 
 
@@ -193,7 +194,7 @@ _AFTER_ASKED = re.compile(
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
 """The asked form to the letter, which may stand within a line too."""
-_STOP = re.compile(r"(?<!\.g)[.!?;\n]")
+_STOP = re.compile(r"[!?;\n]|(?<!\.g)\.(?=\s)")
 _ONE_VALUE = re.compile(r"[ \t]{1,4}[*_`]{0,3}(?=[-+]?[^\W_][\w,.-]{0,30}[*_`.]{0,4}(?:\n|$))")
 _AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
@@ -314,7 +315,7 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
     found = _tagged(text, before, end) or _subject(text, at, end)
     if not begins and found is None and HEDGE.search(_STOP.split(before)[-1]):
         return None
-    if found is None and (begins or _MARK_ITSELF.match(text, at)):
+    if found is None and (begins or _MARK_ITSELF.match(text, at) or _TABLE.match(text, end)):
         after = _AFTER_ASKED.match(text, end) or _ONE_VALUE.match(text, end)
         found = (Rank.ASKED, after.end(), "") if after else None
     return found or _said(text, at, end)

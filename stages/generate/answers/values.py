@@ -53,8 +53,9 @@ _FILLER = any_of(
     "donc alors also somit folglich daher entonces pues ahora então quindi dunque"
 )
 _DATED = f"on(?= (?:the |{any_of(_DAYS)}|{any_of(_MONTHS)}|[0-9]))"
+_SIGNS = "\u2192\u21d2\u2705\u2714\u27a1\U0001f300-\U0001faff"
 _LEAD = cue(
-    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!-]*)"
+    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)"
     rf"(?>(?:(?:{_FILLER}|{any_of(_DAYS)}|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
 )
 """What may stand before a value that a line begins with."""

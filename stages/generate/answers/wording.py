@@ -86,10 +86,12 @@ _BETWEEN = any_of(
 )
 _STATING = (
     rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s"
-    rf"|\b{_STATES}){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
+    rf"|\b{_STATES}(?!\w)){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
 )
 _STATED = cue(rf"{_STATING}$")
-STATING = cue(rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{_STATING})(?:(?:that )?(?:it|this|the \w+)\s{_STATING})?")
+STATING = cue(
+    rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{_STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{_STATING})?"
+)
 """What a sentence begins with that states the words after it."""
 REFERENCE = cue(
     r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page"
@@ -283,8 +285,7 @@ RIGHTLY = cue(
 )
 """What says of the value before it that it is the answer."""
 ENDS = cue(
-    r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?(…\u2014\u2013\u2192-]|<-|[^\x00-\x7f\w]|(?:です|だ|입니다|이다|예요"
-    r"|이에요)|"
+    r"[\s\"'`*_)\]}”’»$~/^]*(?:\Z|:\W*\Z|[.,;!?(…\u2014\u2013\u2192-]|<-|[^\x00-\x7f\w]|"
     + any_of(
         "now instead then actually really after_all all_along rather as_(?:my|the) altogether overall this_time "
         "in_(?:all|total|fact) of_course of_them(?!\\s\\w) and_not not rather_than instead_of because since"
@@ -406,7 +407,7 @@ FRAME = cue(
     r"|write))?|\b(?:make|swap)\s(?:that|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)"
     r"|\bc['’]est\b|\bes ist\b|(?:答案|正解"
     r"|結果|结果|应)?(?:是|为|為|は)|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b"
-    r"|\b(?:go(?:ing)? with|i['’]d say)\b"
+    r"|\b(?:(?:go(?:ing)?|stay|stick|settle) (?:with|on)|stand by|i(?:['’]d| now)? say)\b"
     r"|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s(?:really|actually|rather|simply|in\sfact|now|then|therefore|the"
     r"|of\scourse)\b)*\s?[:,]?"
 )

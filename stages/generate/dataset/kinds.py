@@ -119,8 +119,8 @@ _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 _DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
 _ASIDE = re.compile(
     r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:(?:and\s)?not|nicht|niet|pas|as\sopposed\sto)\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
-    r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
-    r"|\s(?:\((?:final|checked|see|by)\b[^()]{0,40}\)|[\u2014-]\s(?:final|I['’]m\s[^\n]{1,40}))$|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$|\s?(?:です|だ|입니다|이다)$"
+    r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|no\sdoubt|for\ssure|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
+    r"|\s(?:\((?:final|checked|see|by)\b[^()]{0,40}\)|[\u2014-]\s(?:final|I['’]m\s[^\n]{1,40}))$|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$"
     r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$"
     r"|\s[\u2014-]\s(?:that is"
     r"|this is) my [^\n]{1,40}$"
@@ -135,24 +135,28 @@ _ADVERB = re.compile(
     re.IGNORECASE,
 )
 _SAYS_SO = re.compile(
-    r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s", re.IGNORECASE
+    r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s",
+    re.IGNORECASE,
 )
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _NOT_BUT = re.compile(
     r"\A(?:[^.\n]{0,60}\s)?(?:not|nicht|niet|pas|no\ses|n[ãa]o\s[eé]|non\s[eè])\s[^.\n]{1,100}?\s"
-    r"(?:but|sondern|sino|mais|mas?|maar|e\ssim)\s(?:rather\s)?", re.IGNORECASE
+    r"(?:but|sondern|sino|mais|mas?|maar|e\ssim)\s(?:rather\s)?",
+    re.IGNORECASE,
 )
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
 _MOST_WORDS = 8
 """Words that a statement may have at the end of a reply."""
 _HEAD = 40
 """Characters of a sentence that may begin with a cue of a correction."""
-_TAG = re.compile(r"</?(?:[a-z]|[bh]r|h[1-6]|[uo]l|li|d[ldt]|t[dhr]|em|\w*(?:head|body|foot)(?:er)?|div|nav|pre|img|svg|main|code|span|form|link|meta|html|title|style|label|input|table|video|audio|strong|script|button|select|option|canvas|iframe|article|section)\s?/?>")
+_TAG = re.compile(
+    r"</?(?:[a-z]|[bh]r|h[1-6]|[uo]l|li|d[ldt]|t[dhr]|em|\w*(?:head|body|foot)(?:er)?|div|nav|pre|img|svg|main|code|span|form|link|meta|html|title|style|label|input|table|video|audio|strong|script|button|select|option|canvas|iframe|article|section)\s?/?>"
+)
 _ASKED = re.compile(r"(?:what|who|where|when|which|why|how)\b", re.IGNORECASE)
 """What follows an answer on its line and is no part of it."""
 INTRODUCED = re.compile(
-    r"(?=\S)(?:(?:so|therefore|thus|hence|in (?:short|summary|conclusion)|to summari[sz]e|tl;?dr|altogether"
+    r"(?=\S)(?:(?:so|therefore|thus|hence|in (?:short|summary|conclusion|the end)|to summari[sz]e|tl;?dr|altogether"
     r"|putting it all together)[\s,:]{1,3}){0,2}(?:=>|[\u2192\u21d2]"
     r"|(?:the |my )?(?:final )?(?:result|solution|output|conclusion|final|choice|verdict|answer)(?: is|:| is:)"
     r"|(?:(?:this|that) (?:gives|makes|leaves(?: us with)?)|it (?:is|must be|has to be)|(?:it|that)['’]s"
@@ -196,11 +200,9 @@ def read_text(
             return None
         if "\n" in line or len(line) > LONGEST_TEXT or INTRODUCED.match(line) or _STOP.search(line):
             return _said_at_end(text.strip(), exact)
-        if _DECLINES.match(line):
-            return None
         if most_words is not None and len(line.split()) > most_words:
             return _said_at_end(text.strip(), exact)
-        return comparable(line, exact) or None
+        return None if _DECLINES.match(line) else comparable(line, exact) or None
 
     return read_final(
         text, partial(_text_in, exact=exact), end, partial(_names, exact=exact), partial(_worded, exact=exact)
@@ -287,7 +289,9 @@ def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
     stated = (said != sentence or apart or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
     return (
         _text_in(Passage(said, Rank.SAID, False, 0), exact)
-        if stated and not DOUBT.search(sentence) and affirmed(begin, max(0, len(begin) - len(said)), len(begin))
+        if stated
+        and not DOUBT.search(sentence)
+        and affirmed(begin, max(0, len(begin) - len(said)), len(begin))
         else None
     )
 
