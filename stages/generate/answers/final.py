@@ -71,8 +71,8 @@ _REACH = 400
 """Characters of a text without marks, or after a cue, in which a value is taken back."""
 
 _BROKEN_OFF = re.compile(
-    r"\b(?:but|and|or|though|although|because|since|as|if|while|unless|however|so|next|the|an|of|to)"
-    r"(?: (?:then|now))?[,.\s\u2026]*\Z|\b(?:is|are|was|were|be|have|has|with|for|than|by|from|I|we)[,\s\u2026]*\Z|:[\s*_]*\Z",
+    r"\b(?:but|and|or|though|although|because|since|as|if|while|unless|however|so|next|the|an|of|to)(?: (?:then"
+    r"|now))?[,.\s\u2026]*\Z|\b(?:is|are|was|were|be|have|has|with|for|than|by|from|I|we)[,\s\u2026]*\Z|:[\s*_]*\Z",
     re.IGNORECASE,
 )
 """An end that is none."""

@@ -88,8 +88,8 @@ _HTML = re.compile(
 _ENTITIES = {"&gt;": ">", "&lt;": "<", "&quot;": '"', "&nbsp;": " ", "&#39;": "'", "&amp;": "&"}
 _ENTITY = re.compile("|".join(_ENTITIES))
 _LATEX_TEXT = re.compile(
-    r"\\(?:text|textbf|textit|texttt|textrm|textsf|mathrm|mathbf|mathit|mathtt|mathsf|operatorname|emph|mbox|"
-    r"underline)\s{0,3}\{((?>[^{}\\\n]*))\}"
+    r"\\(?:text|textbf|textit|texttt|textrm|textsf|mathrm|mathbf|mathit|mathtt|mathsf|operatorname|emph|mbox"
+    r"|underline)\s{0,3}\{((?>[^{}\\\n]*))\}"
 )
 _COPULA = re.compile(r"(?<=[0-9A-Za-z日일号*\"'`.)\]}>])\s?(?:です|だ|입니다|이다|예요|이에요)(?![^\W\d_])")
 _JOINED = re.compile(r"[\u3040-\u30ff\uac00-\ud7a3](?<=[0-9A-Za-z].)")  # scripts without spaces
@@ -161,17 +161,21 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 _MARKS = ("nswer", "NSWER", "boxed", "fbox", "####", "Ans", "ans:", "ANS:")
 """Parts of marks, found at the speed of a memory scan, which a pattern is not."""
+_WHOLE_MARKS = {
+    '"': (Rank.MARKED, "field"),
+    "####": (Rank.MARKED, "tag"),
+    "<": (Rank.MARKED, "tag"),
+    ":": (Rank.SAID, ""),
+}
 _BOX = re.compile(r"(?:boxed|fbox)\s{0,3}\{")
 _NAMED_TAG = re.compile(r"<(?:final[_ -]?)?(?:result|solution|output|final)>", re.IGNORECASE)
 _NAMED_FIELD = re.compile(r'"(?:final[_ -]?)?(?:result|solution|output|final)"\s{0,4}:\s{0,9}', re.IGNORECASE)
 _FOREIGN = re.compile(
-    r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|"
-    r"resposta|antwoord|svar|vastaus|odpowied[źz]"
-    r"|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht |niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}"
-    r"(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?"
-    r"|(?:答案|正解|答え|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|"
-    r"は|هو|هي|है|은|는)?)"
-    r"\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
+    r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|resposta"
+    r"|antwoord|svar|vastaus|odpowied[źz]|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht "
+    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?|(?:答案|正解|答え"
+    r"|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|は|هو|هي|है|은"
+    r"|는)?)\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
     re.IGNORECASE,
 )
 _FOREIGN_PARTS = (
@@ -182,14 +186,13 @@ _OTHER_SCRIPT = re.compile(r"[^\x00-\u024f\u2000-\u2bff]")
 _HEAD = 60
 """Characters before the word "answer" in which its line begins, where that is an asked form."""
 _BEFORE = re.compile(
-    r"(?>[\W_\d]*)(?>(?:(?:so|thus|hence|therefore|then|and|okay|ok|my|our|the|final|correct|short|right|"
-    r"overall|here|is|"
-    r"full|complete|question|exact)(?![^\W_])(?>[\W_]*))*)",
+    r"(?>[\W_\d]*)(?>(?:(?:so|thus|hence|therefore|then|and|okay|ok|my|our|the|final|correct|short|right|overall|here"
+    r"|is|full|complete|question|exact)(?![^\W_])(?>[\W_]*))*)",
     re.IGNORECASE,
 )
 _AFTER_ASKED = re.compile(
-    r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?"
-    r"(?:=>|[:=|]|-{1,3}>?(?![0-9])|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t]{0,8}(?:is\b:?)?",
+    r"s?[*_`\"'\])>~ \t]{0,8}(?:\((?:final|[a-z]{2,20})\)[*_ \t]{0,4})?(?:=>|[:=|]|-{1,3}>?(?![0-9])"
+    r"|[\u2014\u2192\u21d2\u27f6\u279c]|$|\n)[*_ \t]{0,8}(?:is\b:?)?",
     re.IGNORECASE,
 )
 _MARK_ITSELF = re.compile(r"(?:Answer|ANSWER)[*_]{0,3}:")
@@ -198,28 +201,24 @@ _STOP = re.compile(r"[!?;\n]|(?<!\.g)\.(?=\s)")
 _ONE_VALUE = re.compile(r"[ \t]{1,4}[*_`]{0,3}(?=[-+]?[^\W_][\w,.-]{0,30}[*_`.]{0,4}(?:\n|$))")
 _AFTER_ANS = re.compile(r"\.?[*_`\" \t]{0,8}[:=]")
 _AFTER_SAID = re.compile(
-    r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes"
-    r"|(?:comes|turns) out"
-    r"(?: to be| as)?)\b:?(?! that\b:?)"
-    r"|\b(?:would|must|should|will|has to|"
-    r"can only|shall)(?: (?:therefore|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)",
+    r"s?(?:\b[^\n:=]{0,60}?(?:[:=\u2192\u21d2]|->|=>|(?<!you )(?<!we )(?<!I )\b(?:is|are|was|equals|becomes|(?:comes"
+    r"|turns) out(?: to be| as)?)\b:?(?! that\b:?)|\b(?:would|must|should|will|has to|can only|shall)(?: (?:therefore"
+    r"|thus|then|hence|indeed|\w{2,9}ly))? be\b|['’]s\b)|\sof\b)",
     re.IGNORECASE,
 )
 OTHER_TOPIC = re.compile(
-    r"\b(?:(?:confiden\w{1,4}|certain\w{0,3}|sure)\b(?! that)|probab\w{1,6}|likel\w{1,6}|score|rating|quality|"
-    r"difficulty|tokens?|"
-    r"words?|length|steps?|time|check\w{0,3}|verif\w{1,9}|wrong|incorrect|possible|example|previous|initial|"
-    r"first|format)\b",
+    r"\b(?:(?:confiden\w{1,4}|certain\w{0,3}|sure)\b(?! that)|probab\w{1,6}|likel\w{1,6}|score|rating|quality"
+    r"|difficulty|tokens?|words?|length|steps?|time|check\w{0,3}|verif\w{1,9}|wrong|incorrect|possible|example"
+    r"|previous|initial|first|format)\b",
     re.IGNORECASE,
 )
 _OF_OLD = re.compile(r"\b(?:used to|thought|said|supposed\w*|claimed|not|never|once)\b", re.IGNORECASE)
 _ONLY_IF = re.compile(r"(?:[^\n.]|\.(?! )){1,400}?\b(?:if|unless|had|without)\b", re.IGNORECASE)
 _CLAUSE = re.compile(r"[.!?;:\n]|, (?:but|so|yet) ")
 _IS_THE = re.compile(
-    r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then |thus |therefore |indeed |clearly )?(?:the|"
-    r"my|our) "
-    r"(?:final |correct |right |only |best |overall |required |desired )*"
-    r"(?:answer|result|solution|value|one|option|choice)\b",
+    r"(?:,? (?:which|(?:and )?(?:that|this)))?(?:['’]s|\s(?:is|are|was)|\s(?:would be|must|will|should) be) (?:then "
+    r"|thus |therefore |indeed |clearly )?(?:the|my|our) (?:final |correct |right |only |best |overall |required "
+    r"|desired )*(?:answer|result|solution|value|one|option|choice)\b",
     re.IGNORECASE,
 )
 _NO_SUBJECT = re.compile(
@@ -232,14 +231,13 @@ _TAG_BEFORE = re.compile(r"[<\[]\s?(?:[A-Za-z]{1,12}[_ -]?)?$")
 _TAG_AFTER = re.compile(r"s?\s?[>\]]")
 _CLOSING_TAG = re.compile(r"</|\[/|<\|")
 _UNWRAPPED = re.compile(
-    r"[\s*_`$>\"'“‘(\[|]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{"
-    r"|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output|final)>)"
+    r"[\s*_`$>\"'“‘(\[|]{0,12}(?:\\(?:boxed|fbox)\s{0,3}\{|<(?:[A-Za-z]{1,12}[_ -]?)?(?:answer|result|solution|output"
+    r"|final)>)"
 )
 _TABLE = re.compile(r"[ \t|]{0,8}\n[ \t|:-]{3,}\n(?:[^\n|]*\|)*(?=[^\n|]+\|?[ \t]*(?:\n|\Z))")
 """The rest of a table's head, and its first row up to its last cell."""
 _FENCE = re.compile(
-    r"[ \t*_]{0,8}\n?[ \t]{0,8}```[\w+-]{0,12}[ \t]*(?:\n|$)|[ \t]{0,8}```(?:json|text|plaintext|python|"
-    r"bash)?[ \t]"
+    r"[ \t*_]{0,8}\n?[ \t]{0,8}```[\w+-]{0,12}[ \t]*(?:\n|$)|[ \t]{0,8}```(?:json|text|plaintext|python|bash)?[ \t]"
 )
 
 
@@ -271,7 +269,7 @@ def _hits(text: str) -> list[tuple[int, str]]:
             found.append((at, part))
             at = text.find(part, at + len(part))
     if "</" in text:
-        found += [(match.start(), "<") for match in _NAMED_TAG.finditer(text)]
+        found += [(match.end(), "<") for match in _NAMED_TAG.finditer(text)]
     if not found and '":' in text:
         found = [(match.end(), '"') for match in _NAMED_FIELD.finditer(text)]
     if not found:
@@ -291,14 +289,9 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
     if part in ("boxed", "fbox"):
         box = _BOX.match(text, at) if text[at - 1 : at] == "\\" else None
         return (Rank.MARKED, box.end(), "box") if box else None
-    if part == '"':
-        return Rank.MARKED, at, "field"
-    if part == ":":
-        return Rank.SAID, at, ""
-    if part == "####":
-        return Rank.MARKED, end, "tag"
-    if part == "<":
-        return Rank.MARKED, text.index(">", at) + 1, "tag"
+    if part in _WHOLE_MARKS:
+        rank, kind = _WHOLE_MARKS[part]
+        return rank, end if part == "####" else at, kind
     if part in ("nswer", "NSWER"):
         at -= 1
         if text[at : at + 1] not in ("a", "A"):
@@ -420,15 +413,13 @@ def in_box(tail: str) -> str:
 _FENCED = re.compile(r"```[\w+-]{0,12}[ \t]*\n((?:(?!```)(?>[^\n]*)\n){1,200}?)[ \t]*```")
 _BOLD = re.compile(r"\*\*([^*\n]{1,200})\*\*|__([^_\n]{1,200})__")
 CHATTER = re.compile(
-    r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)|happy to|"
-    r"glad|note\b|is there anything|(?:so )?(?:that|this)(?:['’]s| is| was) (?:it|all|everything|the whole|my (?:final )?answer)\b|"
-    r"nothing (?:else|more|changed|to)|(?:just )?ask\b|any(?:thing| (?:other|more|further|questions?))\b|"
-    r"(?:would|do|should|shall|if|can) (?:you|i|any\w*|something)\b(?! (?:got|have|were|am|was|be)\b)|"
-    r"you can|this took|have a|confiden\w{1,4}|certainty|"
-    r"i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that|it))|"
-    r"i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b|explanation|"
-    r"reasoning|"
-    r"best regards|see step|as required|tokens?)",
+    r"(?>[\W_]*)(?:i )?(?:hope|let me know|feel free|good luck|thank|thanks|please (?:let|feel|tell|ask|note)"
+    r"|happy to|glad|note\b|is there anything|(?:so )?(?:that|this)(?:['’]s| is| was) (?:it|all|everything|the whole"
+    r"|my (?:final )?answer)\b|nothing (?:else|more|changed|to)|(?:just )?ask\b|any(?:thing| (?:other|more|further"
+    r"|questions?))\b|(?:would|do|should|shall|if|can) (?:you|i|any\w*|something)\b(?! (?:got|have|were|am|was|be)\b)"
+    r"|you can|this took|have a|confiden\w{1,4}|certainty|i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that"
+    r"|it))|i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b|explanation"
+    r"|reasoning|best regards|see step|as required|tokens?)",
     re.IGNORECASE,
 )
 BULLET = re.compile(r"\A(?:[-*•+]|1[.)]) (?=\S)")

@@ -43,20 +43,20 @@ SHORT = 400
 _MONTHS = "jan feb mar apr may june? july? aug sep oct nov dec"
 _DAYS = "mon(?:day)? tue(?:sday)? wed(?:nesday)? thu(?:rsday)? fri(?:day)? sat(?:urday)? sun(?:day)?"
 _FILLER = any_of(
-    "the a an my our its? it['’]s that['’]?s? this there he she they i we you so thus hence therefore then "
-    "just simply exactly precisely clearly indeed now still also again finally equals? to given by as "
-    "follows probably likely roughly approximately about say i['’]d working think believe guess get got "
-    "have has conclude is are was be will would should must integer whole numbers? value result total "
-    "count sum date word item title film movie shape colou?r car place option choice letter final correct "
-    "right answers? best end overall short solution output boolean logical truth in at of expression position id row mean "
-    "text boxed sure okay ok well holds holding actually really rather clearly simply of_course fact then "
-    "donc alors also somit folglich daher entonces pues ahora então quindi dunque"
+    "the a an my our its? it['’]s that['’]?s? this there he she they i we you so thus hence therefore then just "
+    "simply exactly precisely clearly indeed now still also again finally equals? to given by as follows probably "
+    "likely roughly approximately about say i['’]d working think believe guess get got have has conclude is are was "
+    "be will would should must integer whole numbers? value result total count sum date word item title film movie "
+    "shape colou?r car place option choice letter final correct right answers? best end overall short solution output "
+    "boolean logical truth in at of expression position id row mean text boxed sure okay ok well holds holding "
+    "actually really rather clearly simply of_course fact then donc alors also somit folglich daher entonces pues "
+    "ahora então quindi dunque"
 )
 _DATED = f"on(?= (?:the |{any_of(_DAYS)}|{any_of(_MONTHS)}|[0-9]))"
 _SIGNS = "\u2192\u21d2\u2705\u2714\u27a1\U0001f300-\U0001faff"
 _LEAD = cue(
-    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)"
-    rf"(?>(?:(?:{_FILLER}|{any_of(_DAYS)}|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
+    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)(?>(?:(?:{_FILLER}|{any_of(_DAYS)}"
+    rf"|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
 )
 """What may stand before a value that a line begins with."""
 
@@ -99,8 +99,8 @@ _OPERATOR = re.compile(
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
 _WEAK_END = re.compile(
-    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]|\s?(?:instead|now|rather than"
-    r"|is (?:right|correct|what|the))\b)"
+    r"(?>[\"'`*_$”’})\]\\>|\s]*)(?:$|[.,;:!(<](?!\d)|-{1,3}\s|[^\x00-\x7f\w]|\s?(?:instead|now|rather than|is (?:right"
+    r"|correct|what|the))\b)"
 )
 _WEAK_LEAD_END = re.compile(rf"{_WEAK_END.pattern}|\s(?:because|since|as)\b")
 
@@ -173,12 +173,11 @@ def _at_end(text: str, form: Form) -> str | None:
     if len(lines) > 1 and all(line.startswith(_TICKS) for line in lines[:2]):
         return REFUSED
     for line in lines:
-        if (found := _whole(line, form)) is not None:
-            return found
-        for bold in bold_passages(line):
-            if (found := _whole(bold, form)) is not None:
-                return found
-        found = read_line(_window(line, form.longest), form, loose=False, last=True)
+        found = next(
+            (v for part in (line, *bold_passages(line)) if (v := _whole(part, form)) is not None), None
+        )
+        if found is None:
+            found = read_line(_window(line, form.longest), form, loose=False, last=True)
         if found is None and line is lines[0] and not DOUBT.search(line):
             ending = read_line(_window(line, form.longest), form, loose=True, last=True)
             found = ending if ending and ", " in ending else None
@@ -320,8 +319,8 @@ _OR = (
 _TURNED = cue(r"[.!?]\s(?:[^\n.]*[^\w\n])?(?:it|that)(?:['’]s| is| must be| comes)\b[^\n.!?]*\Z")
 """What states a value in a sentence of its own after another one."""
 _OTHER_WORDS = any_of(
-    "and & to through until till then else also even either not no oh hm+ if more likely probably it "
-    "it['’]s is be the an? option answer just as well but rather position number of"
+    "and & to through until till then else also even either not no oh hm+ if more likely probably it it['’]s is be "
+    "the an? option answer just as well but rather position number of"
 )
 _GAP = cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
 _GAP_OR = cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")

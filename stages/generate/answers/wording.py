@@ -18,52 +18,45 @@ def cue(pattern: str) -> re.Pattern[str]:
 _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
 
 _NOT = any_of(
-    "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding "
-    "isnt cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like "
-    "falsch_(?:ist|war|w[äa]re) nicht niet pas "
-    "(?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà])\\b)"
+    "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding isnt "
+    "cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like "
+    "falsch_(?:ist|war|w[äa]re) nicht niet pas (?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà])\\b)"
 )
 _AFTER_NOT = any_of(
-    "the an? be been being have has had holds? holding own get his her their longer with think believe it it['’]s "
-    "is are to equals? that this really actually exactly necessarily possibly correct right answer value result "
-    "option number in on at of say any sure certain convinced confident know tell determine if whether by position "
-    "either as choose pick es era é è"
+    "the an? be been being have has had holds? holding own get his her their longer with think believe it it['’]s is "
+    "are to equals? that this really actually exactly necessarily possibly correct right answer value result option "
+    "number in on at of say any sure certain convinced confident know tell determine if whether by position either as "
+    "choose pick es era é è"
 )
 _NEGATION = cue(
-    rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}|n['’]t)[\s,:]{{0,3}}"
-    rf"(?:{_AFTER_NOT}[\s\"'`*“‘:$(]{{1,4}}){{0,6}}[\s\"'`*“‘$(\\\[]{{0,4}}$"
+    rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}"
+    rf"|n['’]t)[\s,:]{{0,3}}(?:{_AFTER_NOT}[\s\"'`*“‘:$(]{{1,4}}){{0,6}}[\s\"'`*“‘$(\\\[]{{0,4}}$"
 )
 _WRONG = any_of(
     "not never no_longer wrong incorrect impossible ruled_out excluded mistaken an?_mistake an?_error unlikely "
     "too_high too_low too_large too_small"
 )
 _DENIED = cue(
-    rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks"
-    rf"|must be)\s(?:\w{{1,9}}\s){{0,2}}?{_WRONG}\b"
-    r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect|does not"
-    r"|fails|violates|breaks|contradicts)\b"
-    r"|[\[(](?:wrong|incorrect|no\b|not (?:right|correct|it|the answer|sure|certain|final|valid)\b)|was (?:my|the|"
-    r"an?) (?:first|initial|previous|earlier|old)\b"
-    rf"|(?<![.!])(?<![.!]\s)[^.\n(]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is"
-    rf"| was)?[^.\n]{{0,12}}\b{_WRONG}\b)"
+    rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks|must be)\s(?:\w{{1,9}}\s){{0,2}}?{_WRONG}\b"
+    r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect|does not|fails|violates"
+    r"|breaks|contradicts)\b|[\[(](?:wrong|incorrect|no\b|not (?:right|correct|it|the answer|sure|certain|final"
+    r"|valid)\b)|was (?:my|the|an?) (?:first|initial|previous|earlier|old)\b"
+    rf"|(?<![.!])(?<![.!]\s)[^.\n(]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{{0,12}}\b{_WRONG}\b)"
 )
 _UNSURE = cue(
     r"\b"
     + any_of(
         "maybe perhaps possibly might(?:_be)? may_be could(?:_also)?(?:_be)? either between at_least at_most "
-        "(?:more|less|fewer|greater|higher|lower|larger|smaller)_than (?<!adds_)(?<!add_)up_to no_more_than anything_from before after "
-        "any_of one_of some(?:thing|where)?_(?:like|around|near|between)"
+        "(?:more|less|fewer|greater|higher|lower|larger|smaller)_than (?<!adds_)(?<!add_)up_to no_more_than "
+        "anything_from before after any_of one_of some(?:thing|where)?_(?:like|around|near|between)"
     )
     + r"[\s\"'`*$(\\:]{0,4}(?:the |a )?[\s\"'`*$(\\]{0,4}$"
-    r"|\b(?:(?:first|second|one|another|other|possible|potential|initial|plausible|likely|tentative|"
-    r"next) (?:\w{3,9} )?"
-    r"(?:candidate|guess|(?<!only )possibility|(?<!second )attempt|idea|thought|option|choice|answer|value|try)"
-    r"|candidates|options|"
-    r"choices|possibilities|(?:close|near|equal or close) to)(?: (?:is|was|are|were|would be|might be|could be"
-    r"|include))?[\s\"'`*$(\\:]{1,4}$"
-    r"|\b(?:if|suppose|supposing|assum(?:e|ing)|(?<![\w’'] )say|whether|imagine|start with|try|trying"
-    r"|consider(?! my)|"
-    r"considering|(?<!the )(?<!a )test|testing)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}$"
+    r"|\b(?:(?:first|second|one|another|other|possible|potential|initial|plausible|likely|tentative"
+    r"|next) (?:\w{3,9} )?(?:candidate|guess|(?<!only )possibility|(?<!second )attempt|idea|thought|option|choice"
+    r"|answer|value|try)|candidates|options|choices|possibilities|(?:close|near|equal or close) to)(?: (?:is|was|are"
+    r"|were|would be|might be|could be|include))?[\s\"'`*$(\\:]{1,4}$|\b(?:if|suppose|supposing|assum(?:e|ing)"
+    r"|(?<![\w’'] )say|whether|imagine|start with|try|trying|consider(?! my)|considering|(?<!the )(?<!a )test"
+    r"|testing)\b[^.!?;,\n]{0,30}?[\s\"'`*$(\\:]{1,4}$"
 )
 _OPEN_END = cue(
     r"[\s\"'`*)$]{0,4}(?:(?:,\s?)?or "
@@ -72,39 +65,34 @@ _OPEN_END = cue(
     r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
 )
 _STATES = any_of(
-    "is are equals? gives? yields? makes? totals? leaves? becomes? to_get we_get i_get holds? "
-    "has have be stands choose pick select stays? remains? leaves_(?:me|us)_with ends_up "
-    "arrive_at i['’]d_say i_say find found conclude (?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma "
-    "maar mas e_sim thats (?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
-    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_"
-    "(?:down_|out_|up_)?(?:to|as|at) (?:would_say|reads?|ist|est|är) "
-    "(?:makes|leaves|renders|turns)_(?:the|it)_(?:whole_)?\\w+ richtig_(?:ist|w[äa]re)"
+    "is are equals? gives? yields? makes? totals? leaves? becomes? to_get we_get i_get holds? has have be stands "
+    "choose pick select stays? remains? leaves_(?:me|us)_with ends_up arrive_at i['’]d_say i_say find found conclude "
+    "(?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma maar mas e_sim thats "
+    "(?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
+    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_(?:down_|out_|up_)?(?:to|as|at) "
+    "(?:would_say|reads?|ist|est|är) (?:makes|leaves|renders|turns)_(?:the|it)_(?:whole_)?\\w+ richtig_(?:ist|w[äa]re)"
 )
 _BETWEEN = any_of(
-    "the an? simply thus therefore exactly just now in at with position place number holding to be value date "
-    "option choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
+    "the an? simply thus therefore exactly just now in at with position place number holding to be value date option "
+    "choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
 )
-_STATING = (
-    rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s"
-    rf"|\b{_STATES}(?!\w)){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
-)
-_STATED = cue(rf"{_STATING}$")
-STATING = cue(
-    rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{_STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{_STATING})?"
+STATING = rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s|\b{_STATES}(?!\w)){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
+_STATED = cue(rf"{STATING}$")
+STATEMENT = cue(
+    rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{STATING})?"
 )
 """What a sentence begins with that states the words after it."""
 REFERENCE = cue(
-    r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page"
-    r"|row|column|term|item"
-    r"|case|clue|condition|statement|requirement)s?|(?<!i )see|base|day|week|level"
+    r"\b(?:(?:step|line|question|problem|part|equation|formula|figure|note|example|list|section|rule|page|row|column"
+    r"|term|item|case|clue|condition|statement|requirement)s?|(?<!i )see|base|day|week|level"
     r"|vitamin)\s{0,2}(?:no\.?\s?|#)?\Z"
 )
 """What has a number that is no value."""
 _DECLINES = cue(
     r"(?>[\W_]*)(?:i |we |it |there |that |one )?(?:(?:do|does|did|could|can|is|was|am|are)(?: ?n[o']t)|"
     + any_of(
-        "cannot can't don't isn't unknown unclear undefined undetermined undecidable impossible not_ none\\b "
-        "nothing n/a no_idea no_answer unsure sorry unfortunately unable"
+        "cannot can't don't isn't unknown unclear undefined undetermined undecidable impossible not_ none\\b nothing "
+        "n/a no_idea no_answer unsure sorry unfortunately unable"
     )
     + ")"
 )
@@ -154,14 +142,13 @@ TURNS = cue(
         "whoops sorry pardon apolog\\w+ my_(?:mistake|bad|error) i_mean nope nah err ahem rats reflection rather "
         "instead meant (?:second|fresh|further)_(?:thoughts?|eyes) make_(?:that|this|it) properly actual correct "
         "right revised corrected "
-        "(?:new|true|real|better|updated|proper)_(?:\\w+_)?(?:answer|value|result|one|choice|option|outcome) "
-        "updated better wrong incorrect mistaken? error should(?:_be|_have|['’]ve) ought "
-        "let_me_(?:correct|fix|redo) mis\\w+ forg[eo]t overlook\\w* skipp\\w+ dropp\\w+ left_out mix\\w+_up swapped "
-        "slip slipped typo careless\\w* hast[ey]\\w* silly chang\\w+ switch\\w* revis\\w+ amend\\w* replac\\w+ "
-        "after_all all_along turns_out too_quick fix(?:ed|ing)? scra(?:tch|p) strike retract withdr[ae]w\\w* "
-        "ignor\\w+ disregard stand_corrected vertan falsch quatsch korrektur moment nein entschuldigung tromp\\w+ "
-        "non erreur equivoqu\\w+ correcci[oó]n perd[oó]n sbagliat\\w+ correzione anzi scusa errad\\w+ correção "
-        "desculpe? aliás ошиб\\w+ нет исправление"
+        "(?:new|true|real|better|updated|proper)_(?:\\w+_)?(?:answer|value|result|one|choice|option|outcome) updated "
+        "better wrong incorrect mistaken? error should(?:_be|_have|['’]ve) ought let_me_(?:correct|fix|redo) mis\\w+ "
+        "forg[eo]t overlook\\w* skipp\\w+ dropp\\w+ left_out mix\\w+_up swapped slip slipped typo careless\\w* "
+        "hast[ey]\\w* silly chang\\w+ switch\\w* revis\\w+ amend\\w* replac\\w+ after_all all_along turns_out "
+        "too_quick fix(?:ed|ing)? scra(?:tch|p) strike retract withdr[ae]w\\w* ignor\\w+ disregard stand_corrected "
+        "vertan falsch quatsch korrektur moment nein entschuldigung tromp\\w+ non erreur equivoqu\\w+ correcci[oó]n "
+        "perd[oó]n sbagliat\\w+ correzione anzi scusa errad\\w+ correção desculpe? aliás ошиб\\w+ нет исправление"
     )
     + r")\b|更正|修正|訂正|不对|不對|错|錯|間違|정정|아니|تصحيح|सुधार"
 )
@@ -169,10 +156,9 @@ TURNS = cue(
 REDOES = cue(
     r"\b(?:(?<!then )again|"
     + any_of(
-        "(?:second|closer|further|more_careful)_(?:looks?|pass|reading|inspection|count|attempt|run|try|"
-        "check|time) review\\w* "
-        "re-?(?:check|count|read|comput|calculat|evaluat|examin|consider|do|run|trac|work)\\w* double-?_?check\\w* "
-        "(?:look|think|go)ing_(?:back|closer|over|through) once_more carefully"
+        "(?:second|closer|further|more_careful)_(?:looks?|pass|reading|inspection|count|attempt|run|try|check|time) "
+        "review\\w* re-?(?:check|count|read|comput|calculat|evaluat|examin|consider|do|run|trac|work)\\w* "
+        "double-?_?check\\w* (?:look|think|go)ing_(?:back|closer|over|through) once_more carefully"
     )
     + r")\b"
 )
@@ -191,55 +177,49 @@ _HOLDS = any_of(
     "consistent sound check_out follow what trust stand_by sure believe"
 )
 WITHDRAWS = cue(
-    rf"\b(?:(?:(?P<above>{_ABOVE})|(?P<pronoun>that|this|it|which))"
-    rf"(?:(?:['’]s| (?:\w+ly |just )?(?:is|was|looks?|seems?|must be|has to be|contains|has|may be|might be)) "
-    rf"(?!not\b|n['’]t)(?:\w{{2,9}} )?{_FALSE}\b"
-    rf"|(?:['’]s| (?:is|was|can?|could|does|did|would|wo|will|do|seems? to|has|must))? ?(?:n['’]?t|not|never|hardly) "
-    rf"(?:\w{{2,9}} ){{0,2}}?{_HOLDS}\b"
-    r"|(?: \w+ly)? (?:contradicts|violates|conflicts|fails|ignores|overlooks|misses|breaks|clashes"
-    r"|disagrees|needs (?:correcting|correction|fixing))\b)"
+    rf"\b(?:(?:(?P<above>{_ABOVE})|(?P<pronoun>that|this|it|which))(?:(?:['’]s| (?:\w+ly |just )?(?:is|was|looks?"
+    rf"|seems?|must be|has to be|contains|has|may be|might be)) (?!not\b|n['’]t)(?:\w{{2,9}} )?{_FALSE}\b|(?:['’]s"
+    rf"| (?:is|was|can?|could|does|did|would|wo|will|do|seems? to|has|must))? ?(?:n['’]?t|not|never"
+    rf"|hardly) (?:\w{{2,9}} ){{0,2}}?{_HOLDS}\b"
+    r"|(?: \w+ly)? (?:contradicts|violates|conflicts|fails|ignores|overlooks|misses|breaks|clashes|disagrees"
+    r"|needs (?:correcting|correction|fixing))\b)"
     rf"|do(?:es)?(?: not|n['’]?t) (?:think|believe|trust|buy|like) (?:that|this|it|(?:the"
     rf"|my) answer)\b(?! (?:\w+ ){{0,3}}{_FALSE})"
-    r"|(?:scratch|scrap|strike|forget|ignore|disregard|discard|cancel|delete|drop|retract|withdraw"
-    r"|take back) (?:that|this|it"
-    r"|(?:the|this|my|all of the) (?:\w{2,9} )?(?:above|line|answer|result)|my|the previous|everything|what i)\b"
-    r"|(?:scratch|strike|forget|ignore) (?:all|everything)\b|asks? for something else\b"
-    r"|I(?:(?:['’]m| am) (?:not|no longer) (?:\w+ )?(?:sure|certain|convinced|confident)\b(?! (?:why|how|what))"
-    r"| (?:(?:now|do|have|still|really|\w+ly) ){0,2}doubts?\b"
-    r"| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
-    r"|(?:['’]ve| have| just| must| now| see| think| realise| realize| notice| fear| only|['’]m afraid| that"
-    r"| i| had){0,4} "
-    r"(?:(?:made|found|spot(?:ted)?|see|notice[d]?) (?:an?|my|the) (?:\w+ )?(?:mistake|error|slip|typo|blunder)"
-    r"|mis(?:read|counted|calculated|applied|took|placed|added|typed|understood)|forgot|overlooked|mixed up|messed up"
-    r"|swapped|transposed|botched|(?:dropped|skipped|missed|left out) (?:an?|the|one|two|some))\b)"
-    r"|(?:see|is|are) (?:the|an?|some) (?:problem|mistake|error|issue|flaw|catch)s?\b"
-    r"|I (?P<view>(?:(?:do not|don['’]?t|can(?:no|['’])t) (?:agree|accept|concur)|disagree)\b)"
-    r"|never ?mind\b|take (?:that|it|this) back\b"
-    r"|das (?:ist|war) falsch\b|c['’]est faux\b|es incorrecto\b)|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
+    r"|(?:scratch|scrap|strike|forget|ignore|disregard|discard|cancel|delete|drop|retract|withdraw|take back) (?:that"
+    r"|this|it|(?:the|this|my|all of the) (?:\w{2,9} )?(?:above|line|answer|result)|my|the previous|everything"
+    r"|what i)\b|(?:scratch|strike|forget|ignore) (?:all|everything)\b|asks? for something else\b|I(?:(?:['’]m"
+    r"| am) (?:not|no longer) (?:\w+ )?(?:sure|certain|convinced|confident)\b(?! (?:why|how|what))| (?:(?:now|do|have"
+    r"|still|really|\w+ly) ){0,2}doubts?\b| (?:was|am|['’]m) (?:wrong|mistaken|off)\b(?! about (?!this|that))"
+    r"|(?:['’]ve| have| just| must| now| see| think| realise| realize| notice| fear| only|['’]m afraid| that| i"
+    r"| had){0,4} (?:(?:made|found|spot(?:ted)?|see|notice[d]?) (?:an?|my|the) (?:\w+ )?(?:mistake|error|slip|typo"
+    r"|blunder)|mis(?:read|counted|calculated|applied|took|placed|added|typed|understood)|forgot|overlooked|mixed up"
+    r"|messed up|swapped|transposed|botched|(?:dropped|skipped|missed|left out) (?:an?|the|one|two|some))\b)|(?:see|is"
+    r"|are) (?:the|an?|some) (?:problem|mistake|error|issue|flaw|catch)s?\b|I (?P<view>(?:(?:do not|don['’]?t|can(?:no"
+    r"|['’])t) (?:agree|accept|concur)|disagree)\b)|never ?mind\b|take (?:that|it|this) back\b|das (?:ist"
+    r"|war) falsch\b|c['’]est faux\b|es incorrecto\b)|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
 REOPENS = cue(
-    r"\b(?:let me|let['’]s|i(?:['’]ll| will| need to| have to| should| must| want to)|need to|time to) (?:just "
-    r"|now |quickly )?"
-    r"(?:re-?(?!ad\b|port|spon|mind|st\b|state|peat|cap|turn|call)\w{2,}|double-?check|check|verify|try (?:again"
-    r"|another|once more)"
-    r"|start (?:over|again)|think (?:again|more)|look again|go back)\b"
-    r"|\b(?:hold on|hang on|h+mm+|oh no|wait(?! (?:for|until|time)\b))\b"
+    r"\b(?:let me|let['’]s|i(?:['’]ll| will| need to| have to| should| must| want to)|need to|time to) (?:just |now "
+    r"|quickly )?(?:re-?(?!ad\b|port|spon|mind|st\b|state|peat|cap|turn|call)\w{2,}|double-?check|check|verify"
+    r"|try (?:again|another|once more)|start (?:over|again)|think (?:again|more)|look again|go back)\b|\b(?:hold on"
+    r"|hang on|h+mm+|oh no|wait(?! (?:for|until|time)\b))\b"
 )
 """What leaves open whether what stands before it stands, until something more is said."""
 _HEDGES = any_of(
-    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may(?!,?_(?:the_)?[0-9]) could cannot "
-    "can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ imagine "
-    "(?<!text_)(?<!passage_)(?<!document_)says? said wr[io]tes? thinks believes insist\\w* told e\\.g(?=\\.) format_is argued? reckons? claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
-    "(?:some|many|most|other)_people (?<!no_)doubt\\w* disagree false_that wrong_to "
+    "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may(?!,?_(?:the_)?[0-9]) "
+    "could cannot can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ "
+    "imagine (?<!text_)(?<!passage_)(?<!document_)says? said wr[io]tes? thinks believes insist\\w* told e\\.g(?=\\.) "
+    "format_is argued? reckons? claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? "
+    "nobody no_one someone (?:some|many|most|other)_people (?<!no_)doubt\\w* disagree false_that wrong_to "
     "not_(?:sure|certain|convinced|think|believe|say) \\w+n['’]t_(?:think|believe|say) whether example['’]?s? "
     "versions?"
 )
 HEDGE = cue(rf"\b{_HEDGES}\b")
 """What makes a statement after it in its clause none of the answer."""
 RESULT = cue(
-    r"[,;]\s(?:so|but|hence|thus|therefore|the (?:correct|right|final|only))\b"
-    r"|\b(?:wait|ho?ld on|hang on|h+mm+|oh no)\b\W{1,4}(?:no\W{1,4})?(?=(?:it|that|this|the)\b)"
+    r"[,;]\s(?:so|but|hence|thus|therefore|the (?:correct|right|final|only))\b|\b(?:wait|ho?ld on|hang on|h+mm+"
+    r"|oh no)\b\W{1,4}(?:no\W{1,4})?(?=(?:it|that|this|the)\b)"
 )
 """Where a sentence turns from what is not the answer to what is."""
 CONDITION = cue(
@@ -249,9 +229,9 @@ CONDITION = cue(
 DOUBT = cue(
     rf"\b(?:(?!(?<=\bi )(?:say|said|wrote)\b|(?<=['’]d )say|(?<=ld )say|(?<=at )said|can['’]?t\b|cannot\b){_HEDGES}|"
     + any_of(
-        "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous "
-        "depend(?:s|ing) either neither distrust trust reliabl[ey] unreliable (?<!thing_)(?<!things_)consider(?:ed|ing) mistaken? mistakes beware "
-        "wrong\\w* incorrect\\w* careless so_far up_to_here up_to_now still_(?:to|need|have) "
+        "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous depend(?:s|ing) "
+        "either neither distrust trust reliabl[ey] unreliable (?<!thing_)(?<!things_)consider(?:ed|ing) mistaken? "
+        "mistakes beware wrong\\w* incorrect\\w* careless so_far up_to_here up_to_now still_(?:to|need|have) "
         "(?:then|still)_(?:\\w+_)?must one_(?:method|reading|way|interpretation) unfortunately no_idea not_clear "
         "not_enough not_expected toss-?up torn hesitat\\w+ undecided \\w+n['’]t_(?:know|answer) not_(?:know|answer) "
         "ran_out next_step at_one_point were_to thought partial intermediate interim preliminary tentative\\w* "
@@ -265,11 +245,9 @@ DOUBT = cue(
 """What leaves open whether a value that has no mark is the answer."""
 CONFIRMS = cue(
     r"[\u2713\u2714\u2705]|\bno (?:mistake|error|problem)s?\b|\b(?:yes|yep|indeed|confirm(?:s|ed)?|checks? out"
-    r"|consistent|match(?:es)?"
-    r"|holds?(?! on)|met|satisf\w+|works?|good|same|correctly|stands?(?! corrected)"
-    r"|agrees|still|verified|unchanged|fine"
-    r"|as (?:before|stated|expected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?(?:right|correct|fine|good"
-    r"|valid))\b"
+    r"|consistent|match(?:es)?|holds?(?! on)|met|satisf\w+|works?|good|same|correctly|stands?(?! corrected)|agrees"
+    r"|still|verified|unchanged|fine|as (?:before|stated|expected)|(?:is|was|['’]s|are|all) (?:\w{2,9} )?(?:right"
+    r"|correct|fine|good|valid))\b"
 )
 STRUCTURED = re.compile(
     r"^[^\S\n]{0,8}(?:\W{0,3}\||\W{0,3}[0-9]{1,2}[.)]\s|[-+*\u2022]\s|[\"'{}]\w*[\"']"
@@ -278,10 +256,9 @@ STRUCTURED = re.compile(
 )
 """A row, an item or a field, which states nothing by itself where there are several."""
 RIGHTLY = cue(
-    r"[\s\"'`*_)\]}”’»$]*\s(?:it is(?=\W*\Z|\W*,)|is (?:it|right|correct|meant|true|what (?:i|it)"
-    r"|(?:actually |now |therefore |thus )?(?:the|my) \w*\s?"
-    r"(?:right|correct|true|real|answer|one|choice|option|result))|must be|fits|works|makes more"
-    r"|is richtig|ist richtig|does)\b(?! only)"
+    r"[\s\"'`*_)\]}”’»$]*\s(?:it is(?=\W*\Z|\W*,)|is (?:it|right|correct|meant|true|what (?:i|it)|(?:actually |now "
+    r"|therefore |thus )?(?:the|my) \w*\s?(?:right|correct|true|real|answer|one|choice|option|result))|must be|fits"
+    r"|works|makes more|is richtig|ist richtig|does)\b(?! only)"
 )
 """What says of the value before it that it is the answer."""
 ENDS = cue(
@@ -306,8 +283,8 @@ SUPPOSES = cue(
         "first at_first first_glance someone some many most people everyone common\\w* typical\\w* frequent\\w* "
         "tempt\\w* naive\\w* hurry (?:i|we|also|briefly)_(?:\\w+_)?considered considering reject\\w* discard\\w* "
         "rul\\w+_out exclud\\w* eliminat\\w* avoid\\w* beware confus\\w* compar\\w* before today yesterday guess "
-        "start\\w* begin\\w* easy easily (?:an?|the)_(?:incorrect|wrong|mistaken|careless)_\\w+ trap unlike per "
-        "puede podría kann könnte peut pourrait"
+        "start\\w* begin\\w* easy easily (?:an?|the)_(?:incorrect|wrong|mistaken|careless)_\\w+ trap unlike per puede "
+        "podría kann könnte peut pourrait"
     )
     + r"\b|['’]d\b(?! (?:rather|say|go|now|choose|like|change|revise|correct|amend|put|pick|take|better))"
 )
@@ -323,44 +300,40 @@ EXPLAINS = cue(
 )
 """What makes a value that ends a clause one of the reasons."""
 RELATES = cue(
-    r"\b(?:of|from|in|than|after|before|over|about|until|between|like|by|with|at|on|for|against|and"
-    r"|or)\W*(?:the\s)?\Z"
+    r"\b(?:of|from|in|than|after|before|over|about|until|between|like|by|with|at|on|for|against|and|or)\W*(?:the\s)?\Z"
 )
 """What makes a value a circumstance."""
 ASSERTS = cue(
-    r"(?:\b(?:(?:so|thus|hence|therefore|but|said|written|answered|meant?|nope|no|put|use|read|say|insert|get|got|find|have"
-    r"|take|obtain|answer|write"
-    r"|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|been|me|rather|becomes?|reads?|says?|reach"
-    r"|arrive at|believe|think|becoming|being)"
-    r"|(?:comes?|came|amounts?|changes?|leads?|leans?) (?:to|out (?:as|at|to))|ends? up with|settle for)\s"
-    r"(?:(?:exactly|actually|instead|simply|the|an?|option|it|it['’]s|have|be|now)\s){0,2}|(?<!不)[是为為は])\W*\Z"
+    r"(?:\b(?:(?:so|thus|hence|therefore|but|said|written|answered|meant?|nope|no|put|use|read|say|insert|get|got|find"
+    r"|have|take|obtain|answer|write|making|leaving|giving|is|are|ist|es|est|è|é|result|value|be|been|me|rather"
+    r"|becomes?|reads?|says?|reach|arrive at|believe|think|becoming|being)|(?:comes?|came|amounts?|changes?|leads?"
+    r"|leans?) (?:to|out (?:as|at|to))|ends? up with|settle for)\s(?:(?:exactly|actually|instead|simply|the|an?|option"
+    r"|it|it['’]s|have|be|now)\s){0,2}|(?<!不)[是为為は])\W*\Z"
 )
 """What asserts the value after it, beside `stated`."""
 SUBJECT = cue(
     r"\b"
     + any_of(
-        "it it['’]s this that i we there the_(?:\\w+_)?one which what they answer result total sum count value "
-        "number outcome solution choice option date order list sequence terms expression verdict final let_me "
-        "figure letter item \\w*correct\\w* proper richtig\\w* please antwort r[eé]ponse respuesta risposta "
-        "resposta es das ce? should must let['’]s make"
+        "it it['’]s this that i we there the_(?:\\w+_)?one which what they answer result total sum count value number "
+        "outcome solution choice option date order list sequence terms expression verdict final let_me figure letter "
+        "item \\w*correct\\w* proper richtig\\w* please antwort r[eé]ponse respuesta risposta resposta es das ce? "
+        "should must let['’]s make"
     )
     + r"\b|[是为為は]|\A\W*(?:\w+\W+)?\Z"
 )
 """What may be the answer."""
 PART = cue(
-    r"\bof which\b|\b(?:the|an?) (?!(?:answer|result|\w*correct\w*|right|final|actual|real|true|total"
-    r"|whole|overall|proper|new"
-    r"|revised|updated|only|same|required|requested|asked|missing|next|resulting|desired) )[a-z]{4,14} "
-    r"(?:value|number|result|sum|total|count|date|word|item|figure|term|expression|list|sequence|order"
-    r"|letter|state)s?\b"
+    r"\bof which\b|\b(?:the|an?) (?!(?:answer|result|\w*correct\w*|right|final|actual|real|true|total|whole|overall"
+    r"|proper|new|revised|updated|only|same|required|requested|asked|missing|next|resulting"
+    r"|desired) )[a-z]{4,14} (?:value|number|result|sum|total|count|date|word|item|figure|term|expression|list"
+    r"|sequence|order|letter|state)s?\b"
 )
 """What is another value than the one asked for, as it has a name of its own."""
 EQUALS = cue(r"(?:=|\b(?:is|equals))[^\w>]*\Z")
 """What follows the answer where it is said what that is."""
 OPERATOR = cue(
-    r"(?:(?:[0-9)\]}]|\b[a-z])\s?(?:[-+*/×·÷^<>]|\\times|\\cdot)|\b(?:plus|minus|times|and"
-    r"|or|(?:add|subtract|multiply|divide|remove|deduct)(?:s|ed|ing|ies|ied)?(?: \w{1,9})?(?: by)?))"
-    r"\s?[\s*_`$(\[{]{0,3}\Z"
+    r"(?:(?:[0-9)\]}]|\b[a-z])\s?(?:[-+*/×·÷^<>]|\\times|\\cdot)|\b(?:plus|minus|times|and|or|(?:add|subtract|multiply"
+    r"|divide|remove|deduct)(?:s|ed|ing|ies|ied)?(?: \w{1,9})?(?: by)?))\s?[\s*_`$(\[{]{0,3}\Z"
 )
 OPERATED = cue(
     r"[\s)\]}$`*_]{0,4}(?:(?:[+*/×·÷^<>=-]|\\times|\\cdot)(?=\s?[(0-9a-z])|\b(?:plus|minus|times)\b)"
@@ -370,18 +343,16 @@ GLOSS = re.compile(r"[\"'`*_)]{0,4}\s?\([^()\n]{1,40}\)(?=\s\w)")
 """What a value is called as well, before its sentence goes on."""
 HEADING = cue(
     r"[\W_]*(?:(?:the |my |detailed |short |brief |full |key )*(?:explanations?|reason(?:s|ing)?|solution"
-    r"|steps?(?: \d+)?"
-    r"|step[- ]by[- ]step(?: \w+)?|working|work(?:ed)?|calculations?|derivation|justification|rationale"
-    r"|break ?down|details?|method|approach|why|how|notes?|proof|verification|(?:quick |sanity )?check"
+    r"|steps?(?: \d+)?|step[- ]by[- ]step(?: \w+)?|working|work(?:ed)?|calculations?|derivation|justification"
+    r"|rationale|break ?down|details?|method|approach|why|how|notes?|proof|verification|(?:quick |sanity )?check"
     r"|here(?:['’]s| is) (?:how|why|the|my|a)[^\n:]{0,60}))[*_]*\s?(?:[:\n])"
 )
 """A heading under which values are reasons unless a sentence says more."""
 SAYS_NOTHING = cue(
     r"\s*(?:all |still |indeed |that )?(?:thought|said|supposed\w*|believed|claimed|right|correct|incorrect|wrong"
-    r"|mistaken|fine|good|clear"
-    r"|consistent|confirmed|what|why|how"
-    r"|because|since|as|not|also|well|worth|important|possible|an? (?:mistake|error|typo|slip|common)|due"
-    r"|in|obtained|derived|found|given|based|computed|calculated|reached|supported|explained|simply the)\b"
+    r"|mistaken|fine|good|clear|consistent|confirmed|what|why|how|because|since|as|not|also|well|worth|important"
+    r"|possible|an? (?:mistake|error|typo|slip|common)|due|in|obtained|derived|found|given|based|computed|calculated"
+    r"|reached|supported|explained|simply the)\b"
 )
 """What follows "it is" where that states no answer."""
 BARE = cue(
@@ -389,8 +360,8 @@ BARE = cue(
     + any_of(
         "and but so oh ah okay ok h+m+ well yes wait no nope nah sorry o+ps whoops err ahem rats actually rather or "
         "edit update corrections? typo thus hence therefore then of_course in_fact on_second_thoughts? "
-        "my_(?:mistake|bad|apologies) make_(?:that|it) pardon_me no_wait i_mean scratch_that strike_that hold_on "
-        "the grr quatsch anzi aliás nein moment alternatively otherwise"
+        "my_(?:mistake|bad|apologies) make_(?:that|it) pardon_me no_wait i_mean scratch_that strike_that hold_on the "
+        "grr quatsch anzi aliás nein moment alternatively otherwise"
     )
     + r")\b[\W_]*){0,5}"
 )
@@ -398,18 +369,14 @@ BARE = cue(
 OR = cue(r"[\W_]*(?:or|alternatively|otherwise|maybe|perhaps)\b")
 """What puts a value beside the answer."""
 FRAME = cue(
-    r"(?:\b(?:it|this|that|answer|result|value|solution|one|option|choice|order|respuesta|r[eé]ponse"
-    r"|antwort|risposta|resposta)\b"
-    r"(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s(?:is|was|are|becomes|ist|lautet|es|est|è|é)\b|\s(?:should|must"
-    r"|would|ought to|has to)"
-    r"(?:\s(?:really|actually|rather))?\s(?:have\s)?(?:be|been|read|say)\b)|\bI\s(?:now\s)?(?:get|got"
-    r"|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say"
-    r"|write))?|\b(?:make|swap)\s(?:that|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)"
-    r"|\bc['’]est\b|\bes ist\b|(?:答案|正解"
-    r"|結果|结果|应)?(?:是|为|為|は)|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b"
-    r"|\b(?:(?:go(?:ing)?|stay|stick|settle) (?:with|on)|stand by|i(?:['’]d| now)? say)\b"
-    r"|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s(?:really|actually|rather|simply|in\sfact|now|then|therefore|the"
-    r"|of\scourse)\b)*\s?[:,]?"
+    r"(?:\b(?:it|this|that|answer|result|value|solution|one|option|choice|order|respuesta|r[eé]ponse|antwort|risposta"
+    r"|resposta)\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s(?:is|was|are|becomes|ist|lautet|es|est|è|é)\b|\s(?:should"
+    r"|must|would|ought to|has to)(?:\s(?:really|actually|rather))?\s(?:have\s)?(?:be|been|read|say)\b)"
+    r"|\bI\s(?:now\s)?(?:get|got|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say|write))?|\b(?:make|swap)\s(?:that"
+    r"|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b|(?:答案|正解|結果|结果|应)?(?:是|为|為|は)"
+    r"|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b|\b(?:(?:go(?:ing)?|stay|stick"
+    r"|settle) (?:with|on)|stand by|i(?:['’]d| now)? say)\b|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s(?:really|actually|rather"
+    r"|simply|in\sfact|now|then|therefore|the|of\scourse)\b)*\s?[:,]?"
 )
 """What states the words after it."""
 
@@ -422,8 +389,8 @@ INTRODUCES = re.compile(r"\A[^,]{1,60},\W*\Z")
 """A phrase before a value that goes on after a comma."""
 
 EQUATION = cue(
-    r"(?:[0-9a-z)\]}][\s$]?[-+*/×·÷^&|]\s?[^=\na-z]{1,60}|\b(?:and|or|xor|not|plus|minus"
-    r"|times)\s[^=\n]{1,60})(?:=|≈|→|\\to|\b(?:is|gives|makes|equals|yields))\W*\Z"
+    r"(?:[0-9a-z)\]}][\s$]?[-+*/×·÷^&|]\s?[^=\na-z]{1,60}|\b(?:and|or|xor|not|plus|minus|times)\s[^=\n]{1,60})(?:=|≈|→"
+    r"|\\to|\b(?:is|gives|makes|equals|yields))\W*\Z"
 )
 """The left side of a calculation before its result."""
 LAST = cue(
@@ -433,10 +400,10 @@ LAST = cue(
 
 LABEL = re.compile(
     r"^[\W_]{0,8}(?:(?:(?:so|thus|hence|therefore),? )?(?:the |my )?(?:final|overall|requested|required|desired"
-    r"|resulting) (?:\w{4,8} )?(?:result|value|solution|outcome|number|date) (?:is|must be)\b:?"
-    r"|(?:in (?:short|summary|conclusion|brief|total)|to (?:sum up|summari[sz]e)|tl;?dr|(?:the |my )?"
-    r"(?:final |overall |end )?(?:result|solution|output|verdict|conclusion|value|outcome)|final)"
-    r"(?: is)?[*_]{0,3}:[*_]{0,3}(?=[ \t]{0,4}\S(?:(?!\.\s)[^\n]){0,400}$))[ \t]{0,4}",
+    r"|resulting) (?:\w{4,8} )?(?:result|value|solution|outcome|number|date) (?:is|must be)\b:?|(?:in (?:short"
+    r"|summary|conclusion|brief|total)|to (?:sum up|summari[sz]e)|tl;?dr|(?:the |my )?(?:final |overall "
+    r"|end )?(?:result|solution|output|verdict|conclusion|value|outcome)"
+    r"|final)(?: is)?[*_]{0,3}:[*_]{0,3}(?=[ \t]{0,4}\S(?:(?!\.\s)[^\n]){0,400}$))[ \t]{0,4}",
     re.IGNORECASE | re.MULTILINE,
 )
 """What a line begins with that gives a result, in a reply without a mark of its answer."""

@@ -12,9 +12,10 @@ from evalcube.stages.generate.answers.passages import normalised, plain_digits
 from evalcube.stages.generate.answers.values import Form, read_value
 
 _LABEL = re.compile(
-    r"(?<![\w.-])(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is|\s?:)?\s{1,3}[(\[\"'`*]{0,4})"
-    r"(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]|[0-9]{1,3})[)\]]"
-    r"|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9])|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
+    r"(?<![\w.-])(?<!N/)(?<!\w['’])(?:(?P<called>(?i:option|choice|letter|number|alternative)(?i:\s{1,3}is"
+    r"|\s?:)?\s{1,3}[(\[\"'`*]{0,4})(?P<named>[A-Za-z]|[0-9]{1,3})(?![\w'’])|(?P<open>[(\[])(?P<inside>[A-Za-z]"
+    r"|[0-9]{1,3})[)\]]|(?P<upper>[A-Z]|[0-9]{1,3})(?!['’]?\w|[.,][0-9])|(?P<lower>[a-z])(?=[)\].:][*_`]{0,2}\s"
+    r"|[\s*_`\"').\]]{0,6}(?:\n|\Z)))"
 )
 _ARTICLE = re.compile(
     r"\s{1,3}(?!(?:and|or|because|since|as|is|was|not|instead|rather|by|but|fits|works|it)\b)[a-z]"

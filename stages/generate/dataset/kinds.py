@@ -34,9 +34,11 @@ from evalcube.stages.generate.answers.wording import (
     RIGHTLY,
     SAYS_NOTHING,
     SENTENCE_END,
+    STATEMENT,
     STATING,
     TURNS,
     affirmed,
+    cue,
 )
 from evalcube.stages.generate.dataset.params import Comparison
 
@@ -118,16 +120,14 @@ _HOLDER = re.compile(r"<(?:text|number|letter|json|value|answer|your answer)>", 
 """What the prompts have in the answer's place."""
 _DECLINES = re.compile(r"(?:i|we|sorry|unfortunately|no idea|can(?:no|')t|unknown|not sure)\b", re.IGNORECASE)
 _ASIDE = re.compile(
-    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:(?:and\s)?not|nicht|niet|pas|as\sopposed\sto)\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$"
-    r"|,\s(?:as\s(?:required|requested|asked)|of\scourse|indeed|no\sdoubt|for\ssure|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
-    r"|\s(?:\((?:final|checked|see|by)\b[^()]{0,40}\)|[\u2014-]\s(?:final|I['’]m\s[^\n]{1,40}))$|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$"
-    r"|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$|;\s[^\n]{1,200}$|\s+instead$"
-    r"|\s[\u2014-]\s(?:that is"
-    r"|this is) my [^\n]{1,40}$"
-    r"|(?<=\w\w)\.\s(?=(?:This|That|It|I|Because|Checked|Verified)\s)[^\n]{1,250}$"
-    r"|(?<=\w{4})\.\s(?=[A-Z]\S*\s\S+\s)[^\n]{1,250}$"
-    r"|\s\((?:[Ii]|[Ww]e|rather|instead|although|but|since|because)\s[^()]{1,200}\)$|,\s(?:since"
-    r"|because)\s[^\n]{1,250}$"
+    r"[*_`]*[.!]\s(?:Is|Would|Do|Let|Can|Shall|Feel|I\shope)\s[^\n]*$|(?:,\s|\s\()(?:(?:and\s)?not|nicht|niet|pas"
+    r"|as\sopposed\sto)\s[^()]{1,200}\)?$|\s(?:rather\sthan|instead\sof|and\snot)\s[^\n]{1,200}$|,\s(?:as\s(?:required"
+    r"|requested|asked)|of\scourse|indeed|no\sdoubt|for\ssure|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
+    r"|\s(?:\((?:final|checked|see|by)\b[^()]{0,40}\)|[\u2014-]\s(?:final|I['’]m\s[^\n]{1,40}))$"
+    r"|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$"
+    r"|;\s[^\n]{1,200}$|\s+instead$|\s[\u2014-]\s(?:that is|this is) my [^\n]{1,40}$|(?<=\w\w)\.\s(?=(?:This|That|It|I"
+    r"|Because|Checked|Verified)\s)[^\n]{1,250}$|(?<=\w{4})\.\s(?=[A-Z]\S*\s\S+\s)[^\n]{1,250}$|\s\((?:[Ii]|[Ww]e"
+    r"|rather|instead|although|but|since|because)\s[^()]{1,200}\)$|,\s(?:since|because)\s[^\n]{1,250}$"
 )
 _ADVERB = re.compile(
     r"(?:(?:therefore|thus|hence|actually|really|indeed|clearly|simply|still|now|in fact|of course|donc|also"
@@ -141,8 +141,8 @@ _SAYS_SO = re.compile(
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _NOT_BUT = re.compile(
-    r"\A(?:[^.\n]{0,60}\s)?(?:not|nicht|niet|pas|no\ses|n[ãa]o\s[eé]|non\s[eè])\s[^.\n]{1,100}?\s"
-    r"(?:but|sondern|sino|mais|mas?|maar|e\ssim)\s(?:rather\s)?",
+    r"\A(?:[^.\n]{0,60}\s)?(?:not|nicht|niet|pas|no\ses|n[ãa]o\s[eé]|non\s[eè])\s[^.\n]{1,100}?\s(?:but|sondern|sino"
+    r"|mais|mas?|maar|e\ssim)\s(?:rather\s)?",
     re.IGNORECASE,
 )
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
@@ -151,27 +151,22 @@ _MOST_WORDS = 8
 _HEAD = 40
 """Characters of a sentence that may begin with a cue of a correction."""
 _TAG = re.compile(
-    r"</?(?:[a-z]|[bh]r|h[1-6]|[uo]l|li|d[ldt]|t[dhr]|em|\w*(?:head|body|foot)(?:er)?|div|nav|pre|img|svg|main|code|span|form|link|meta|html|title|style|label|input|table|video|audio|strong|script|button|select|option|canvas|iframe|article|section)\s?/?>"
+    r"</?(?:[a-z]|[bh]r|h[1-6]|[uo]l|li|d[ldt]|t[dhr]|em|div|nav|pre|img|\w*(?:head|body|foot)(?:er)?|code|span|form"
+    r"|link|meta|html|title|label|input|table|video|strong|script|button|select|iframe|section)\s?/?>"
 )
 _ASKED = re.compile(r"(?:what|who|where|when|which|why|how)\b", re.IGNORECASE)
 """What follows an answer on its line and is no part of it."""
-INTRODUCED = re.compile(
+_INTRODUCED = cue(
     r"(?=\S)(?:(?:so|therefore|thus|hence|in (?:short|summary|conclusion|the end)|to summari[sz]e|tl;?dr|altogether"
-    r"|putting it all together)[\s,:]{1,3}){0,2}(?:=>|[\u2192\u21d2]"
-    r"|(?:the |my )?(?:final )?(?:result|solution|output|conclusion|final|choice|verdict|answer)(?: is|:| is:)"
-    r"|(?:(?:this|that) (?:gives|makes|leaves(?: us with)?)|it (?:is|must be|has to be)|(?:it|that)['’]s"
-    r"|(?:we|i) (?:get|choose|pick|answer|conclude|end up with|arrive at)|i['’]d answer|(?:i['’]ll|i would"
-    r"|i['’]d) (?:go with|say)"
-    r"|(?:the (?:only )?(?:one|word|name|possibility|option)|what) (?:(?:we|that|is|it|fits|needs?|for"
-    r"|asked|left|remains) ){0,4}is)\b:?"
-    r"|(?<=[,:\s])(?=[\w*]+(?:\s[\w*]+){0,2}\W*\Z))\s*[*_]*",
-    re.IGNORECASE,
+    r"|putting it all together)[\s,:]{1,3}){0,2}(?:(?:it|this|that|we|i|what [a-z ]{1,30}?|(?:the |my )?(?:final "
+    r"|only )?(?:result|solution|output|conclusion|final|choice|verdict|answer|one|word|name))?\s?"
+    rf"{STATING}|(?<=[,:\s])(?=[\w*]+(?:\s[\w*]+){{0,2}}\W*\Z))\s*[*_]*"
 )
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
 _NAMED = re.compile(r"(?<!\w)[A-Z][\w'’-]*\Z")
 _NAME = re.compile(
-    r"(?<![\w'’-])(?!(?:It|That|This|The|So|But|And|No|I)\b)[A-Z][\w'’-]*(?:\s(?:of\s|the\s|d[aeiu]\s"
-    r"|v[ao]n\s|la\s)?[A-Z0-9][\w'’-]*){0,5}"
+    r"(?<![\w'’-])(?!(?:It|That|This|The|So|But|And|No|I)\b)[A-Z][\w'’-]*(?:\s(?:of\s|the\s|d[aeiu]\s|v[ao]n\s"
+    r"|la\s)?[A-Z0-9][\w'’-]*){0,5}"
 )
 _STOPS = re.compile(r"(?<![0-9])[.,]|[.,](?![0-9])|[;:!?\"“”„«»…¿¡'’‘`]")
 _ARTICLE = re.compile(r"\b(?:the|an|a)\s+(?=[^\W\d_])", re.IGNORECASE)
@@ -198,7 +193,7 @@ def read_text(
         line = _bare(fenced_block(text) or text)
         if next(passages(text), None) is not None or not re.search(r"[^\W_]", line):
             return None
-        if "\n" in line or len(line) > LONGEST_TEXT or INTRODUCED.match(line) or _STOP.search(line):
+        if "\n" in line or len(line) > LONGEST_TEXT or _INTRODUCED.match(line) or _STOP.search(line):
             return _said_at_end(text.strip(), exact)
         if most_words is not None and len(line.split()) > most_words:
             return _said_at_end(text.strip(), exact)
@@ -222,7 +217,7 @@ def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     line = line[1:-1] if line[:1] + line[-1:] in ("$$", "()") else line
     line = line.removesuffix("}") if line.count("}") > line.count("{") else line
     if passage.rank is Rank.SAID:
-        line = _bare(_ADVERB.sub("", INTRODUCED.sub("", line, count=1), count=1))
+        line = _bare(_ADVERB.sub("", _INTRODUCED.sub("", line, count=1), count=1))
         if SAYS_NOTHING.match(line):
             return None
     if line.endswith("?") and not _ASKED.match(line):
@@ -282,7 +277,7 @@ def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
     last = next(last_lines(text), "")[-LONGEST_TEXT:]
     sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1]
     begin = sentence.lstrip("*_# ")
-    introduced = INTRODUCED.match(begin) or STATING.match(begin)
+    introduced = _INTRODUCED.match(begin) or STATEMENT.match(begin)
     said = _NOT_BUT.sub("", sentence)
     said = said if said != sentence else begin[introduced.end() :] if introduced else sentence
     apart = sentence == last and text.endswith(f"\n\n{last}") and last[-1:] not in (":", "?")
@@ -350,8 +345,8 @@ _HOLDS = 0xE000
 _PRIVATE = re.compile("[\ue000-\uf8ff]")
 _SCALAR = re.compile(
     r"[\ue000-\uf8ff]|\{|\"(?:[^\"\\\n\ue000-\uf8ff]|\\.){0,300}\"|(?<![\w.-])-?(?:0"
-    r"|[1-9][0-9]{0,300})(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?!\w)"
-    r"|(?<![\w-])(?:true|false|null)(?![\w-])"
+    r"|[1-9][0-9]{0,300})(?:\.[0-9]{1,300})?(?:[eE][-+]?[0-9]{1,3})?(?![\w.]\w)(?!\w)|(?<![\w-])(?:true|false"
+    r"|null)(?![\w-])"
 )
 _ANSWER_KEY = re.compile(r"(?:\w{1,20}[_ -])?answer(?:[_ -]\w{1,20})?", re.IGNORECASE)
 
