@@ -59,18 +59,8 @@ _PLAIN = (
     dict.fromkeys("\u2010\u2011\u2012\u2013\u2212\ufe63", "-")
     | {chr(code): chr(code - 0xFEE0) for code in range(0xFF01, 0xFF5F)}
     | dict.fromkeys("\u200b\u200c\u200d\u2060\ufeff\u2061\u2062\u2063\ufe0f", "")
-    | {
-        "\u3000": " ",
-        "\r": "\n",
-        "\u2028": "\n",
-        "\u2029": "\n",
-        "\u2047": "??",
-        "。": ". ",
-        "、": ",",
-        "「": '"',
-        "」": '"',
-        "।": ".",
-    }
+    | dict(zip("\u3000\r\u2028\u2029、।「」", ' \n\n\n,.""', strict=True))
+    | {"\u2047": "??", "。": ". "}
 )
 """Minus signs, full-width forms, line ends and invisible characters."""
 _ODD = re.compile(f"[{''.join(map(re.escape, _PLAIN))}]")  # ten times as fast as str.translate
@@ -173,7 +163,8 @@ _NAMED_FIELD = re.compile(r'"(?:final[_ -]?)?(?:result|solution|output|final)"\s
 _FOREIGN = re.compile(
     r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|resposta"
     r"|antwoord|svar|vastaus|odpowied[źz]|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht "
-    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?|(?:答案|正解|答え"
+    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?"
+    r"|(?:答案|正解|答え"
     r"|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|は|هو|هي|है|은"
     r"|는)?)\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
     re.IGNORECASE,

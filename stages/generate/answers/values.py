@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 
+from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import REFUSED, Mention, read_final
 from evalcube.stages.generate.answers.passages import (
     BULLET,
@@ -25,16 +26,6 @@ from evalcube.stages.generate.answers.passages import (
     normalised,
     plain_digits,
 )
-from evalcube.stages.generate.answers.wording import (
-    DOUBT,
-    REFERENCE,
-    affirmed,
-    any_of,
-    cue,
-    declines,
-    denied_before,
-    stated,
-)
 
 SHORT = 400
 """Characters of a reply that is short enough to be an answer as a whole."""
@@ -42,7 +33,7 @@ SHORT = 400
 
 _MONTHS = "jan feb mar apr may june? july? aug sep oct nov dec"
 _DAYS = "mon(?:day)? tue(?:sday)? wed(?:nesday)? thu(?:rsday)? fri(?:day)? sat(?:urday)? sun(?:day)?"
-_FILLER = any_of(
+_FILLER = words.any_of(
     "the a an my our its? it['’]s that['’]?s? this there he she they i we you so thus hence therefore then just "
     "simply exactly precisely clearly indeed now still also again finally equals? to given by as follows probably "
     "likely roughly approximately about say i['’]d working think believe guess get got have has conclude is are was "
@@ -52,15 +43,17 @@ _FILLER = any_of(
     "actually really rather clearly simply of_course fact then donc alors also somit folglich daher entonces pues "
     "ahora então quindi dunque"
 )
-_DATED = f"on(?= (?:the |{any_of(_DAYS)}|{any_of(_MONTHS)}|[0-9]))"
+_DATED = f"on(?= (?:the |{words.any_of(_DAYS)}|{words.any_of(_MONTHS)}|[0-9]))"
 _SIGNS = "\u2192\u21d2\u2705\u2714\u27a1\U0001f300-\U0001faff"
-_LEAD = cue(
-    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)(?>(?:(?:{_FILLER}|{any_of(_DAYS)}"
+_LEAD = words.cue(
+    rf"(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈#|.!{_SIGNS}-]*)(?>(?:(?:{_FILLER}|{words.any_of(_DAYS)}"
     rf"|{_DATED})(?!['’\w-])(?>[\s,:;*_`\"'“‘«$\\(\[{{<>=~≈|!-]*)){{0,12}})"
 )
 """What may stand before a value that a line begins with."""
 
-_REASON = cue(r"[\s,(](?:since|because|as|where|which|given|due|obtained|found|adding|after|when|if|for)\b")
+_REASON = words.cue(
+    r"[\s,(](?:since|because|as|where|which|given|due|obtained|found|adding|after|when|if|for)\b"
+)
 """Where a sentence turns to the reasons for what it said."""
 
 
@@ -93,7 +86,8 @@ class Form(ABC):
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?[\s*_.!]*$")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
 _OPERATOR = re.compile(
-    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]",
+    r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot"
+    r"|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]",
     re.IGNORECASE,
 )
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
@@ -178,14 +172,14 @@ def _at_end(text: str, form: Form) -> str | None:
         )
         if found is None:
             found = read_line(_window(line, form.longest), form, loose=False, last=True)
-        if found is None and line is lines[0] and not DOUBT.search(line):
+        if found is None and line is lines[0] and not words.DOUBT.search(line):
             ending = read_line(_window(line, form.longest), form, loose=True, last=True)
             found = ending if ending and ", " in ending else None
         if found is not None:
             return found
         if any(m.value is None and not m.weak for m in form.mentions(_window(line, form.longest))):
             break
-    loose = () if DOUBT.search(text[-SHORT:]) else lines[:1] if len(text.strip()) > SHORT else lines
+    loose = () if words.DOUBT.search(text[-SHORT:]) else lines[:1] if len(text.strip()) > SHORT else lines
     for line in loose:
         found = read_line(_window(line, form.longest), form, loose=True, last=True)
         if found is not None:
@@ -203,7 +197,11 @@ def _whole(line: str, form: Form) -> str | None:
         return None
     only = mentions[0]
     before, after = line[: only.start], _LABEL.sub("", line[only.end :])
-    if any(map(str.isalnum, before + after)) or "?" in after or not affirmed(line, only.start, only.end):
+    if (
+        any(map(str.isalnum, before + after))
+        or "?" in after
+        or not words.affirmed(line, only.start, only.end)
+    ):
         return None
     return only.value
 
@@ -224,7 +222,7 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
     """
     mentions = form.mentions(line)
     if not mentions:
-        return REFUSED if not last and declines(line) else None
+        return REFUSED if not last and words.declines(line) else None
     denied = _NOT_THAT.search(line, mentions[0].end)
     if denied is not None:
         line = line[: denied.start()]
@@ -240,12 +238,12 @@ def read_line(line: str, form: Form, *, loose: bool, last: bool = False) -> str 
         if last and line[low:high].rstrip(" *_").endswith("?"):
             continue
         inside = [m for m in mentions if low <= m.start < high]
-        kept = [m for m in inside if affirmed(line, m.start, m.end)]
+        kept = [m for m in inside if words.affirmed(line, m.start, m.end)]
         refused = refused or (any(not m.weak for m in inside) and not kept)
         chosen = _stated(line[:high], low, kept, form, last=last)
         if chosen is None and loose and kept:
             chosen = _mentioned(line[:high], kept)
-        if chosen is not None and loose and not last and DOUBT.search(line):
+        if chosen is not None and loose and not last and words.DOUBT.search(line):
             return REFUSED
         if chosen is not None:
             return _accepted(line, mentions, chosen, form, last=last)
@@ -266,10 +264,10 @@ def _leading(line: str, mentions: Sequence[Mention], start: int, form: Form) -> 
     first = next(
         (m for m in mentions if m.start <= start and not (m.weak and not _ends(line, m.end, form))), None
     )
-    if first is None or not affirmed(line, first.start, first.end):
+    if first is None or not words.affirmed(line, first.start, first.end):
         return None
-    words = form.word_operators
-    if (form.counts and _OPERATOR.match(line, first.end)) or (words and words.match(line, first.end)):
+    joins = form.word_operators
+    if (form.counts and _OPERATOR.match(line, first.end)) or (joins and joins.match(line, first.end)):
         return _result(line, mentions, first.end)
     return _accepted(line, mentions, first, form, last=False)
 
@@ -305,27 +303,27 @@ def _hedges(line: str, mentions: Sequence[Mention], form: Form) -> bool:
             weak=(one.weak or other.weak) and not _LINE_END.match(line, other.end),
             ranges=form.counts,
         )
-        and not denied_before(line, other.start)
+        and not words.denied_before(line, other.start)
         for one, other in pairwise(mentions)
     )
 
 
 _QUIET = r"[\s\"'`*.,;:()\[\]$_“”‘’?!{}<>\\…–—-]"
-_SWITCH = any_of("wait actually correction scratch_that i_mean make_that sorry")
+_SWITCH = words.any_of("wait actually correction scratch_that i_mean make_that sorry")
 _OR = (
-    any_of("and/or or versus vs alternatively maybe perhaps possibly could might may otherwise unless")
+    words.any_of("and/or or versus vs alternatively maybe perhaps possibly could might may otherwise unless")
     + rf"\b|{_SWITCH}\b"
 )
-_TURNED = cue(r"[.!?]\s(?:[^\n.]*[^\w\n])?(?:it|that)(?:['’]s| is| must be| comes)\b[^\n.!?]*\Z")
+_TURNED = words.cue(r"[.!?]\s(?:[^\n.]*[^\w\n])?(?:it|that)(?:['’]s| is| must be| comes)\b[^\n.!?]*\Z")
 """What states a value in a sentence of its own after another one."""
-_OTHER_WORDS = any_of(
+_OTHER_WORDS = words.any_of(
     "and & to through until till then else also even either not no oh hm+ if more likely probably it it['’]s is be "
     "the an? option answer just as well but rather position number of"
 )
-_GAP = cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
-_GAP_OR = cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")
-_GAP_AND = cue(r"\band\b|&")
-_GAP_RANGE = cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
+_GAP = words.cue(rf"(?>(?:(?>{_QUIET}+)|[/|±→⇒]|\+/-|(?:{_OR}|{_OTHER_WORDS})(?![\w'’]))*)")
+_GAP_OR = words.cue(rf"\b(?:{_OR})|[/|±→⇒]|[-=]>")
+_GAP_AND = words.cue(r"\band\b|&")
+_GAP_RANGE = words.cue(r"\b(?:to|through|until|till)\b|(?<![.\w])\.\.\.?")
 
 
 def _makes_alternatives(gap: str, *, weak: bool, ranges: bool) -> bool:
@@ -359,7 +357,7 @@ def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: b
         for mention in kept
         if not (mention.weak and not _WEAK_END.match(line, mention.end))
         and not (form.counts and _OPERATOR.match(line, mention.end))
-        and stated(line, mention.start)
+        and words.stated(line, mention.start)
     ]
     reason = None if last else _REASON.search(line, low)
     if found and reason is not None and found[0].end <= reason.start():
@@ -369,7 +367,9 @@ def _stated(line: str, low: int, kept: Sequence[Mention], form: Form, *, last: b
 
 def _mentioned(line: str, kept: Sequence[Mention]) -> Mention | None:
     """The value that a sentence mentions last, before any bracket; weak ones and references to steps do not count."""
-    strong = [m for m in kept if not m.weak and not REFERENCE.search(line[max(0, m.start - 24) : m.start])]
+    strong = [
+        m for m in kept if not m.weak and not words.REFERENCE.search(line[max(0, m.start - 24) : m.start])
+    ]
     if not strong:
         return None
     bracket = line.find("(", strong[0].end)

@@ -69,14 +69,16 @@ _STATES = any_of(
     "choose pick select stays? remains? leaves_(?:me|us)_with ends_up arrive_at i['’]d_say i_say find found conclude "
     "(?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma maar mas e_sim thats "
     "(?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
-    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_(?:down_|out_|up_)?(?:to|as|at) "
-    "(?:would_say|reads?|ist|est|är) (?:makes|leaves|renders|turns)_(?:the|it)_(?:whole_)?\\w+ richtig_(?:ist|w[äa]re)"
+    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_"
+    "(?:down_|out_|up_)?(?:to|as|at) (?:would_say|reads?|ist|est|är) "
+    "(?:makes|leaves|renders|turns)_(?:the|it)_(?:whole_)?\\w+ richtig_(?:ist|w[äa]re)"
 )
 _BETWEEN = any_of(
     "the an? simply thus therefore exactly just now in at with position place number holding to be value date option "
     "choice letter then colou?r still clearly indeed in_fact, donc also somit daher entonces"
 )
-STATING = rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s|\b{_STATES}(?!\w)){_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
+_AFTER_STATES = rf"{_SOME_QUIET}(?:{_BETWEEN}\s){{0,4}}{_SOME_QUIET}"
+STATING = rf"(?:[=≈→⇒:]|->|=>|\b(?:it|that|this)['’]s|\b{_STATES}(?!\w)){_AFTER_STATES}"
 _STATED = cue(rf"{STATING}$")
 STATEMENT = cue(
     rf"[^.!?\n]{{0,80}}?(?:[\u2026\u2234]|{STATING})(?:(?:that )?(?:(?:it|this|the \w+)\s?)?{STATING})?"
@@ -373,7 +375,8 @@ FRAME = cue(
     r"|resposta)\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s(?:is|was|are|becomes|ist|lautet|es|est|è|é)\b|\s(?:should"
     r"|must|would|ought to|has to)(?:\s(?:really|actually|rather))?\s(?:have\s)?(?:be|been|read|say)\b)"
     r"|\bI\s(?:now\s)?(?:get|got|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say|write))?|\b(?:make|swap)\s(?:that"
-    r"|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b|(?:答案|正解|結果|结果|应)?(?:是|为|為|は)"
+    r"|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b"
+    r"|(?:答案|正解|結果|结果|应)?(?:是|为|為|は)"
     r"|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b|\b(?:(?:go(?:ing)?|stay|stick"
     r"|settle) (?:with|on)|stand by|i(?:['’]d| now)? say)\b|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s(?:really|actually|rather"
     r"|simply|in\sfact|now|then|therefore|the|of\scourse)\b)*\s?[:,]?"

@@ -10,6 +10,7 @@ from fractions import Fraction
 from functools import partial
 from itertools import pairwise
 
+from evalcube.stages.generate.answers import wording as words
 from evalcube.stages.generate.answers.final import NEAR, REFUSED, SENTENCES, Mention, instead, read_final
 from evalcube.stages.generate.answers.numbers import NUMBER, NUMBERS, number, plain_numbers
 from evalcube.stages.generate.answers.passages import (
@@ -24,22 +25,6 @@ from evalcube.stages.generate.answers.passages import (
     passages,
 )
 from evalcube.stages.generate.answers.values import Form, read_value
-from evalcube.stages.generate.answers.wording import (
-    BARE,
-    DOUBT,
-    ENDS,
-    FRAME,
-    HEADING,
-    REDOES,
-    RIGHTLY,
-    SAYS_NOTHING,
-    SENTENCE_END,
-    STATEMENT,
-    STATING,
-    TURNS,
-    affirmed,
-    cue,
-)
 from evalcube.stages.generate.dataset.params import Comparison
 
 
@@ -156,11 +141,11 @@ _TAG = re.compile(
 )
 _ASKED = re.compile(r"(?:what|who|where|when|which|why|how)\b", re.IGNORECASE)
 """What follows an answer on its line and is no part of it."""
-_INTRODUCED = cue(
+_INTRODUCED = words.cue(
     r"(?=\S)(?:(?:so|therefore|thus|hence|in (?:short|summary|conclusion|the end)|to summari[sz]e|tl;?dr|altogether"
     r"|putting it all together)[\s,:]{1,3}){0,2}(?:(?:it|this|that|we|i|what [a-z ]{1,30}?|(?:the |my )?(?:final "
     r"|only )?(?:result|solution|output|conclusion|final|choice|verdict|answer|one|word|name))?\s?"
-    rf"{STATING}|(?<=[,:\s])(?=[\w*]+(?:\s[\w*]+){{0,2}}\W*\Z))\s*[*_]*"
+    rf"{words.STATING}|(?<=[,:\s])(?=[\w*]+(?:\s[\w*]+){{0,2}}\W*\Z))\s*[*_]*"
 )
 _BETWEEN_WORDS = re.compile(r"(?<=[^\W\d_]{2})[-\u2010-\u2015/](?=[^\W\d_]{2})")
 _NAMED = re.compile(r"(?<!\w)[A-Z][\w'’-]*\Z")
@@ -218,7 +203,7 @@ def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     line = line.removesuffix("}") if line.count("}") > line.count("{") else line
     if passage.rank is Rank.SAID:
         line = _bare(_ADVERB.sub("", _INTRODUCED.sub("", line, count=1), count=1))
-        if SAYS_NOTHING.match(line):
+        if words.SAYS_NOTHING.match(line):
             return None
     if line.endswith("?") and not _ASKED.match(line):
         return REFUSED
@@ -234,20 +219,16 @@ def _worded(tail: str, value: str, before: str, exact: frozenset[str]) -> str | 
 
     def stated_or_named(text: str) -> list[Mention]:
         found: list[Mention] = []
-        stops = [0, *(stop.end() for stop in SENTENCE_END.finditer(text)), len(text)]
+        stops = [0, *(stop.end() for stop in words.SENTENCE_END.finditer(text)), len(text)]
         for low, high in list(pairwise(stops))[-SENTENCES:]:
             sentence = text[low : min(high, low + 2 * NEAR)]
             if CHATTER.match(sentence):
                 continue
             names = [m for m in _names(sentence, exact) if _is_name(sentence, m)]
-            at = max((frame.end() for frame in FRAME.finditer(sentence)), default=0)
+            at = max((frame.end() for frame in words.FRAME.finditer(sentence)), default=0)
             at += len(sentence[at:]) - len(sentence[at:].lstrip(" *_")) if at else 0
-            if (
-                at
-                and not named
-                and not any(name.start >= at for name in names)
-                and not SAYS_NOTHING.match(sentence, at)
-            ):
+            states = at and not named and not words.SAYS_NOTHING.match(sentence, at)
+            if states and all(name.start < at for name in names):
                 other = _text_in(Passage(sentence[at:], Rank.SAID, boxed=False, start=0), exact)
                 again = re.search(rf"\s{re.escape(value)}(?=\W*\Z)", sentence[at:], re.IGNORECASE)
                 other, at = (value, at + again.start() + 1) if again else (other, at)
@@ -264,39 +245,38 @@ def _is_name(sentence: str, at: Mention) -> bool:
     after = sentence[at.end :]
     if any(map(str.isalnum, sentence[: at.start])) or " " in sentence[at.start : at.end]:
         return True
-    cue = BARE.fullmatch(sentence, at.start, at.end) or TURNS.fullmatch(sentence, at.start, at.end)
-    return not cue and bool(ENDS.match(after) or RIGHTLY.match(after))
+    cue = words.BARE.fullmatch(sentence, at.start, at.end) or words.TURNS.fullmatch(
+        sentence, at.start, at.end
+    )
+    return not cue and bool(words.ENDS.match(after) or words.RIGHTLY.match(after))
 
 
 def _said_at_end(text: str, exact: frozenset[str]) -> str | None:
     """The text that a reply of several sentences ends with, by itself in bold or after words that introduce it."""
     first, _, rest = text.partition("\n\n")
-    heads = HEADING.match(rest) and first[-1:] not in (".", ":", "?")
+    heads = words.HEADING.match(rest) and first[-1:] not in (".", ":", "?")
     if (heads or (rest and _BOLD.fullmatch(first))) and len(first.split()) <= _MOST_WORDS:
         return comparable(_bare(first), exact) or None
     last = next(last_lines(text), "")[-LONGEST_TEXT:]
     sentence = re.split(r"(?<=\w[.!?])\s|;\s", last)[-1]
     begin = sentence.lstrip("*_# ")
-    introduced = _INTRODUCED.match(begin) or STATEMENT.match(begin)
+    introduced = _INTRODUCED.match(begin) or words.STATEMENT.match(begin)
     said = _NOT_BUT.sub("", sentence)
     said = said if said != sentence else begin[introduced.end() :] if introduced else sentence
     apart = sentence == last and text.endswith(f"\n\n{last}") and last[-1:] not in (":", "?")
     stated = (said != sentence or apart or _BOLD.fullmatch(sentence)) and len(said.split()) <= _MOST_WORDS
-    return (
-        _text_in(Passage(said, Rank.SAID, False, 0), exact)
-        if stated
-        and not DOUBT.search(sentence)
-        and affirmed(begin, max(0, len(begin) - len(said)), len(begin))
-        else None
+    sure = words.affirmed(begin, max(0, len(begin) - len(said)), len(begin)) and not words.DOUBT.search(
+        sentence
     )
+    return _text_in(Passage(said, Rank.SAID, False, 0), exact) if stated and sure else None
 
 
 def _uncorrected(line: str) -> str:
     """A line without the correction that follows on it, with no stop between."""
     for capital in _CAPITAL.finditer(line[:LONGEST_TEXT]):
         rest = line[capital.end() : capital.end() + LONGEST_TEXT]
-        if (TURNS.search(rest[:_HEAD]) or REDOES.search(rest[:_HEAD])) and (
-            FRAME.search(rest) or re.search("[:,\u2014]", rest[:_HEAD])
+        if (words.TURNS.search(rest[:_HEAD]) or words.REDOES.search(rest[:_HEAD])) and (
+            words.FRAME.search(rest) or re.search("[:,\u2014]", rest[:_HEAD])
         ):
             return line[: capital.start()]
     return line
@@ -405,8 +385,7 @@ def read_json(text: str, comparison: Comparison | None = None) -> str | None:  #
         # a document, and nothing that denies it
         tail = plain.rstrip()
         at = max(tail.rfind(chr(_HOLDS + i)) for i in range(len(values)))
-        doubted = not affirmed(tail, at, at + 1) or DOUBT.search(tail[-LONGEST_TEXT:])
-        return None if doubted else _field_of(values[ord(tail[at]) - _HOLDS])
+        return _field_of(values[ord(tail[at]) - _HOLDS]) if words.affirmed(tail, at, at + 1) else None
     return found
 
 
