@@ -10,11 +10,9 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.passages import normalised
 from evalcube.stages.generate.answers.values import Form, read_value
 
-_UNITS = (
-    "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "eighteen nineteen"
-).split()
-_TENS = "twenty thirty forty fifty sixty seventy eighty ninety".split()
+_UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
+_UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
+_TENS = [f"{stem}ty" for stem in "twen thir for fif six seven eigh nine".split()]
 WORD = rf"(?:{'|'.join(_UNITS)}|(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[1:10])}))?)"
 """Numbers that are read as words too, those below a hundred."""
 

@@ -85,10 +85,9 @@ class Form(ABC):
 
 _NOUN = re.compile(r"\s(?!of\b|or\b|and\b|not\b)[A-Za-z]{2,20}(?:\s[a-z]{2,20})?[\s*_.!]*$")
 _SENTENCE = re.compile(r"(?<=[.!?])[\"'`*)]{0,3}\s+(?=[A-Z(\"'*`])")
-_OPERATOR = re.compile(
+_OPERATOR = words.cue(
     r"[\s$`)}*]{0,4}(?:[-+/×·÷^±]|(?<!\*)\*(?!\*)|(?<=[0-9])\*\*(?=[0-9])|\\times|\\cdot"
-    r"|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]",
-    re.IGNORECASE,
+    r"|(?:times|plus|minus|divided by|multiplied by)\b)[\s$`*]{0,4}[-+(0-9]"
 )
 _SUM_RESULT = re.compile(r"(?:[=≈⇒→]|\b(?:is|gives|makes|equals|yields))[\s\"'`*_$(]{0,6}$", re.IGNORECASE)
 _LINE_END = re.compile(r"(?>[^\w?]*)$")
@@ -145,9 +144,8 @@ def first_line(tail: str, longest: int = SEGMENT) -> str:
 
 _ITEM = re.compile(r"\(?[0-9]{1,2}[.)]\s+(?=\S)")
 """The number of an item in a list."""
-_LABEL = re.compile(
-    r"[\s*_`]*(?:\((?:my )?(?:final )?(?:answer|result)\)|<?-+ ?(?:my |the )?(?:final )?(?:answer|result))[\s*_`.!]*$",
-    re.IGNORECASE,
+_LABEL = words.cue(
+    r"[\s*_`]*(?:\((?:my )?(?:final )?(?:answer|result)\)|<?-+ ?(?:my |the )?(?:final )?(?:answer|result))[\s*_`.!]*$"
 )
 _NOT_THAT = re.compile(r",\s(?:(?:and )?not|nicht|niet|pas|n[aã]o)\s[^,.;:()]{1,60}[\s*_.!]*$", re.IGNORECASE)
 """What a line ends with that says what its answer is not."""

@@ -114,21 +114,18 @@ _ASIDE = re.compile(
     r"|Because|Checked|Verified)\s)[^\n]{1,250}$|(?<=\w{4})\.\s(?=[A-Z]\S*\s\S+\s)[^\n]{1,250}$|\s\((?:[Ii]|[Ww]e"
     r"|rather|instead|although|but|since|because)\s[^()]{1,200}\)$|,\s(?:since|because)\s[^\n]{1,250}$"
 )
-_ADVERB = re.compile(
+_ADVERB = words.cue(
     r"(?:(?:therefore|thus|hence|actually|really|indeed|clearly|simply|still|now|in fact|of course|donc|also"
-    r"|daher)\b,?\s+)+",
-    re.IGNORECASE,
+    r"|daher)\b,?\s+)+"
 )
-_SAYS_SO = re.compile(
-    r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s",
-    re.IGNORECASE,
+_SAYS_SO = words.cue(
+    r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s"
 )
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
-_NOT_BUT = re.compile(
+_NOT_BUT = words.cue(
     r"\A(?:[^.\n]{0,60}\s)?(?:not|nicht|niet|pas|no\ses|n[ãa]o\s[eé]|non\s[eè])\s[^.\n]{1,100}?\s(?:but|sondern|sino"
-    r"|mais|mas?|maar|e\ssim)\s(?:rather\s)?",
-    re.IGNORECASE,
+    r"|mais|mas?|maar|e\ssim)\s(?:rather\s)?"
 )
 _BOLD = re.compile(r"\*\*[^*\n]+\*\*")
 _MOST_WORDS = 8
@@ -162,7 +159,8 @@ def read_text(
 ) -> str | None:
     r"""The text a reply gives as its answer, in the form that is compared; None if there is none.
 
-    That is the line after the last mark of an answer; without one, a reply of a single line of at most `most_words`.
+    That is the line after the last mark of an answer; without one, a reply of a single line of at most `most_words`, or
+    the few words that its last sentence states.
 
     Examples
     --------

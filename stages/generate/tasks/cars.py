@@ -39,7 +39,7 @@ class _Positions(Form):
     counts_things = True
 
     def mentions(self, line: str) -> Sequence[Mention]:
-        """Numbers, ordinal ones too, and numbers up to twelve in words."""
+        """Numbers, ordinal ones too, and numbers in words."""
         return [_position(match) for match in _PLACE.finditer(line)]
 
 

@@ -173,7 +173,7 @@ class _TableValues(Form):
     counts_things = True
 
     def mentions(self, line: str) -> Sequence[Mention]:
-        """Numbers, ids and words of the tables; numbers up to twelve may be words too."""
+        """Numbers, ids and words of the tables; numbers below a hundred may be words too."""
         return [
             Mention(match.start(), match.end(), _canonical(match), weak=match["spelled"] is not None)
             for match in _VALUE.finditer(line)
