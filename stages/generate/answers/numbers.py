@@ -13,7 +13,7 @@ from evalcube.stages.generate.answers.values import Form, read_value
 _UNITS = "zero one two three four five six seven eight nine ten eleven twelve".split()
 _UNITS += [f"{stem}teen" for stem in "thir four fif six seven eigh nine".split()]
 _TENS = [f"{stem}ty" for stem in "twen thir for fif six seven eigh nine".split()]
-WORD = rf"(?:{'|'.join(_UNITS)}|(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[1:10])}))?)"
+WORD = rf"(?=[efnostz])(?:{'|'.join(_UNITS)}|(?:{'|'.join(_TENS)})(?:[ -](?:{'|'.join(_UNITS[1:10])}))?)"
 """Numbers that are read as words too, those below a hundred."""
 
 
@@ -27,7 +27,7 @@ _SPACES = "\u00a0\u2009\u202f"
 _NUMBER = re.compile(
     r"(?<![\w.])(?<![A-Za-z]-)(?<![0-9][:/])(?:(?<![\w)\]}-])(?<![0-9)\]}] )(?P<sign>[-+]|\A[-+] |negative |minus ))?"
     rf"(?:(?P<digits>[0-9]{{1,3}}(?>(?: [0-9]{{3}}(?![0-9,._]))+)(?>(?:\.(?>0+))?)"
-    rf"|(?>[0-9]+)(?>(?:[.,_'’{_SPACES}](?>[0-9]+))*))(?![\w^])|(?P<word>{WORD})(?![\w-]))",
+    rf"|(?>[0-9]+)(?>(?:[.,_'’{_SPACES}](?>[0-9]+))*))(?![\w^]|/[0-9])|(?P<word>{WORD})(?![\w-]))",
     re.IGNORECASE,
 )
 _PLAIN = re.compile(r"(?>[0-9]+)(?>(?:\.(?>0+)|,0{1,2})?)")

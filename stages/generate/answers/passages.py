@@ -71,7 +71,7 @@ _STRUCK = re.compile(
     r"(?<![~\\])~~(?=[^\s~])(?>[^~\n]{1,6000})~~(?!~)|<(del|strike)>(?>[^<]{1,6000})</\1>|\\(?:sout|[bx]?cancel|st)\{(?>[^{}\n]{1,6000})\}",
     re.IGNORECASE,
 )
-_UNTICKED = re.compile(r"^[ \t*+-]{0,8}(?:\[ \](?= )|\u2610)[^\n]*", re.MULTILINE)
+_UNTICKED = re.compile(r"^[ \t*+-]{0,8}(?:[\[(] [\])](?= )|\u2610)[^\n]*", re.MULTILINE)
 _HTML = re.compile(
     r"</?(?:b|i|u|em|strong|code|span|mark|big|center|div|pre|p|h[1-6]|br)\s?/?>", re.IGNORECASE
 )
@@ -103,7 +103,7 @@ def cleaned(text: str) -> str:
         text = _END_TOKENS.sub("\n", text)
     if "~~" in text or "</" in text or "cancel{" in text or "sout{" in text:
         text = _STRUCK.sub("", text)
-    if "[ ] " in text or "\u2610" in text:
+    if "[ ] " in text or "( ) " in text or "\u2610" in text:
         text = _UNTICKED.sub("", text)
     # a tag by itself may be an answer
     if "</" in text or "<br" in text:
@@ -163,8 +163,7 @@ _NAMED_FIELD = re.compile(r'"(?:final[_ -]?)?(?:result|solution|output|final)"\s
 _FOREIGN = re.compile(
     r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|resposta"
     r"|antwoord|svar|vastaus|odpowied[źz]|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht "
-    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?"
-    r"|(?:答案|正解|答え"
+    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?|(?:答案|正解|答え"
     r"|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|は|هو|هي|है|은"
     r"|는)?)\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
     re.IGNORECASE,
@@ -409,8 +408,8 @@ CHATTER = re.compile(
     r"|my (?:final )?answer)\b|nothing (?:else|more|changed|to)|(?:just )?ask\b|any(?:thing| (?:other|more|further"
     r"|questions?))\b|(?:would|do|should|shall|if|can) (?:you|i|any\w*|something)\b(?! (?:got|have|were|am|was|be)\b)"
     r"|you can|this took|have a|confiden\w{1,4}|certainty|i(?: am|'m) (?:\w+ )?(?:confident|sure|certain)(?! (?:that"
-    r"|it))|i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b|explanation"
-    r"|reasoning|best regards|see step|as required|tokens?)",
+    r"|it))|i (?:have )?(?:double[- ])?(?:checked|verified)|checked|verified|cheers|q\.?e\.?d|done\b(?!\W+\w)"
+    r"|explanation|reasoning|best regards|see step|as required|tokens?)",
     re.IGNORECASE,
 )
 BULLET = re.compile(r"\A(?:[-*•+]|1[.)]) (?=\S)")

@@ -20,13 +20,13 @@ _SOME_QUIET = r"[\s\"'`*_$“‘({\[<\\>|:]{0,8}"
 _NOT = any_of(
     "not never neither nor no_longer rather_than instead_of without except(?:_for)? but_not other_than excluding isnt "
     "cannot doubt unlike far_from wrongly incorrectly anything_but by_no_means nothing_like "
-    "falsch_(?:ist|war|w[äa]re) nicht niet pas (?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà])\\b)"
+    "falsch_(?:ist|war|w[äa]re) nicht niet pas (?:n[aã]o|non?)(?=_(?:[eéè]|es|era|ser[aáà]|p[uo]\\w?[dò]\\w*)\\b)"
 )
 _AFTER_NOT = any_of(
     "the an? be been being have has had holds? holding own get his her their longer with think believe it it['’]s is "
     "are to equals? that this really actually exactly necessarily possibly correct right answer value result option "
     "number in on at of say any sure certain convinced confident know tell determine if whether by position either as "
-    "choose pick es era é è"
+    "choose pick es era é è ser essere puede pode può peut être sein kann"
 )
 _NEGATION = cue(
     rf"(?:≠|!=|\\neq?\b|¬|\b{_NOT}"
@@ -38,9 +38,9 @@ _WRONG = any_of(
 )
 _DENIED = cue(
     rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks|must be)\s(?:\w{{1,9}}\s){{0,2}}?{_WRONG}\b"
-    r"|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect|does not|fails|violates"
-    r"|breaks|contradicts)\b|[\[(](?:wrong|incorrect|no\b|not (?:right|correct|it|the answer|sure|certain|final"
-    r"|valid)\b)|was (?:my|the|an?) (?:first|initial|previous|earlier|old)\b"
+    r"|(?:では|じゃ)[なあ]|[이가]\s?아|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect"
+    r"|does not|fails|violates|breaks|contradicts)\b|[\[(](?:wrong|incorrect|no\b|not (?:right|correct|it|the answer"
+    r"|sure|certain|final|valid)\b)|was (?:my|the|an?) (?:first|initial|previous|earlier|old)\b"
     rf"|(?<![.!])(?<![.!]\s)[^.\n(]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{{0,12}}\b{_WRONG}\b)"
 )
 _UNSURE = cue(
@@ -65,13 +65,13 @@ _OPEN_END = cue(
     r"|(?:,\s?)?(?:maybe|perhaps|possibly)\b|\s?(?:±|\+/-|\+-))"
 )
 _STATES = any_of(
-    "is are equals? gives? yields? makes? totals? leaves? becomes? to_get we_get i_get holds? has have be stands "
-    "choose pick select stays? remains? leaves_(?:me|us)_with ends_up arrive_at i['’]d_say i_say find found conclude "
+    "is are equals? gives? yields? makes? totals? leaves? becomes? gets? holds? has have be stands choose pick select "
+    "stays? remains? leaves_(?:me|us)_with ends_up arrive_at i['’]d_say i_say find found conclude "
     "(?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma maar mas e_sim thats "
     "(?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
-    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_"
-    "(?:down_|out_|up_)?(?:to|as|at) (?:would_say|reads?|ist|est|är) "
-    "(?:makes|leaves|renders|turns)_(?:the|it)_(?:whole_)?\\w+ richtig_(?:ist|w[äa]re)"
+    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_(?:down_|out_|up_)?(?:to|as|at) "
+    "(?:would_say|reads?|ist|est|är) (?:makes|leaves|renders|turns)_(?:it|that|this|the_(?:whole_)?\\w+) "
+    "richtig_(?:ist|w[äa]re)"
 )
 _BETWEEN = any_of(
     "the an? simply thus therefore exactly just now in at with position place number holding to be value date option "
@@ -197,7 +197,8 @@ WITHDRAWS = cue(
     r"|blunder)|mis(?:read|counted|calculated|applied|took|placed|added|typed|understood)|forgot|overlooked|mixed up"
     r"|messed up|swapped|transposed|botched|(?:dropped|skipped|missed|left out) (?:an?|the|one|two|some))\b)|(?:see|is"
     r"|are) (?:the|an?|some) (?:problem|mistake|error|issue|flaw|catch)s?\b|I (?P<view>(?:(?:do not|don['’]?t|can(?:no"
-    r"|['’])t) (?:agree|accept|concur)|disagree)\b)|never ?mind\b|take (?:that|it|this) back\b|das (?:ist"
+    r"|['’])t) (?:agree|accept|concur)|disagree)\b)|never ?mind\b|no longer (?:believe|think|trust|stand)\b"
+    r"|\A\W*not (?:quite |really |at all )?(?:right|correct|true)\b|take (?:that|it|this) back\b|das (?:ist"
     r"|war) falsch\b|c['’]est faux\b|es incorrecto\b)|不对|不對|错了|錯了|間違い|[\u2717\u2718\u274c]"
 )
 """What takes back what stands before it; a pronoun stands for the value that was named last."""
@@ -212,8 +213,10 @@ _HEDGES = any_of(
     "guess(?:es|ed|ing)? candidates? plausibl[ey] (?<!only_)possib\\w+ perhaps maybe might may(?!,?_(?:the_)?[0-9]) "
     "could cannot can['’]?t couldn['’]?t refus\\w+ unable unsure uncertain\\w* otherwise suggest\\w* tempt\\w+ "
     "imagine (?<!text_)(?<!passage_)(?<!document_)says? said wr[io]tes? thinks believes insist\\w* told e\\.g(?=\\.) "
-    "format_is argued? reckons? claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? "
-    "nobody no_one someone (?:some|many|most|other)_people (?<!no_)doubt\\w* disagree false_that wrong_to "
+    "format_(?:is|would|could|might) instance "
+    "(?:you|they|he|she)_(?:think|thought|believe|sa[iy]d?|suggest\\w*|wrote|got|had) my_\\w+_got argued? reckons? "
+    "claim\\w* hints? initially previous\\w* earlier used_to at_first looks_like seems? nobody no_one someone "
+    "(?:some|many|most|other)_people (?<!no_)doubt\\w* disagree false_that wrong_to "
     "not_(?:sure|certain|convinced|think|believe|say) \\w+n['’]t_(?:think|believe|say) whether example['’]?s? "
     "versions?"
 )
@@ -232,13 +235,14 @@ DOUBT = cue(
     rf"\b(?:(?!(?<=\bi )(?:say|said|wrote)\b|(?<=['’]d )say|(?<=ld )say|(?<=at )said|can['’]?t\b|cannot\b){_HEDGES}|"
     + any_of(
         "would(?!_(?:say|be_the|go)) (?:can['’]?t|cannot)_(?!be)\\w+ won['’]?t wouldn['’]?t ambiguous depend(?:s|ing) "
-        "either neither distrust trust reliabl[ey] unreliable (?<!thing_)(?<!things_)consider(?:ed|ing) mistaken? "
-        "mistakes beware wrong\\w* incorrect\\w* careless so_far up_to_here up_to_now still_(?:to|need|have) "
-        "(?:then|still)_(?:\\w+_)?must one_(?:method|reading|way|interpretation) unfortunately no_idea not_clear "
-        "not_enough not_expected toss-?up torn hesitat\\w+ undecided \\w+n['’]t_(?:know|answer) not_(?:know|answer) "
-        "ran_out next_step at_one_point were_to thought partial intermediate interim preliminary tentative\\w* "
-        "currently (?:first|second|next)_(?:step|move|guess|idea|round|stage) after_(?:step|move)_[0-9] "
-        "(?:begin|start)_(?:at|with|from) let_\\w+_be all_but distractor out_of_the_question exclud\\w+ "
+        "either neither distrust trust reliabl[ey] unreliable (?<!thing_)(?<!things_)consider(?:ed|ing) "
+        "(?<!no_)mistak\\w+ ['’]d_(?:have|get|be|end|find|obtain) beware wrong\\w* incorrect\\w* careless so_far "
+        "up_to_here up_to_now still_(?:to|need|have) (?:then|still)_(?:\\w+_)?must "
+        "one_(?:method|reading|way|interpretation) unfortunately no_idea not_clear not_enough not_expected toss-?up "
+        "torn hesitat\\w+ undecided \\w+n['’]t_(?:know|answer) not_(?:know|answer) ran_out next_step at_one_point "
+        "were_to thought partial intermediate interim preliminary tentative\\w* currently "
+        "(?:first|second|next)_(?:step|move|guess|idea|round|stage) after_(?:step|move)_[0-9] "
+        "(?:begin|began|start(?:ed)?)_(?:at|with|from) let_\\w+_be all_but distractor out_of_the_question exclud\\w+ "
         "rul(?:e|es|ed)_out reject\\w* haven['’]t hasn['’]t but_no "
         "let(?:_me|_us|['’]s)_(?:see|think|test|try|check|verify|explain)"
     )
@@ -375,8 +379,7 @@ FRAME = cue(
     r"|resposta)\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s(?:is|was|are|becomes|ist|lautet|es|est|è|é)\b|\s(?:should"
     r"|must|would|ought to|has to)(?:\s(?:really|actually|rather))?\s(?:have\s)?(?:be|been|read|say)\b)"
     r"|\bI\s(?:now\s)?(?:get|got|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say|write))?|\b(?:make|swap)\s(?:that"
-    r"|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b"
-    r"|(?:答案|正解|結果|结果|应)?(?:是|为|為|は)"
+    r"|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b|(?:答案|正解|結果|结果|应)?(?:是|为|為|は)"
     r"|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b|\b(?:(?:go(?:ing)?|stay|stick"
     r"|settle) (?:with|on)|stand by|i(?:['’]d| now)? say)\b|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s(?:really|actually|rather"
     r"|simply|in\sfact|now|then|therefore|the|of\scourse)\b)*\s?[:,]?"

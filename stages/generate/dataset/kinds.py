@@ -180,7 +180,7 @@ def read_text(
             return _said_at_end(text.strip(), exact)
         if most_words is not None and len(line.split()) > most_words:
             return _said_at_end(text.strip(), exact)
-        return None if _DECLINES.match(line) else comparable(line, exact) or None
+        return None if _DECLINES.match(line) else _text_in(Passage(line, Rank.ASKED, False, 0), exact)
 
     return read_final(
         text, partial(_text_in, exact=exact), end, partial(_names, exact=exact), partial(_worded, exact=exact)
