@@ -163,8 +163,10 @@ _NAMED_FIELD = re.compile(r'"(?:final[_ -]?)?(?:result|solution|output|final)"\s
 _FOREIGN = re.compile(
     r"(?:\b(?:antwort|l[öo]sung|ergebnis|respuesta|resultado|r[ée]ponse|r[ée]sultat|risposta|risultato|resposta"
     r"|antwoord|svar|vastaus|odpowied[źz]|odpov[ěe][ďd]|cevap|ответ|відповідь|απάντηση)\b(?: (?!n[ãa]o |non |nicht "
-    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är|is|on|to|je)\b)?|(?:答案|正解|答え"
-    r"|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|は|هو|هي|है|은"
+    r"|niet )\w{3,12}){0,2}?\s{0,2}(?:\*\*)?\s{0,2}(?P<said>(?:ist|lautet|es|est|è|é|är"
+    r"|is|on|to|je)\b)?|(?:答案|正解|答え"
+    r"|答|解答|정답|답|الجواب|الإجابة|جواب|پاسخ|תשובה|उत्तर|जवाब"
+    r"|คำตอบ)(?:\*\*)?\s{0,2}(?P<links>是|为|為|は|هو|هي|है|은"
     r"|는)?)\s{0,2}(?(said):?|(?(links):?|(?:[:=]|\*\*:?|\n)))",
     re.IGNORECASE,
 )

@@ -38,7 +38,8 @@ _WRONG = any_of(
 )
 _DENIED = cue(
     rf"[\s\"'`*”’)$.\]}}]{{0,6}}(?:(?:is|was|are|would be|seems|looks|must be)\s(?:\w{{1,9}}\s){{0,2}}?{_WRONG}\b"
-    r"|(?:では|じゃ)[なあ]|[이가]\s?아|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b|can ?not\b|(?:wrong|incorrect"
+    r"|(?:では|じゃ)[なあ]|[이가]\s?아|(?:isn|wasn|aren|can|couldn|won|wouldn|doesn|don)['’]?t\b"
+    r"|can ?not\b|(?:wrong|incorrect"
     r"|does not|fails|violates|breaks|contradicts)\b|[\[(](?:wrong|incorrect|no\b|not (?:right|correct|it|the answer"
     r"|sure|certain|final|valid)\b)|was (?:my|the|an?) (?:first|initial|previous|earlier|old)\b"
     rf"|(?<![.!])(?<![.!]\s)[^.\n(]{{0,40}}\bbut (?:it|that|this)(?:['’]s| is| was)?[^.\n]{{0,12}}\b{_WRONG}\b)"
@@ -69,6 +70,7 @@ _STATES = any_of(
     "stays? remains? leaves_(?:me|us)_with ends_up arrive_at i['’]d_say i_say find found conclude "
     "(?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma maar mas e_sim thats "
     "(?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
+    ""
     "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_(?:down_|out_|up_)?(?:to|as|at) "
     "(?:would_say|reads?|ist|est|är) (?:makes|leaves|renders|turns)_(?:it|that|this|the_(?:whole_)?\\w+) "
     "richtig_(?:ist|w[äa]re)"
@@ -379,7 +381,8 @@ FRAME = cue(
     r"|resposta)\b(?:\s\w{5,9}(?=\s\w{1,6}\s))?(?:['’]s|\s(?:is|was|are|becomes|ist|lautet|es|est|è|é)\b|\s(?:should"
     r"|must|would|ought to|has to)(?:\s(?:really|actually|rather))?\s(?:have\s)?(?:be|been|read|say)\b)"
     r"|\bI\s(?:now\s)?(?:get|got|find|obtain(?:ed)?|mean|meant)\b(?:\sto\s(?:say|write))?|\b(?:make|swap)\s(?:that"
-    r"|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b|(?:答案|正解|結果|结果|应)?(?:是|为|為|は)"
+    r"|this)\b(?: for)?|\bfinal\s(?:answer|result|value)(?=\s\S)|\bc['’]est\b|\bes ist\b"
+    r"|(?:答案|正解|結果|结果|应)?(?:是|为|為|は)"
     r"|\b(?:chang|replac|revis|correct|amend)\w* [^.\n]{0,30}\b(?:to|with)\b|\b(?:(?:go(?:ing)?|stay|stick"
     r"|settle) (?:with|on)|stand by|i(?:['’]d| now)? say)\b|\A[^\n:.{}\[\]\"]{0,30}:)(?:\s(?:really|actually|rather"
     r"|simply|in\sfact|now|then|therefore|the|of\scourse)\b)*\s?[:,]?"
