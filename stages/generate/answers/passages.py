@@ -151,12 +151,7 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 _MARKS = ("nswer", "NSWER", "boxed", "fbox", "####", "Ans", "ans:", "ANS:")
 """Parts of marks, found at the speed of a memory scan, which a pattern is not."""
-_WHOLE_MARKS = {
-    '"': (Rank.MARKED, "field"),
-    "####": (Rank.MARKED, "tag"),
-    "<": (Rank.MARKED, "tag"),
-    ":": (Rank.SAID, ""),
-}
+_WHOLE_MARKS = {'"': "field", "####": "tag", "<": "tag", ":": ""}
 _BOX = re.compile(r"(?:boxed|fbox)\s{0,3}\{")
 _NAMED_TAG = re.compile(r"<(?:final[_ -]?)?(?:result|solution|output|final)>", re.IGNORECASE)
 _NAMED_FIELD = re.compile(r'"(?:final[_ -]?)?(?:result|solution|output|final)"\s{0,4}:\s{0,9}', re.IGNORECASE)
@@ -282,8 +277,8 @@ def _place(text: str, at: int, part: str) -> tuple[Rank, int, str] | None:
         box = _BOX.match(text, at) if text[at - 1 : at] == "\\" else None
         return (Rank.MARKED, box.end(), "box") if box else None
     if part in _WHOLE_MARKS:
-        rank, kind = _WHOLE_MARKS[part]
-        return rank, end if part == "####" else at, kind
+        rank = Rank.SAID if part == ":" else Rank.MARKED
+        return rank, end if part == "####" else at, _WHOLE_MARKS[part]
     if part in ("nswer", "NSWER"):
         at -= 1
         if text[at : at + 1] not in ("a", "A"):

@@ -71,7 +71,8 @@ _STATES = any_of(
     "(?:is|be|was|falls?|lands?)_on but(?:_rather)? sondern sino mais ma maar mas e_sim thats "
     "(?:go|goes|going|went|left|ends?_up|stay|stick|stand|continues?|settle|ends?)_(?:on_)?(?:for|with|by|at|on) "
     ""
-    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_(?:down_|out_|up_)?(?:to|as|at) "
+    "(?:com\\w+|boils?|amounts?|reduces?|simplif\\w+|evaluates|works?|adds?|(?:leads?|brings?)(?:_me|_us)?)_"
+    "(?:down_|out_|up_)?(?:to|as|at) "
     "(?:would_say|reads?|ist|est|är) (?:makes|leaves|renders|turns)_(?:it|that|this|the_(?:whole_)?\\w+) "
     "richtig_(?:ist|w[äa]re)"
 )
