@@ -121,6 +121,7 @@ _ADVERB = words.cue(
 _SAYS_SO = words.cue(
     r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s"
 )
+_MATHS = re.compile(r"\A\$+\s*(?:\\boxed\{)?([^$\n]{1,300}?)\}?\s*\$+(?:[.!]\s[^\n]*)?\Z")
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _NOT_BUT = words.cue(
@@ -194,10 +195,11 @@ def _names(text: str, exact: frozenset[str]) -> list[Mention]:
 
 def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     """The text that a place gives."""
-    line = _SAYS_SO.sub("", _uncorrected(line_of(passage)), count=1)
+    line = _MATHS.sub(r"\1", _SAYS_SO.sub("", line_of(passage), count=1).strip())
+    line = _NOT_BUT.sub("", _uncorrected(line))
     line = _ASIDE.sub("", _bare(line.rstrip("|")))
     line = line.removesuffix("$") if line.count("$") == 1 else line
-    line = line[1:-1] if line[:1] + line[-1:] in ("$$", "()") else line
+    line = line[1:-1] if line[:1] + line[-1:] == "()" else line
     line = line.removesuffix("}") if line.count("}") > line.count("{") else line
     if passage.rank is Rank.SAID:
         line = _bare(_ADVERB.sub("", _INTRODUCED.sub("", line, count=1), count=1))
