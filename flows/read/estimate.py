@@ -203,13 +203,13 @@ def estimate(
     if sum(map(_count, left)) <= EXACT_LIMIT:
         limit = EXACT_LIMIT
     tally = JudgeTally(plan, cache_store)
-    by_name = {model.name: model for model in config.models}
-    models = [by_name[row.model] for row in plan.evaluations]
+    models = {model.name: model for model in config.models}
+    names = [row.model for row in plan.evaluations]
     counters = None if store is None else store.counters()
     lengths = _lengths(plan, counters)
     rows = tuple(
         _estimate_evaluation(
-            plan, parts, cache_store, i, limit, tally, targets.counts[i], models[i], lengths[i]
+            plan, parts, cache_store, i, limit, tally, targets.counts[i], models[names[i]], lengths[i]
         )
         for i, parts in enumerate(left)
         if plan.named is None or plan.named.evaluations[i]

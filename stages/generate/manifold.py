@@ -41,7 +41,7 @@ class RangeWindow:
 
         Examples
         --------
-        >>> Window(body=4).largest_degree(6)
+        >>> RangeWindow(body=4).largest_degree(6)
         2
         """
         room = length - self.body - self.skip
@@ -65,7 +65,7 @@ class Axis:
 
         Examples
         --------
-        >>> Axis([8, 16, 24, 32, 40, 48], Window(body=4)).chosen(1, "lowdef")
+        >>> Axis([8, 16, 24, 32, 40, 48], RangeWindow(body=4)).chosen(1, "lowdef")
         [1, 2, 4]
         """
         if self.window is None:

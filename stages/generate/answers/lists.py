@@ -141,7 +141,7 @@ _COUNT = re.compile(r"\b(?:next|first|last|these|the|all|following|step|steps|of
 _COUNTED = re.compile(r" (?:terms?|numbers?|integers?|values?|steps?|rules?)\b")
 
 
-class _Integers(_Lists):
+class _IntegerLists(_Lists):
     counts = True
     item = re.compile(r"[-+]?[0-9][0-9_'’,]*")
     column = _column(r"[-+]?[0-9]{1,60}(?:[_'’,][0-9]{3}){0,9}(?:\.0{1,9})?")
@@ -180,7 +180,7 @@ def _integer(match: re.Match[str]) -> str:
     return f"-{digits.lstrip('0')}" if negative and digits.strip("0") else digits.lstrip("0") or "0"
 
 
-_INTEGERS = _Integers()
+_INTEGERS = _IntegerLists()
 
 
 def integer_list(text: str) -> str | None:

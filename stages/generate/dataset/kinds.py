@@ -121,7 +121,9 @@ _ADVERB = words.cue(
 _SAYS_SO = words.cue(
     r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s"
 )
-_MATHS = re.compile(r"\A\$+\s*(?:\\boxed\{)?([^$\n]{1,300}?)\}?\s*\$+(?:[.!]\s[^\n]*)?\Z")
+_MATHS = re.compile(
+    r"\A(?:The (?:final )?answer is:?)?\s*\$+\s*(?:\\boxed\{)?([^$\n]{1,300}?)\}?\s*\$+(?:[.!]\s[^\n]*)?\Z"
+)
 _CAPITAL = re.compile(r"\s(?=[A-Z])")
 _STOP = re.compile(r"[^\W\d_]{2}[.!?;]\s")
 _NOT_BUT = words.cue(
@@ -195,8 +197,8 @@ def _names(text: str, exact: frozenset[str]) -> list[Mention]:
 
 def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     """The text that a place gives."""
-    line = _MATHS.sub(r"\1", _SAYS_SO.sub("", line_of(passage), count=1).strip())
-    line = _NOT_BUT.sub("", _uncorrected(line))
+    line = _uncorrected(_MATHS.sub(r"\1", line_of(passage)))
+    line = _NOT_BUT.sub("", _SAYS_SO.sub("", line, count=1))
     line = _ASIDE.sub("", _bare(line.rstrip("|")))
     line = line.removesuffix("$") if line.count("$") == 1 else line
     line = line[1:-1] if line[:1] + line[-1:] == "()" else line

@@ -226,7 +226,7 @@ def test_workers__tell_their_shares_and_say_when_other_runs_ask_the_same_endpoin
         Connection(None), "run", (limit,), notes.append, endpoints={"m": "digest"}, admission=EVERYBODY
     )
     monkeypatch.setattr(workers_module, "ask_each", lambda *_, workers: workers)
-    monkeypatch.setattr(workers_module, "Question", lambda _, asked: asked)
+    monkeypatch.setattr(workers_module, "PendingAnswer", lambda _, asked: asked)
 
     workers._see(ClusterView({"a": "", "b": ""}, {"digest": (2, 1)}))
     workers._see(ClusterView({"a": "", "b": ""}, {"digest": (1, 0)}))

@@ -56,7 +56,7 @@ def told(monkeypatch, clock):
         return dict.fromkeys(workers, True)
 
     monkeypatch.setattr(workers, "ask_each", ask_each)
-    monkeypatch.setattr(workers, "Question", lambda _, value: answered(value))
+    monkeypatch.setattr(workers, "PendingAnswer", lambda _, value: answered(value))
     return found
 
 
