@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from fractions import Fraction
 
 from evalcube.stages.generate.answers.final import Mention
@@ -36,18 +36,33 @@ _THOUSANDS = re.compile(
 )
 
 
-class _Integers(Form):
+class NumberForm(Form):
+    """Numbers as a pattern finds them.
+
+    Parameters
+    ----------
+    pattern
+        What finds one.
+    value
+        The number of a match; None for what is none.
+    word
+        The pattern's group of numbers that are written as words.
+    """
+
     counts = True
     counts_things = True
 
+    def __init__(
+        self, pattern: re.Pattern[str], value: Callable[[re.Match[str]], str | None], word: str = "word"
+    ) -> None:
+        self._pattern, self._value, self._word = pattern, value, word
+
     def mentions(self, line: str) -> Sequence[Mention]:
+        """Every number in a line, in order."""
         return [
-            Mention(match.start(), match.end(), integer(match), weak=match["word"] is not None)
-            for match in _NUMBER.finditer(line)
+            Mention(match.start(), match.end(), self._value(match), weak=match[self._word] is not None)
+            for match in self._pattern.finditer(line)
         ]
-
-
-_INTEGERS = _Integers()
 
 
 def last_integer(text: str) -> str | None:
@@ -81,6 +96,8 @@ def integer(match: re.Match[str]) -> str | None:
     return ("-" if negative and whole else "") + (whole or "0")
 
 
+_INTEGERS = NumberForm(_NUMBER, integer)
+
 # ---- fractions and decimals
 
 _WHOLE = r"[0-9]{1,3}(?P<sep>[,_ \u00a0\u2009\u202f'’])[0-9]{3}(?:(?P=sep)[0-9]{3}){0,99}|[0-9]{1,400}"
@@ -103,20 +120,6 @@ def plain_numbers(text: str) -> str:
     return _POWER_OF_TEN.sub(lambda match: f"e{match[1] or match[2]}", text)
 
 
-class _Numbers(Form):
-    counts = True
-    counts_things = True
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        return [
-            Mention(match.start(), match.end(), number(match), weak=match["word"] is not None)
-            for match in NUMBER.finditer(line)
-        ]
-
-
-NUMBERS = _Numbers()
-
-
 def number(match: re.Match[str]) -> str | None:
     """The number of a match as `number_text` has it; None where it is divided by zero."""
     if match["word"]:
@@ -133,6 +136,9 @@ def number(match: re.Match[str]) -> str | None:
     value = Fraction(int(whole + decimals), 10 ** len(decimals) * under)
     value *= Fraction(10) ** int(match["exponent"] or 0)
     return number_text(-value if match["sign"] not in (None, "+") else value)
+
+
+NUMBERS = NumberForm(NUMBER, number)
 
 
 def number_text(value: Fraction) -> str:

@@ -13,9 +13,8 @@ from typing import Any, ClassVar, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from evalcube.stages.generate.answers.final import Mention
-from evalcube.stages.generate.answers.numbers import WORD, spelled
-from evalcube.stages.generate.answers.values import Form, read_value
+from evalcube.stages.generate.answers.numbers import WORD, NumberForm, spelled
+from evalcube.stages.generate.answers.values import read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial
 from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
@@ -166,21 +165,6 @@ _VALUE = re.compile(
     rf"|(?P<word>{'|'.join(_WORDS)}))(?!\w)",
     re.IGNORECASE,
 )
-
-
-class _TableValues(Form):
-    counts = True
-    counts_things = True
-
-    def mentions(self, line: str) -> Sequence[Mention]:
-        """Numbers, ids and words of the tables; numbers below a hundred may be words too."""
-        return [
-            Mention(match.start(), match.end(), _canonical(match), weak=match["spelled"] is not None)
-            for match in _VALUE.finditer(line)
-        ]
-
-
-_VALUES = _TableValues()
 
 
 class TablesParams(TaskParams):
@@ -415,3 +399,7 @@ def _canonical(match: re.Match[str]) -> str:
     number = _trimmed(digits.lstrip("-").lstrip("0"))
     number = f"0{number}" if number[:1] in ("", ".") else number
     return f"-{number}" if digits[0] == "-" and number != "0" else number
+
+
+_VALUES = NumberForm(_VALUE, _canonical, "spelled")
+"""Numbers, ids and words of the tables; numbers below a hundred may be words too."""
