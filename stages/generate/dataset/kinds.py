@@ -110,7 +110,8 @@ _ASIDE = re.compile(
     r"|requested|asked)|of\scourse|indeed|no\sdoubt|for\ssure|I\s(?:believe|think)|sorry|then)$|</\w{1,20}>$"
     r"|\s(?:\((?:final|checked|see|by)\b[^()]{0,40}\)|[\u2014-]\s(?:final|I['’]m\s[^\n]{1,40}))$"
     r"|\s*[\u2600-\u27bf\U0001f000-\U0001faff]+$|\sis\s(?:right|correct|what\s(?:I|we|it)\s[^\n]{1,60})$"
-    r"|;\s[^\n]{1,200}$|\s+instead$|\s[\u2014-]\s(?:that is|this is) my [^\n]{1,40}$|(?<=\w\w)\.\s(?=(?:This|That|It|I"
+    r"|;\s[^\n]{1,200}$|\s+instead$|,?\sand\s(?:(?:we|I)(?:\sa|['’])[rm]e?\s(?:done|finished)|that\s?['’i]s\s(?:it|all))$"
+    r"|\s[\u2014-]\s(?:that is|this is) my [^\n]{1,40}$|(?<=\w\w)\.\s(?=(?:This|That|It|I"
     r"|Because|Checked|Verified)\s)[^\n]{1,250}$|(?<=\w{4})\.\s(?=[A-Z]\S*\s\S+\s)[^\n]{1,250}$|\s\((?:[Ii]|[Ww]e"
     r"|rather|instead|although|but|since|because)\s[^()]{1,200}\)$|,\s(?:since|because)\s[^\n]{1,250}$"
 )
@@ -204,7 +205,10 @@ def _text_in(passage: Passage, exact: frozenset[str]) -> str | None:
     line = line[1:-1] if line[:1] + line[-1:] == "()" else line
     line = line.removesuffix("}") if line.count("}") > line.count("{") else line
     if passage.rank is Rank.SAID:
-        line = _bare(_ADVERB.sub("", _INTRODUCED.sub("", line, count=1), count=1))
+        for introduction in (_INTRODUCED, _ADVERB):
+            found = introduction.match(line)
+            line = line[found.end() :] if found else line
+        line = _bare(line)
         if words.SAYS_NOTHING.match(line):
             return None
     if line.endswith("?") and not _ASKED.match(line):

@@ -40,8 +40,10 @@ def read_math(text: str, accepted: Sequence[str]) -> str | None:
     without any mark is left to math-verify's own rules, which take its last formula or number.
     """
     text = _ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:])
-    line = read_text(text, _VERBATIM, most_words=_FEW_WORDS)
-    if line is None and next(passages(text), None) is not None:
+    marked = next(passages(text), None) is not None
+    short = len(text.split()) <= _FEW_WORDS
+    line = read_text(text, _VERBATIM) if marked or short else None
+    if line is None and marked:
         return None  # it has marks, and takes back what it says there
     said = ask("math", {"line": line, "text": "" if line else text, "accepted": list(accepted)})
     return None if isinstance(said, Failure) else cast("dict[str, str | None]", said)["read"]

@@ -37,6 +37,10 @@ from tests.stages.generate.dataset.support import cell, write_jsonl
         (r"Answer: 5", "x=5"),
         (r"Answer: Evelyn", r"\text{Evelyn}"),
         (r"So the length is $2\sqrt{3}$ and we are done.", r"\sqrt{12}"),
+        (
+            r"Hence the length is $2\sqrt{3}$, as the question asks for the longer one of both sides.",
+            r"\sqrt{12}",
+        ),
     ],
 )
 def test_read_math__takes_what_means_the_same(reply, reference):
