@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from calendar import monthrange
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
-from types import MappingProxyType
+
+from evalcube.stages.generate.material import material
 
 
 def days(day: date, count: int) -> date:
@@ -63,14 +64,13 @@ def month_end(day: date, count: int) -> date:
 WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 ORDINALS = ("first", "second", "third", "fourth")
 
-MONTH_END = (
-    "(Months and years are counted to the same day of the month; if that month has no such day, its last day "
-    "is meant.)"
-)
-WORKDAYS = (
-    "(Working days are Monday to Friday; there are no holidays, and the day you count from does not count.)"
-)
-NOT_TODAY = "(Today itself does not count.)"
+_NOTES = {
+    "same_day": "(Months and years are counted to the same day of the month; if that month has no such day, its last "
+    "day is meant.)",
+    "working_days": "(Working days are Monday to Friday; there are no holidays, and the day you count from does not "
+    "count.)",
+    "not_today": "(Today itself does not count.)",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,267 +91,50 @@ class Draw:
 
 @dataclass(frozen=True)
 class Story:
-    """One kind of question."""
+    """One kind of question, as ``stories.toml`` has it."""
 
-    level: int
-    """1 = one step of days or weeks, 2 = inclusive counts, months and years, 3 = weekdays and working days,
-    4 = several steps."""
-    wordings: tuple[str, ...]
-    """With placeholders; see `evalcube.stages.generate.tasks.dates`."""
     solve: Callable[[Draw], date]
     """The date asked for."""
+    level: int
+    wordings: Sequence[str]
+    """With placeholders; see `evalcube.stages.generate.tasks.dates`."""
     note: str = ""
     """The convention that holds, if one is needed."""
     years: bool = False
-    """Whether the offset counts years, so that the stated date has to leave room for it."""
 
 
-def _nth_weekday(d: Draw) -> date:
-    return weekday_after(days(months(d.day.replace(day=1), d.n), -1), d.weekday, d.k)
-
-
-def _last_weekday(d: Draw) -> date:
-    return weekday_before(days(month_end(d.day, d.n), 1), d.weekday, 1)
-
-
-def _ahead(offset: str, today: str = "day") -> tuple[str, ...]:
-    day, after = f"{{{today}}}", f"{{{offset}}}"
-    return (
-        f"Today is {day}. {{who}}'s {{what}} is in {after}.",
-        f"It is {day} today. In {after}, {{who}} has a {{what}}.",
-    )
-
-
-def _ago(offset: str, today: str = "day") -> tuple[str, ...]:
-    day, before = f"{{{today}}}", f"{{{offset}}}"
-    return (
-        f"Today is {day}. {{who}}'s {{what}} was {before} ago.",
-        f"It is {day} today. {before} ago, {{who}} had a {{what}}.",
-    )
-
-
-_ONE_STEP = {
-    "days_ahead": Story(1, _ahead("days"), lambda d: days(d.day, d.n)),
-    "days_ago": Story(1, _ago("days"), lambda d: days(d.day, -d.n)),
-    "weeks_ahead": Story(1, _ahead("weeks"), lambda d: days(d.day, 7 * d.n)),
-    "weeks_ago": Story(1, _ago("weeks"), lambda d: days(d.day, -7 * d.n)),
-    "days_after_event": Story(
-        1,
-        (
-            "Tickets go on sale today, {day}. {who}'s {what} takes place {days} later.",
-            "{who} books a room today, {day}, for a {what} that takes place {days} later.",
-        ),
-        lambda d: days(d.day, d.n),
-    ),
-    "days_before_event": Story(
-        1,
-        (
-            "Today, {day}, a letter reaches {who}. It was sent {days} earlier, on the day of a {what}.",
-            "Today, {day}, {who} remembers a {what}. It was held {days} earlier.",
-        ),
-        lambda d: days(d.day, -d.n),
-    ),
+_RULES: Mapping[str, Callable[[Draw], date]] = {
+    "days_ahead": lambda d: days(d.day, d.n),
+    "days_ago": lambda d: days(d.day, -d.n),
+    "weeks_ahead": lambda d: days(d.day, 7 * d.n),
+    "weeks_ago": lambda d: days(d.day, -7 * d.n),
+    "days_after_event": lambda d: days(d.day, d.n),
+    "days_before_event": lambda d: days(d.day, -d.n),
+    "yesterday_known": lambda d: days(d.day, 1 + d.n),
+    "tomorrow_known": lambda d: days(d.day, -1 - d.n),
+    "inclusive_days": lambda d: days(d.day, d.n),
+    "months_ahead": lambda d: months(d.day, d.n),
+    "months_ago": lambda d: months(d.day, -d.n),
+    "years_ahead": lambda d: months(d.day, 12 * d.n),
+    "years_ago": lambda d: months(d.day, -12 * d.n),
+    "weekday_ahead": lambda d: weekday_after(d.day, d.weekday, d.n),
+    "weekday_ago": lambda d: weekday_before(d.day, d.weekday, d.n),
+    "workdays_ahead": lambda d: workdays(d.day, d.n),
+    "workdays_ago": lambda d: workdays(d.day, -d.n),
+    "weeks_and_days": lambda d: days(d.day, 7 * d.n + d.m),
+    "months_then_days": lambda d: days(months(d.day, d.n), d.m),
+    "month_end": lambda d: month_end(d.day, d.n),
+    "weekday_after_next": lambda d: days(weekday_after(d.day, d.weekday, 2), d.n),
+    "chain": lambda d: days(d.day, d.n - 7 * d.m + d.k),
+    "hidden_today": lambda d: days(d.day, d.m + 7 * d.n),
+    "nth_weekday": lambda d: weekday_after(month_end(d.day, d.n - 1), d.weekday, d.k),
+    "last_weekday": lambda d: weekday_before(days(month_end(d.day, d.n), 1), d.weekday, 1),
+    "recurring": lambda d: days(d.day, d.n * (d.m - 1)),
+    "workdays_hidden": lambda d: workdays(days(d.day, d.m), d.n),
 }
 
-_CALENDAR = {
-    "yesterday_known": Story(
-        2,
-        (
-            "Yesterday was {day}. {who}'s {what} is {days} from today.",
-            "The date of yesterday was {day}. From today it is {days} until {who}'s {what}.",
-        ),
-        lambda d: days(d.day, 1 + d.n),
-    ),
-    "tomorrow_known": Story(
-        2,
-        (
-            "Tomorrow will be {day}. {who}'s {what} was {days} before today.",
-            "The date of tomorrow is {day}. Counted back from today, {who}'s {what} was {days} ago.",
-        ),
-        lambda d: days(d.day, -1 - d.n),
-    ),
-    "inclusive_days": Story(
-        2,
-        (
-            (
-                "Today, {day}, is day 1 of {who}'s journey, tomorrow is day 2, and so on. There is a "
-                "{what} on day {count}."
-            ),
-            (
-                "{who} starts a course. Today, {day}, counts as day 1 and tomorrow as day 2. The {what} "
-                "is on day {count}."
-            ),
-        ),
-        lambda d: days(d.day, d.n),
-    ),
-    "months_ahead": Story(2, _ahead("months"), lambda d: months(d.day, d.n), MONTH_END),
-    "months_ago": Story(2, _ago("months"), lambda d: months(d.day, -d.n), MONTH_END),
-    "years_ahead": Story(
-        2,
-        (
-            "Today is {day}. {who} plans a {what} in {years}.",
-            "It is {day} today. In {years}, {who} has a {what}.",
-        ),
-        lambda d: months(d.day, 12 * d.n),
-        MONTH_END,
-        years=True,
-    ),
-    "years_ago": Story(2, _ago("years"), lambda d: months(d.day, -12 * d.n), MONTH_END, years=True),
+STORIES = {
+    name: Story(_RULES[name], **{**story, "note": _NOTES.get(story.get("note"), "")})
+    for name, story in material("stories").items()
 }
-
-_WEEKDAY_KINDS = {
-    "weekday_ahead": Story(
-        3,
-        (
-            (
-                "Today is {named}. Counting {weekday}s from tomorrow on, {who}'s {what} is on {weekday} "
-                "number {n}."
-            ),
-            (
-                "It is {named} today. {who} counts the {weekday}s to come; the {what} is on {weekday} "
-                "number {n}."
-            ),
-        ),
-        lambda d: weekday_after(d.day, d.weekday, d.n),
-        NOT_TODAY,
-    ),
-    "weekday_ago": Story(
-        3,
-        (
-            (
-                "Today is {named}. Counting {weekday}s backwards from yesterday, {who}'s {what} was on "
-                "{weekday} number {n}."
-            ),
-            (
-                "It is {named} today. {who} counts past {weekday}s, the latest first; the {what} was on "
-                "{weekday} number {n}."
-            ),
-        ),
-        lambda d: weekday_before(d.day, d.weekday, d.n),
-        NOT_TODAY,
-    ),
-    "workdays_ahead": Story(3, _ahead("workdays", today="named"), lambda d: workdays(d.day, d.n), WORKDAYS),
-    "workdays_ago": Story(3, _ago("workdays", today="named"), lambda d: workdays(d.day, -d.n), WORKDAYS),
-    "weeks_and_days": Story(
-        3,
-        (
-            "Today is {day}. {who}'s {what} is in {weeks} and {m} days.",
-            "It is {day} today. {weeks} and {m} days from now, {who} has a {what}.",
-        ),
-        lambda d: days(d.day, 7 * d.n + d.m),
-    ),
-    "months_then_days": Story(
-        3,
-        (
-            "Today is {day}. {who} moves away in {months}, and the {what} is {m} days after that.",
-            "It is {day} today. In {months}, {who} comes home; another {m} days later there is a {what}.",
-        ),
-        lambda d: days(months(d.day, d.n), d.m),
-        MONTH_END,
-    ),
-    "month_end": Story(
-        3,
-        (
-            (
-                "Today is {day}. {who}'s {what} is on the last day of the month that comes {months} "
-                "after this month."
-            ),
-            (
-                "It is {day} today. {months} after the current month comes the month of {who}'s {what}, "
-                "held on its last day."
-            ),
-        ),
-        lambda d: month_end(d.day, d.n),
-    ),
-}
-
-_SEVERAL_STEPS = {
-    "weekday_after_next": Story(
-        4,
-        (
-            (
-                "Today is {day}. {who} arrives on the second {weekday} after today, and the {what} is "
-                "{days} after the arrival."
-            ),
-            (
-                "It is {day} today. {who} starts work on the second {weekday} after today; {days} after "
-                "that start is the {what}."
-            ),
-        ),
-        lambda d: days(weekday_after(d.day, d.weekday, 2), d.n),
-        NOT_TODAY,
-    ),
-    "chain": Story(
-        4,
-        (
-            (
-                "Today is {day}. Otto leaves in {days}. Ella leaves {m} weeks before Otto. {who}'s "
-                "{what} is {k_days} after Ella leaves."
-            ),
-            (
-                "It is {day} today. A fair opens in {days}. A market closes {m} weeks before the fair "
-                "opens. {who}'s {what} is {k_days} after the market closes."
-            ),
-        ),
-        lambda d: days(d.day, d.n - 7 * d.m + d.k),
-    ),
-    "hidden_today": Story(
-        4,
-        (
-            "{m} days ago it was {day}. {who}'s {what} is {weeks} from today.",
-            "Exactly {m} days ago, the date was {day}. From today it is {weeks} until {who}'s {what}.",
-        ),
-        lambda d: days(d.day, d.m + 7 * d.n),
-    ),
-    "nth_weekday": Story(
-        4,
-        (
-            (
-                "Today is {day}. {who}'s {what} is on the {kth} {weekday} of the month that comes "
-                "{months} after this month."
-            ),
-            (
-                "It is {day} today. {months} after the current month comes the month of {who}'s {what}, "
-                "held on its {kth} {weekday}."
-            ),
-        ),
-        _nth_weekday,
-    ),
-    "last_weekday": Story(
-        4,
-        (
-            (
-                "Today is {day}. {who}'s {what} is on the last {weekday} of the month that comes "
-                "{months} after this month."
-            ),
-            (
-                "It is {day} today. {months} after the current month comes the month of {who}'s {what}, "
-                "held on its last {weekday}."
-            ),
-        ),
-        _last_weekday,
-    ),
-    "recurring": Story(
-        4,
-        (
-            (
-                "Today, {day}, {who} goes to a {what} for the first time, and then again {every}. "
-                "The question is about visit number {m}."
-            ),
-            "{who} has a {what} {every}. Today, {day}, is number 1. The question is about number {m}.",
-        ),
-        lambda d: days(d.day, d.n * (d.m - 1)),
-    ),
-    "workdays_hidden": Story(
-        4,
-        (
-            "{m} days ago it was {day}. {who}'s {what} is {workdays} from today.",
-            "Exactly {m} days ago, the date was {day}. From today it is {workdays} until {who}'s {what}.",
-        ),
-        lambda d: workdays(days(d.day, d.m), d.n),
-        WORKDAYS,
-    ),
-}
-
-STORIES: Mapping[str, Story] = MappingProxyType(_ONE_STEP | _CALENDAR | _WEEKDAY_KINDS | _SEVERAL_STEPS)
 """All kinds by name."""

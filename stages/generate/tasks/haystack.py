@@ -8,9 +8,8 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.material.words import ITEMS, NAMES
+from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES
 from evalcube.stages.generate.stream import Stream
-from evalcube.stages.generate.tasks.objects import ADJECTIVES
 
 BYTES_PER_TOKEN = 4
 """By which lengths in tokens become bytes of text; no tokenizer is asked, so that a prompt is one on every machine."""

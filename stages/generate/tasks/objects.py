@@ -1,7 +1,4 @@
-"""Task `objects`: how many things of some groups there are in an inventory given in words.
-
-The lists are part of every prompt: a changed list means a raised `version`.
-"""
+"""Task `objects`: how many things of some groups there are in an inventory given in words."""
 
 from __future__ import annotations
 
@@ -12,7 +9,8 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial
-from evalcube.stages.generate.material.words import closings, joined, with_article
+from evalcube.stages.generate.material import words
+from evalcube.stages.generate.material.words import ADJECTIVES, closings, joined, with_article
 from evalcube.stages.generate.stream import Stream, parts
 
 _IN_OES = frozenset({"mango", "mosquito", "potato"})
@@ -20,7 +18,7 @@ _IN_VES = frozenset({"scarf"})
 
 
 def plural(noun: str) -> str:
-    """The regular English plural of a noun of the lists below.
+    """The regular English plural of a noun of the lists.
 
     Examples
     --------
@@ -34,59 +32,8 @@ def plural(noun: str) -> str:
     return f"{noun}es" if noun.endswith(("s", "x", "ch", "sh")) or noun in _IN_OES else f"{noun}s"
 
 
-def _things(text: str) -> tuple[tuple[str, str], ...]:
-    return tuple((noun, plural(noun)) for noun in text.split())
-
-
-GROUPS: dict[str, tuple[tuple[str, str], ...]] = {
-    "fruits": _things(
-        "apple apricot banana cherry fig grapefruit lemon mango nectarine peach pear pineapple plum tangerine"
-    ),
-    "vegetables": _things(
-        "artichoke beetroot cabbage carrot cauliflower leek lettuce onion parsnip potato radish shallot turnip"
-        " yam"
-    ),
-    "mammals": _things(
-        "camel cat cow dog donkey fox giraffe goat hamster hedgehog horse pig rabbit squirrel"
-    ),
-    "birds": _things(
-        "duck eagle flamingo ostrich owl parrot pelican penguin pigeon raven seagull sparrow swan woodpecker"
-    ),
-    "insects": _things(
-        "ant bee beetle bumblebee butterfly cockroach dragonfly firefly grasshopper hornet locust mosquito"
-        " moth wasp"
-    ),
-    "musical instruments": _things(
-        "accordion banjo cello clarinet drum flute guitar harp oboe piano saxophone trombone trumpet violin"
-    ),
-    "tools": _things(
-        "axe chainsaw chisel crowbar hammer hoe mallet pickaxe rake saw screwdriver shovel trowel wrench"
-    ),
-    "pieces of clothing": _things(
-        "blouse cardigan coat dress glove hat jacket raincoat scarf shirt skirt sock sweater vest"
-    ),
-    "pieces of furniture": _things(
-        "armchair bed bench bookcase chair couch cupboard desk dresser nightstand sideboard stool table"
-        " wardrobe"
-    ),
-    "vehicles": _things(
-        "ambulance bicycle bus car lorry minivan motorcycle scooter taxi tractor train tram truck van"
-    ),
-    "flowers": _things(
-        "begonia carnation daffodil dahlia daisy hyacinth lily marigold orchid petunia poppy rose sunflower"
-        " tulip"
-    ),
-}
-"""Name of a group -> its things, singular and plural. No thing belongs to two groups."""
-
-ADJECTIVES = tuple(
-    """
-    amusing beautiful big black blue bright brown colourful crooked curious dark dirty elegant faded funny
-    green grey heavy large light little lovely muddy neat odd ordinary pale pink plain pretty purple red
-    shiny small spotted strange striped tall tiny ugly unusual white yellow
-    """.split()
-)
-"""Adjectives that suit any of the things and name none of them."""
+GROUPS = {group: tuple((noun, plural(noun)) for noun in nouns) for group, nouns in words.GROUPS.items()}
+"""Name of a group -> its things, singular and plural."""
 
 _UNITS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen"

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from evalcube.stages.generate import TASKS, Cell, Trial
-from evalcube.stages.generate.material.words import WORDS
-from evalcube.stages.generate.tasks.objects import ADJECTIVES, GROUPS, NUMBERS
+from evalcube.stages.generate.material.words import ADJECTIVES, WORDS
+from evalcube.stages.generate.tasks.objects import GROUPS, NUMBERS
 from evalcube.stages.generate.tasks.sequence import PERIODS, shown_terms
 from evalcube.stages.generate.tasks.sort import DICTIONARY
 from tests.stages.generate.solvers_lists import KINDS, every, number_of

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from evalcube.stages.generate import Cell, Trial
-from evalcube.stages.generate.tasks.objects import ADJECTIVES
+from evalcube.stages.generate.material.words import ADJECTIVES
 from tests.stages.generate.family import FAMILY
 from tests.stages.generate.solvers_documents import corners_of, read_table
 from tests.stages.generate.solvers_lists import number_of
