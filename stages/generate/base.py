@@ -11,9 +11,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TYPE_CHECKING, ClassVar, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, Self, TypeVar
 
-from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from evalcube.stages.generate.errors import TaskError
 from evalcube.stages.generate.stream import Stream, canonical_json, cell_id, coordinate_seed
@@ -66,6 +66,11 @@ class TaskParams(BaseModel):
         if not isinstance(params, cls):
             raise TypeError(f"{cls.__name__} expected, got {type(params).__name__}: params of another task")
         return params
+
+
+def ranged(default: float, low: float, high: float, about: str) -> Any:  # noqa: ANN401 - a field of any number
+    """A field of `TaskParams` with its range, both ends included, its unit and what it makes harder."""
+    return Field(default, ge=low, le=high, description=about)
 
 
 if TYPE_CHECKING:
@@ -342,6 +347,7 @@ class Cell:
     """Names what draws, see `Task.generate_at`."""
 
     def __post_init__(self) -> None:
+        self.task.Params.of(self.params)
         identity = self.params.identity()
         drawn = self.params.drawn_by()
         prefix = (

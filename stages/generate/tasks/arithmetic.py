@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from math import log10
-from typing import ClassVar
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
 from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
@@ -34,20 +33,13 @@ _CLOSINGS = closings("<integer>", "Give the result as a whole number, on a last 
 class ArithmeticParams(TaskParams):
     """Params of `Arithmetic`."""
 
-    length: int = Field(8, ge=3, le=50, description="Terms in the expression; more terms, more operations.")
-    max_depth: int = Field(
-        0,
-        ge=0,
-        le=8,
-        description="Levels of nested brackets, at most length - 2; deeper means more to keep in mind.",
+    length: int = ranged(8, 3, 50, "Terms in the expression; more terms, more operations.")
+    max_depth: int = ranged(
+        0, 0, 8, "Levels of nested brackets, at most length - 2; deeper means more to keep in mind."
     )
-    min_number: int = Field(-9, ge=-999, le=998, description="Smallest term; a wider range has more digits.")
-    max_number: int = Field(
-        9, ge=-998, le=999, description="Largest term, above min_number; a wider range has more digits."
-    )
-    prob_dewhitespace: float = Field(
-        0.0, ge=0, le=1, description="Chance that a space is left out; tokens run together."
-    )
+    min_number: int = ranged(-9, -999, 998, "Smallest term; a wider range has more digits.")
+    max_number: int = ranged(9, -998, 999, "Largest term, above min_number; a wider range has more digits.")
+    prob_dewhitespace: float = ranged(0.0, 0, 1, "Chance that a space is left out; tokens run together.")
 
     @field_validator("max_number")
     @classmethod
@@ -58,25 +50,24 @@ class ArithmeticParams(TaskParams):
         return value
 
 
-class Arithmetic(Task):
+class Arithmetic(Task[ArithmeticParams]):
     """Value of an expression over +, - and * with nested brackets.
 
     Python's precedence holds. Negative terms are written with a bare sign (``3 - -7``); as there are no
     powers, every reading of a sign gives the same value, with and without spaces.
     """
 
-    name: ClassVar[str] = "arithmetic"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "value of an expression over +, - and * with nested brackets"
-    guess_rule: ClassVar[str] = "0: any integer may be the answer"
-    Params: ClassVar[type[TaskParams]] = ArithmeticParams
+    name = "arithmetic"
+    version = 1
+    summary = "value of an expression over +, - and * with nested brackets"
+    guess_rule = "0: any integer may be the answer"
+    Params = ArithmeticParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: ArithmeticParams, stream: Stream) -> Trial:
         """Make one expression; its value is computed while it is written."""
-        p = ArithmeticParams.of(params)
-        shape = draw_shape(stream, p.length, p.max_depth)
-        text, value = _write(shape, p.min_number, p.max_number, stream)
-        text = drop_spaces(stream, text, ANY_SPACE, p.prob_dewhitespace)
+        shape = draw_shape(stream, params.length, params.max_depth)
+        text, value = _write(shape, params.min_number, params.max_number, stream)
+        text = drop_spaces(stream, text, ANY_SPACE, params.prob_dewhitespace)
         prompt = f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
         return Trial(prompt, str(value))
 
@@ -88,9 +79,9 @@ class Arithmetic(Task):
         """What is given, however it is introduced."""
         return given(trial.prompt)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: ArithmeticParams) -> float:
         """Operations weighted by their digits, one step per bracket level, a quarter step per lost space."""
-        p = ArithmeticParams.of(params)
+        p = params
         digits = log10(1 + max(abs(p.min_number), abs(p.max_number)))
         operations = (p.length - 1) * (0.5 + 0.5 * digits)
         return operations + min(p.max_depth, p.length - 2) + 0.25 * p.prob_dewhitespace * (p.length - 1)

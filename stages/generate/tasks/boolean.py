@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import truth_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
 from evalcube.stages.generate.stream import Stream
 
@@ -43,56 +43,48 @@ _CLOSINGS = (
 class BooleanParams(TaskParams):
     """Params of `Boolean`."""
 
-    length: int = Field(
-        8, ge=3, le=40, description="Truth values in the expression; more means more operations."
+    length: int = ranged(8, 3, 40, "Truth values in the expression; more means more operations.")
+    max_depth: int = ranged(
+        0, 0, 8, "Levels of nested brackets, at most length - 2; deeper means more to keep in mind."
     )
-    max_depth: int = Field(
-        0,
-        ge=0,
-        le=8,
-        description="Levels of nested brackets, at most length - 2; deeper means more to keep in mind.",
-    )
-    prob_not: float = Field(
-        0.3, ge=0, le=1, description="Chance of a not before each operand; each is one more operation."
-    )
+    prob_not: float = ranged(0.3, 0, 1, "Chance of a not before each operand; each is one more operation.")
     format: Literal["True/False", "T/F", "on/off", "1/0", "yes/no"] = Field(
         "True/False", description="The two words for true and false; unusual ones are harder to read."
     )
-    prob_dewhitespace: float = Field(
-        0.0, ge=0, le=1, description="Chance that a space at a bracket is left out; tokens run together."
+    prob_dewhitespace: float = ranged(
+        0.0, 0, 1, "Chance that a space at a bracket is left out; tokens run together."
     )
 
 
-class Boolean(Task):
+class Boolean(Task[BooleanParams]):
     """Value of an expression over and, or, xor, not with nested brackets.
 
     The value is drawn first and the operands are made to give it, so that both answers are equally frequent
     at any length; a long chain of ``or`` with random operands would be true nearly always.
     """
 
-    name: ClassVar[str] = "boolean"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "value of an expression over and, or, xor, not with nested brackets"
-    guess_rule: ClassVar[str] = (
+    name = "boolean"
+    version = 1
+    summary = "value of an expression over and, or, xor, not with nested brackets"
+    guess_rule = (
         "1/2, and by how much the truth value that stands in the expression most often is right more often; "
         "0.5 to 0.7 by length, max_depth and prob_not"
     )
-    Params: ClassVar[type[TaskParams]] = BooleanParams
+    Params = BooleanParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: BooleanParams, stream: Stream) -> Trial:
         """Draw the value, then an expression that has it."""
-        p = BooleanParams.of(params)
-        true, false = p.format.split("/")
+        true, false = params.format.split("/")
         value = stream.below(2) == 1
-        shape = draw_shape(stream, p.length, p.max_depth)
-        text = _write(shape, value, p.prob_not, (false, true), stream)
-        text = drop_spaces(stream, text, SPACE_AT_BRACKET, p.prob_dewhitespace)
+        shape = draw_shape(stream, params.length, params.max_depth)
+        text = _write(shape, value, params.prob_not, (false, true), stream)
+        text = drop_spaces(stream, text, SPACE_AT_BRACKET, params.prob_dewhitespace)
         words, closing = stream.choice(_WORDS), stream.choice(_CLOSINGS)
         prompt = (
             f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{words.format(t=true, f=false)} "
             f"{stream.choice(_RULES)} {closing.format(t=true, f=false)}"
         )
-        return Trial(prompt, "true" if value else "false", _floor(p), OPTIONS)
+        return Trial(prompt, "true" if value else "false", _floor(params), OPTIONS)
 
     def parse(self, text: str) -> str | None:
         """Read a truth value in any of the five formats."""
@@ -102,9 +94,9 @@ class Boolean(Task):
         """What is given, however it is introduced."""
         return given(trial.prompt)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: BooleanParams) -> float:
         """Operators and expected nots, a step per bracket level and up to a tenth for its lost spaces."""
-        p = BooleanParams.of(params)
+        p = params
         depth = min(p.max_depth, p.length - 2)
         return (p.length - 1) + p.prob_not * p.length + depth + 0.1 * p.prob_dewhitespace * (1 + depth)
 

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from itertools import accumulate
-from typing import ClassVar
-
-from pydantic import Field
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.stream import Stream
 
 KINDS = (("(", ")", "round"), ("[", "]", "square"), ("{", "}", "curly"), ("<", ">", "angle"))
@@ -41,24 +38,16 @@ _CLOSINGS = (
 class BracketsParams(TaskParams):
     """Params of `Brackets`."""
 
-    length: int = Field(
-        8, ge=1, le=60, description="Pairs of brackets, closed ones included; more to go through."
+    length: int = ranged(8, 1, 60, "Pairs of brackets, closed ones included; more to go through.")
+    max_depth: int = ranged(
+        4, 1, 20, "Deepest nesting, in brackets open at once, at most length; more to remember."
     )
-    max_depth: int = Field(
-        4,
-        ge=1,
-        le=20,
-        description="Deepest nesting, in brackets open at once, at most length; more to remember.",
-    )
-    kinds: int = Field(
-        3,
-        ge=1,
-        le=4,
-        description="Kinds of brackets: round, then square, curly and angle; more to tell apart.",
+    kinds: int = ranged(
+        3, 1, 4, "Kinds of brackets: round, then square, curly and angle; more to tell apart."
     )
 
 
-class Brackets(Task):
+class Brackets(Task[BracketsParams]):
     """Closing sequence of an open bracket prefix.
 
     The prefix reaches the stated depth exactly; at its end between half of that depth and all of it is open, so that
@@ -66,25 +55,24 @@ class Brackets(Task):
     the open brackets are neither the first nor the last of the opening ones.
     """
 
-    name: ClassVar[str] = "brackets"
-    version: ClassVar[int] = 2
-    summary: ClassVar[str] = "the brackets that close an unfinished bracket sequence"
-    guess_rule: ClassVar[str] = (
+    name = "brackets"
+    version = 2
+    summary = "the brackets that close an unfinished bracket sequence"
+    guess_rule = (
         "1/sequences: all sequences of the kinds and lengths that may be left open are equally frequent"
     )
-    Params: ClassVar[type[TaskParams]] = BracketsParams
+    Params = BracketsParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: BracketsParams, stream: Stream) -> Trial:
         """Walk up and down between depth 0 and the deepest; what is open at the end is the answer."""
-        p = BracketsParams.of(params)
         pieces: list[str] = []
         pending: list[str] = []
-        depth = min(p.max_depth, p.length)
-        sizes = [p.kinds**left_open for left_open in range((depth + 1) // 2, depth + 1)]
+        depth = min(params.max_depth, params.length)
+        sizes = [params.kinds**left_open for left_open in range((depth + 1) // 2, depth + 1)]
         left_open = _left_open(depth, sizes, stream)
-        for opens in _hidden_walk(p.length, depth, left_open, stream):
+        for opens in _hidden_walk(params.length, depth, left_open, stream):
             if opens:
-                left, right, _ = KINDS[stream.below(p.kinds)]
+                left, right, _ = KINDS[stream.below(params.kinds)]
                 pieces.append(left)
                 pending.append(right)
             else:
@@ -103,10 +91,9 @@ class Brackets(Task):
         """What is given, however it is introduced."""
         return given(trial.prompt)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: BracketsParams) -> float:
         """A step per pair and per level, weighted by the kinds to tell apart."""
-        p = BracketsParams.of(params)
-        return (p.length + 2 * min(p.max_depth, p.length)) * (0.75 + 0.25 * p.kinds)
+        return (params.length + 2 * min(params.max_depth, params.length)) * (0.75 + 0.25 * params.kinds)
 
 
 def _left_open(depth: int, sizes: list[int], stream: Stream) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
@@ -12,7 +12,7 @@ from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORD, spelled
 from evalcube.stages.generate.answers.values import Form, read_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import NAMES, closings, with_article
 from evalcube.stages.generate.stream import Stream
 
@@ -123,11 +123,9 @@ _FORMS = {"position": "number of the position", "car": "color"}
 class CarsParams(TaskParams):
     """Params of `Cars`."""
 
-    cars: int = Field(4, ge=3, le=12, description="Cars in the line; more to keep in mind.")
-    moves: int = Field(4, ge=1, le=30, description="Moves in the line; each is a step to follow.")
-    confounders: int = Field(
-        0, ge=0, le=10, description="Events that change nothing; each is to be seen through."
-    )
+    cars: int = ranged(4, 3, 12, "Cars in the line; more to keep in mind.")
+    moves: int = ranged(4, 1, 30, "Moves in the line; each is a step to follow.")
+    confounders: int = ranged(0, 0, 10, "Events that change nothing; each is to be seen through.")
     reference: Literal["absolute", "relative", "attribute"] = Field(
         "absolute",
         description="How moves are told: by position numbers, by places relative to another car, or with cars "
@@ -138,53 +136,51 @@ class CarsParams(TaskParams):
     )
 
 
-class Cars(Task):
+class Cars(Task[CarsParams]):
     """Where a car stands after moves in a line."""
 
-    name: ClassVar[str] = "cars"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "where a car stands after moves in a line"
-    guess_rule: ClassVar[str] = "1/cars: one of the positions, or of the colors in the line"
-    Params: ClassVar[type[TaskParams]] = CarsParams
+    name = "cars"
+    version = 1
+    summary = "where a car stands after moves in a line"
+    guess_rule = "1/cars: one of the positions, or of the colors in the line"
+    Params = CarsParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: CarsParams, stream: Stream) -> Trial:
         """Line cars up, move them, and ask about one of them or one of the positions."""
-        p = CarsParams.of(params)
-        colors = stream.sample(COLORS, p.cars)
-        lineup, names = _introduce(colors, p.reference == "attribute", stream)
-        line = list(range(p.cars))
-        lines = [_move(line, names, p.reference, stream) for _ in range(p.moves)]
-        for _ in range(p.confounders):
+        colors = stream.sample(COLORS, params.cars)
+        lineup, names = _introduce(colors, params.reference == "attribute", stream)
+        line = list(range(params.cars))
+        lines = [_move(line, names, params.reference, stream) for _ in range(params.moves)]
+        for _ in range(params.confounders):
             lines.insert(stream.below(len(lines) + 1), _confounder(names, stream))
-        place = stream.below(p.cars)
-        if p.question == "position":
+        place = stream.below(params.cars)
+        if params.question == "position":
             question = stream.choice(_ASK_PLACE).format(a=names[line[place]])
-            answer, options = str(place + 1), tuple(map(str, range(1, p.cars + 1)))
+            answer, options = str(place + 1), tuple(map(str, range(1, params.cars + 1)))
         else:
             question = stream.choice(_ASK_CAR).format(k=place + 1)
             answer, options = colors[line[place]], tuple(colors)
-        opening = stream.choice(_OPENINGS).format(n=p.cars)
+        opening = stream.choice(_OPENINGS).format(n=params.cars)
         cars = stream.choice(_LINEUPS).format(cars=lineup)
-        rules = stream.choice(_RULES).format(n=p.cars)
-        closing = stream.choice(_CLOSINGS).format(form=_FORMS[p.question])
+        rules = stream.choice(_RULES).format(n=params.cars)
+        closing = stream.choice(_CLOSINGS).format(form=_FORMS[params.question])
         story = "\n".join(lines)
         prompt = f"{opening} {cars} {rules}\n{stream.choice(_THEN)}\n{story}\n{question} {closing}"
-        return Trial(prompt, answer, 1 / p.cars, options)
+        return Trial(prompt, answer, 1 / params.cars, options)
 
     def parse(self, text: str) -> str | None:
         """Read a position or a color, whichever an explicit answer begins with; else the last one mentioned."""
         return read_value(text, _EITHER)
 
-    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
+    def parse_reply(self, text: str, params: CarsParams, trial: Trial) -> str | None:  # noqa: ARG002
         """Read what was asked for, a position or a color."""
-        asked = CarsParams.of(params).question
+        asked = params.question
         return read_value(text, _POSITIONS if asked == "position" else _COLOR_READER)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: CarsParams) -> float:
         """One step per move, a quarter more if relative and a half if by attribute; half a step per extra."""
-        p = CarsParams.of(params)
-        weight = {"absolute": 1.0, "relative": 1.25, "attribute": 1.5}[p.reference]
-        return weight * p.moves + 0.5 * p.confounders + 0.5 * p.cars
+        weight = {"absolute": 1.0, "relative": 1.25, "attribute": 1.5}[params.reference]
+        return weight * params.moves + 0.5 * params.confounders + 0.5 * params.cars
 
 
 def _introduce(colors: list[str], attributes: bool, stream: Stream) -> tuple[str, list[str]]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import ITEMS, WORDS
 from evalcube.stages.generate.stream import Stream
 
@@ -61,38 +61,37 @@ _KINDS: Mapping[Kind, tuple[str, ...]] = {
 class ConstraintsParams(TaskParams):
     """Params of `Constraints`."""
 
-    rules: int = Field(3, ge=2, le=6, description="Rules to keep at once; more to watch while writing.")
+    rules: int = ranged(3, 2, 6, "Rules to keep at once; more to watch while writing.")
     kind: Kind = Field(
         "mixed",
         description="What rules are about, beside a number of words and one to use: words, letters, layout, or any.",
     )
 
 
-class Constraints(Task):
+class Constraints(Task[ConstraintsParams]):
     """Write a text by rules: how many words, with which, and more of some kind.
 
     The rules of a trial come from a text that keeps them all, which is the reference; any other text that does is
     right, too.
     """
 
-    name: ClassVar[str] = "constraints"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "a text that keeps several rules, each checked by counting"
-    guess_rule: ClassVar[str] = (
+    name = "constraints"
+    version = 1
+    summary = "a text that keeps several rules, each checked by counting"
+    guess_rule = (
         "1/40 with two rules: the lengths that are equally frequent, for who has the word to use; 0 with more"
     )
-    Params: ClassVar[type[TaskParams]] = ConstraintsParams
+    Params = ConstraintsParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: ConstraintsParams, stream: Stream) -> Trial:
         """Draw the rules, then their values and a text that keeps them."""
-        p = ConstraintsParams.of(params)
-        names = ["count", "topic", *stream.sample(_KINDS[p.kind], p.rules - 2)]
+        names = ["count", "topic", *stream.sample(_KINDS[params.kind], params.rules - 2)]
         values, text = _written(stream, names)
         rules = [(name, values[name]) for name in names]
         stream.shuffle(rules)
         listed = "\n".join(f"{i}. {_SAID[name].format(value)}" for i, (name, value) in enumerate(rules, 1))
         prompt = f"{stream.choice(_OPENINGS)}\n\n{listed}\n\n{stream.choice(_CLOSINGS)}\nAnswer: <text>"
-        guess = 1 / _LENGTHS if p.rules == 2 else 0.0
+        guess = 1 / _LENGTHS if params.rules == 2 else 0.0
         return Trial(prompt, text, guess, extras={"rules": [list(rule) for rule in rules]})
 
     def parse(self, text: str) -> str | None:
@@ -103,18 +102,17 @@ class Constraints(Task):
             found = found.partition("\n")[2].removesuffix("```").strip()
         return found if 0 < len(found) <= MOST_TEXT and not _ASKED_FORM.fullmatch(found) else None
 
-    def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:  # noqa: ARG002
+    def grade_reply(self, answer: str, params: ConstraintsParams, trial: Trial) -> bool:  # noqa: ARG002
         """Whether the text keeps every rule."""
         return not broken_rules(answer, trial)
 
-    def fault(self, answer: str | None, params: TaskParams, trial: Trial) -> str:  # noqa: ARG002
+    def fault(self, answer: str | None, params: ConstraintsParams, trial: Trial) -> str:  # noqa: ARG002
         """Name the rules that it breaks."""
         return "" if answer is None else ", ".join(broken_rules(answer, trial))
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: ConstraintsParams) -> float:
         """A step for each word and rule."""
-        p = ConstraintsParams.of(params)
-        return (_FEWEST + _LENGTHS / 2) * p.rules
+        return (_FEWEST + _LENGTHS / 2) * params.rules
 
 
 def broken_rules(text: str, trial: Trial) -> list[str]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from datetime import date
 from math import log2
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from evalcube.stages.generate.answers.dates import MONTHS, last_date
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
 from evalcube.stages.generate.material.words import NAMES
 from evalcube.stages.generate.stream import Stream
@@ -48,18 +48,18 @@ class DatesParams(TaskParams):
     """Params of `Dates`."""
 
     kind: Kind = Field("any", description="One kind of story, or any one of the level.")
-    level: int = Field(
+    level: int = ranged(
         1,
-        ge=1,
-        le=4,
-        description="Level of the kinds: one step of days or weeks (1), inclusive counts, months and years (2), "
+        1,
+        4,
+        "Level of the kinds: one step of days or weeks (1), inclusive counts, months and years (2), "
         "weekdays and working days (3), several steps (4). A named kind has its own level.",
     )
-    offset: int = Field(
+    offset: int = ranged(
         10,
-        ge=1,
-        le=LARGEST_OFFSET,
-        description="Most days, weeks, months or years to count; at least half as many are; more is harder.",
+        1,
+        LARGEST_OFFSET,
+        "Most days, weeks, months or years to count; at least half as many are; more is harder.",
     )
     format: Literal["iso", "long", "british", "us", "european"] = Field(
         "iso",
@@ -86,43 +86,45 @@ class DatesParams(TaskParams):
         return value
 
 
-class Dates(Task):
+class Dates(Task[DatesParams]):
     """Date questions from a short story that fixes "today".
 
     All dates lie between 1950 and 2080 in the Gregorian calendar. Whatever everyday language leaves open (month
     ends, whether today counts, working days) is stated in the prompt.
     """
 
-    name: ClassVar[str] = "dates"
-    version: ClassVar[int] = 2
-    summary: ClassVar[str] = 'a date that follows from a short story which fixes "today"'
-    guess_rule: ClassVar[str] = "0: any date may be the answer"
-    Params: ClassVar[type[TaskParams]] = DatesParams
+    name = "dates"
+    version = 2
+    summary = 'a date that follows from a short story which fixes "today"'
+    guess_rule = "0: any date may be the answer"
+    Params = DatesParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: DatesParams, stream: Stream) -> Trial:
         """Draw a story of the kind or level, a stated date and numbers; the story's rule gives the answer."""
-        p = DatesParams.of(params)
-        story = stream.choice(_BY_LEVEL[p.level - 1]) if p.kind == "any" else STORIES[p.kind]
-        n = stream.between((p.offset + 1) // 2, p.offset)
+        story = stream.choice(_BY_LEVEL[params.level - 1]) if params.kind == "any" else STORIES[params.kind]
+        n = stream.between((params.offset + 1) // 2, params.offset)
         margin = n + 1 if story.years else 25
         first = date(EARLIEST + margin, 1, 1).toordinal()
         day = date.fromordinal(first + stream.below(date(LATEST - margin, 12, 31).toordinal() - first + 1))
         draw = Draw(day, n, stream.between(2, 9), stream.between(1, 4), stream.below(7))
         what = stream.choice(_EVENTS)
-        text = stream.choice(story.wordings).format_map(_words(draw, p.format, stream.choice(NAMES), what))
+        text = stream.choice(story.wordings).format_map(
+            _words(draw, params.format, stream.choice(NAMES), what)
+        )
         note = f" {story.note}" if story.note else ""
         question = stream.choice(_QUESTIONS).format(what=what)
-        prompt = f"{_STATED.get(p.format, '')}{text}{note}\n{question} {stream.choice(_CLOSINGS)}"
+        prompt = f"{_STATED.get(params.format, '')}{text}{note}\n{question} {stream.choice(_CLOSINGS)}"
         return Trial(prompt, story.solve(draw).isoformat())
 
     def parse(self, text: str) -> str | None:
         """Read the last date, an explicit answer first."""
         return last_date(text)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: DatesParams) -> float:
         """One to six steps by level, growing with the logarithm of the offset; up to a quarter by format."""
-        p = DatesParams.of(params)
-        return (1.0, 2.0, 4.0, 6.0)[p.level - 1] * (1 + 0.25 * log2(p.offset)) + _FORMAT_COST[p.format]
+        return (1.0, 2.0, 4.0, 6.0)[params.level - 1] * (1 + 0.25 * log2(params.offset)) + _FORMAT_COST[
+            params.format
+        ]
 
 
 def _words(draw: Draw, style: str, who: str, what: str) -> dict[str, object]:

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
-from pydantic import Field
-
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES
 from evalcube.stages.generate.stream import Stream
 
@@ -48,43 +44,38 @@ _CLOSINGS = (
 class HaystackParams(TaskParams):
     """Params of `Haystack`."""
 
-    length: int = Field(
-        1000, ge=300, le=1_000_000, description="Tokens of the text, four bytes each; more to read."
-    )
-    depth: int = Field(
-        50, ge=0, le=100, description="Where in the text the fact stands, in percent; 0 is its beginning."
-    )
-    distractors: int = Field(
-        0, ge=0, le=50, description="Facts that differ from the asked one in one word; more to tell apart."
+    length: int = ranged(1000, 300, 1_000_000, "Tokens of the text, four bytes each; more to read.")
+    depth: int = ranged(50, 0, 100, "Where in the text the fact stands, in percent; 0 is its beginning.")
+    distractors: int = ranged(
+        0, 0, 50, "Facts that differ from the asked one in one word; more to tell apart."
     )
 
 
-class Haystack(Task):
+class Haystack(Task[HaystackParams]):
     """Find the box of one thing of one person in a text that speaks of much else.
 
     The fact stands at its depth together with others of the same form, in random order. Distractors share two of its
     three words (adjective, thing, owner) and stand anywhere.
     """
 
-    name: ClassVar[str] = "haystack"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "where in a long text one fact is stated"
-    guess_rule: ClassVar[str] = "1/10: so many facts stand at the asked depth, in random order"
-    Params: ClassVar[type[TaskParams]] = HaystackParams
+    name = "haystack"
+    version = 1
+    summary = "where in a long text one fact is stated"
+    guess_rule = "1/10: so many facts stand at the asked depth, in random order"
+    Params = HaystackParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: HaystackParams, stream: Stream) -> Trial:
         """Draw the asked thing, facts that share no word with it, those that share two, and the text around them."""
-        p = HaystackParams.of(params)
         adjectives, items, owners = (stream.sample(words, TOGETHER) for words in (ADJECTIVES, ITEMS, NAMES))
         together = list(zip(adjectives, items, owners, strict=True))
         asked = together[0]
-        near = _near(stream, asked, p.distractors)
+        near = _near(stream, asked, params.distractors)
         boxes = _boxes(stream, TOGETHER + len(near))
         facts = [_fact(key, box) for key, box in zip([*together, *near], boxes, strict=True)]
         stream.shuffle(close := facts[:TOGETHER])
-        left = p.length * BYTES_PER_TOKEN - sum(map(len, facts))
+        left = params.length * BYTES_PER_TOKEN - sum(map(len, facts))
         text = [_filler(stream) for _ in range(max(0, left // _SENTENCE_BYTES))]
-        place = len(text) * p.depth // 100
+        place = len(text) * params.depth // 100
         for fact in facts[TOGETHER:]:
             at = stream.below(len(text) + 1)
             text.insert(at, fact)
@@ -99,10 +90,9 @@ class Haystack(Task):
         """Read the last integer, an explicit answer first."""
         return last_integer(text)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: HaystackParams) -> float:
         """Sentences to read, and ten more for each fact that is almost the asked one."""
-        p = HaystackParams.of(params)
-        return p.length * BYTES_PER_TOKEN / _SENTENCE_BYTES + 10 * p.distractors
+        return params.length * BYTES_PER_TOKEN / _SENTENCE_BYTES + 10 * params.distractors
 
 
 def _near(stream: Stream, asked: tuple[str, str, str], count: int) -> list[tuple[str, str, str]]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Sequence
-from typing import ClassVar, Literal, NamedTuple
+from typing import Literal, NamedTuple
 
-from pydantic import Field, ValidationInfo, field_validator
+from pydantic import ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import ITEMS, closings
 from evalcube.stages.generate.stream import Stream
 
@@ -57,13 +57,11 @@ _CLOSINGS = closings("<JSON value>")
 class JsonpathParams(TaskParams):
     """Params of `Jsonpath`."""
 
-    depth: int = Field(3, ge=1, le=8, description="Steps of the path; deeper nesting.")
-    width: int = Field(3, ge=1, le=8, description="Members of each container; more to look through.")
-    wildcards: int = Field(
-        0, ge=0, le=3, description="Steps that take all members; more values to follow at the same time."
-    )
-    filters: int = Field(
-        0, ge=0, le=2, description="Steps that take the members that meet a condition; each is to be checked."
+    depth: int = ranged(3, 1, 8, "Steps of the path; deeper nesting.")
+    width: int = ranged(3, 1, 8, "Members of each container; more to look through.")
+    wildcards: int = ranged(0, 0, 3, "Steps that take all members; more values to follow at the same time.")
+    filters: int = ranged(
+        0, 0, 2, "Steps that take the members that meet a condition; each is to be checked."
     )
 
     @field_validator("filters")
@@ -85,28 +83,27 @@ class _Step(NamedTuple):  # made many times faster than a frozen dataclass
     limit: int
 
 
-class Jsonpath(Task):
+class Jsonpath(Task[JsonpathParams]):
     """The value at a path in a nested document."""
 
-    name: ClassVar[str] = "jsonpath"
-    version: ClassVar[int] = 2
-    summary: ClassVar[str] = "the value at a path in a nested JSON document"
-    guess_rule: ClassVar[str] = "0: a JSON value to be written in"
-    Params: ClassVar[type[TaskParams]] = JsonpathParams
+    name = "jsonpath"
+    version = 2
+    summary = "the value at a path in a nested JSON document"
+    guess_rule = "0: a JSON value to be written in"
+    Params = JsonpathParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: JsonpathParams, stream: Stream) -> Trial:
         """Draw a path, build a document around it, and follow the path."""
-        p = JsonpathParams.of(params)
         keys = stream.sample(KEYS, 20)
-        steps = _steps(p, keys, stream)
-        document = _PathBuilder(p.width, keys, steps, stream).container(0, anchor=True)
+        steps = _steps(params, keys, stream)
+        document = _PathBuilder(params.width, keys, steps, stream).container(0, anchor=True)
         found = _follow(document, steps)
-        several = p.wildcards + p.filters > 0
+        several = params.wildcards + params.filters > 0
         answer = json.dumps(found if several else found[0])
         rules = [
             _BASIS,
-            *[_WILDCARD] * (p.wildcards > 0),
-            *[_FILTER] * (p.filters > 0),
+            *[_WILDCARD] * (params.wildcards > 0),
+            *[_FILTER] * (params.filters > 0),
             *[_SEVERAL] * several,
         ]
         path = "$" + "".join([_written(step, last=step is steps[-1]) for step in steps])
@@ -119,10 +116,9 @@ class Jsonpath(Task):
         """Read a JSON scalar or array of scalars, as compact JSON; quotes may be missing or single."""
         return read_value(text, _VALUES)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: JsonpathParams) -> float:
         """Steps, each with the members to look through, more for several values at the same time."""
-        p = JsonpathParams.of(params)
-        return p.depth * (1 + 0.25 * p.width) * (1 + 0.5 * p.wildcards + 0.75 * p.filters)
+        return params.depth * (1 + 0.25 * params.width) * (1 + 0.5 * params.wildcards + 0.75 * params.filters)
 
 
 # ---- the document

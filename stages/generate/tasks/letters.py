@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field, ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import WORDS, joined
 from evalcube.stages.generate.stream import Stream, parts
 
@@ -44,20 +44,13 @@ class LettersParams(TaskParams):
         "common",
         description="Which letters are counted; common ones occur more often, so there is more to count.",
     )
-    target_letters: int = Field(1, ge=1, le=4, description="Different letters to count; more to watch for.")
-    min_word_length: int = Field(
-        4, ge=3, le=12, description="Letters in the shortest word; longer is harder."
+    target_letters: int = ranged(1, 1, 4, "Different letters to count; more to watch for.")
+    min_word_length: int = ranged(4, 3, 12, "Letters in the shortest word; longer is harder.")
+    max_word_length: int = ranged(
+        8, 3, 12, "Letters in the longest word, not below min_word_length; longer is harder."
     )
-    max_word_length: int = Field(
-        8,
-        ge=3,
-        le=12,
-        description="Letters in the longest word, not below min_word_length; longer is harder.",
-    )
-    target_words: int = Field(
-        3, ge=1, le=30, description="Words that may have some of the letters; more to count."
-    )
-    confounder_words: int = Field(0, ge=0, le=30, description="More words without the letters; more to read.")
+    target_words: int = ranged(3, 1, 30, "Words that may have some of the letters; more to count.")
+    confounder_words: int = ranged(0, 0, 30, "More words without the letters; more to read.")
 
     @field_validator("max_word_length")
     @classmethod
@@ -68,7 +61,7 @@ class LettersParams(TaskParams):
         return value
 
 
-class Letters(Task):
+class Letters(Task[LettersParams]):
     """Count given letters over several words.
 
     The count is drawn first, each from 0 to some number for each target word as likely as any other, and then words
@@ -76,22 +69,19 @@ class Letters(Task):
     a word without the letters in the range of lengths, words that have fewest of them take that place, and count too.
     """
 
-    name: ClassVar[str] = "letters"
-    version: ClassVar[int] = 3
-    summary: ClassVar[str] = "how often given letters occur in a list of words"
-    guess_rule: ClassVar[str] = (
-        "1/counts: all counts from 0 to some number per target word are equally frequent"
-    )
-    Params: ClassVar[type[TaskParams]] = LettersParams
+    name = "letters"
+    version = 3
+    summary = "how often given letters occur in a list of words"
+    guess_rule = "1/counts: all counts from 0 to some number per target word are equally frequent"
+    Params = LettersParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: LettersParams, stream: Stream) -> Trial:
         """Draw letters, then words with and without them, in random order."""
-        p = LettersParams.of(params)
-        letters = stream.sample(LETTERS[p.letters], p.target_letters)
-        pools = _pools("".join(sorted(letters)), p.min_word_length, p.max_word_length)
-        counts = p.target_words * (len(pools) - 1) + 1
-        wanted = [0] * p.confounder_words + parts(
-            stream, stream.below(counts), p.target_words, 0, len(pools) - 1
+        letters = stream.sample(LETTERS[params.letters], params.target_letters)
+        pools = _pools("".join(sorted(letters)), params.min_word_length, params.max_word_length)
+        counts = params.target_words * (len(pools) - 1) + 1
+        wanted = [0] * params.confounder_words + parts(
+            stream, stream.below(counts), params.target_words, 0, len(pools) - 1
         )
         words = [word for more, pool in enumerate(pools) for word in _draw(stream, pool, wanted.count(more))]
         stream.shuffle(words)
@@ -105,9 +95,9 @@ class Letters(Task):
         """Read the last integer, an explicit answer first."""
         return last_integer(text)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: LettersParams) -> float:
         """Letters to read, weighted by the letters to watch for, and a step for each expected occurrence."""
-        p = LettersParams.of(params)
+        p = params
         characters = (p.target_words + p.confounder_words) * (p.min_word_length + p.max_word_length) / 2
         occurrences = {"common": 0.5, "uncommon": 0.25, "rare": 0.0}[p.letters] * p.target_words
         return characters * (0.75 + 0.25 * p.target_letters) + p.target_words + occurrences

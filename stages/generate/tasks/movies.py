@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from math import isqrt
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.films import GENRES, THEMES, TITLES
 from evalcube.stages.generate.stream import Stream
 
@@ -47,15 +47,10 @@ _LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THE
 class MoviesParams(TaskParams):
     """Params of `Movies`."""
 
-    reference_count: int = Field(
-        3,
-        ge=1,
-        le=8,
-        description="Films that set genre and theme; the more, the easier: one misread is outvoted.",
+    reference_count: int = ranged(
+        3, 1, 8, "Films that set genre and theme; the more, the easier: one misread is outvoted."
     )
-    choice_count: int = Field(
-        4, ge=2, le=12, description="Films to choose from; more to compare, less to guess."
-    )
+    choice_count: int = ranged(4, 2, 12, "Films to choose from; more to compare, less to guess.")
     hint: Literal["labels", "lists", "none"] = Field(
         "lists",
         description="Help with reading the descriptions: genre and theme of each film as labels, only lists of "
@@ -63,7 +58,7 @@ class MoviesParams(TaskParams):
     )
 
 
-class Movies(Task):
+class Movies(Task[MoviesParams]):
     """Pick the film that shares genre and theme with a reference set.
 
     The films are invented, so that nothing but the descriptions gives the answer. Each choice has another pair of
@@ -71,20 +66,19 @@ class Movies(Task):
     alone give nothing away, and most of them share a genre or a theme with others.
     """
 
-    name: ClassVar[str] = "movies"
-    version: ClassVar[int] = 2
-    summary: ClassVar[str] = "the film that shares genre and theme with a reference set"
-    guess_rule: ClassVar[str] = "1/choice_count: one of the listed films"
-    Params: ClassVar[type[TaskParams]] = MoviesParams
+    name = "movies"
+    version = 2
+    summary = "the film that shares genre and theme with a reference set"
+    guess_rule = "1/choice_count: one of the listed films"
+    Params = MoviesParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: MoviesParams, stream: Stream) -> Trial:
         """Draw genre and theme, films that have both, and films that do not."""
-        p = MoviesParams.of(params)
-        kinds = _kinds(p.choice_count, stream)
-        place = stream.below(p.choice_count)
-        titles = stream.sample(TITLES, p.reference_count + p.choice_count)
-        references, choices = titles[: p.reference_count], titles[p.reference_count :]
-        labels = p.hint == "labels"
+        kinds = _kinds(params.choice_count, stream)
+        place = stream.below(params.choice_count)
+        titles = stream.sample(TITLES, params.reference_count + params.choice_count)
+        references, choices = titles[: params.reference_count], titles[params.reference_count :]
+        labels = params.hint == "labels"
         turn = stream.below(_WORDINGS)
         liked = "\n".join([_film(title, kinds[place], labels, turn, 3, stream) for title in references])
         # the choices have wordings of their own, so that none can be found by comparing sentences
@@ -94,21 +88,20 @@ class Movies(Task):
                 for title, each in zip(choices, kinds, strict=True)
             ]
         )
-        opening = stream.choice(_OPENINGS if p.reference_count > 1 else _OPENINGS_ONE)
-        hint = f"\n\n{stream.choice(_LIST_TEXTS)}" if p.hint == "lists" else ""
+        opening = stream.choice(_OPENINGS if params.reference_count > 1 else _OPENINGS_ONE)
+        hint = f"\n\n{stream.choice(_LIST_TEXTS)}" if params.hint == "lists" else ""
         question, closing = stream.choice(_CHOICES), stream.choice(_CLOSINGS)
         prompt = f"{opening}\n{liked}\n\n{question}\n{offered}{hint}\n\n{closing}"
-        return Trial(prompt, choices[place], 1 / p.choice_count, tuple(choices))
+        return Trial(prompt, choices[place], 1 / params.choice_count, tuple(choices))
 
     def parse(self, text: str) -> str | None:
         """Read the last known title, an explicit answer first."""
         return _READER.read(text)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: MoviesParams) -> float:
         """Films to compare, and a little where few films set the kind; the less help, the more for each."""
-        p = MoviesParams.of(params)
-        weight = {"labels": 0.5, "lists": 0.9, "none": 1.0}[p.hint]
-        return weight * (p.choice_count + 4 / (1 + p.reference_count))
+        weight = {"labels": 0.5, "lists": 0.9, "none": 1.0}[params.hint]
+        return weight * (params.choice_count + 4 / (1 + params.reference_count))
 
 
 def _film(title: str, kind: tuple[str, str], labels: bool, first: int, wordings: int, stream: Stream) -> str:

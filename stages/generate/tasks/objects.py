@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import ClassVar
-
-from pydantic import Field
 
 from evalcube.stages.generate.answers.numbers import last_integer
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material import words
 from evalcube.stages.generate.material.words import ADJECTIVES, closings, joined, with_article
 from evalcube.stages.generate.stream import Stream, parts
@@ -71,48 +68,41 @@ _CLOSINGS = closings("<integer>", "Give the total in digits, on a last line of i
 class ObjectsParams(TaskParams):
     """Params of `Objects`."""
 
-    target_items: int = Field(
-        3, ge=1, le=14, description="Kinds of things from each target group; more numbers to add."
-    )
-    target_groups: int = Field(1, ge=1, le=4, description="Groups to count together; more to watch for.")
-    max_count: int = Field(
-        5, ge=1, le=99, description="Largest number of things of one kind; larger numbers to add."
-    )
-    distractor_count: int = Field(
-        4, ge=0, le=40, description="Kinds of things from other groups; each is to be left out."
-    )
-    prob_adjective: float = Field(
-        0.0, ge=0, le=1, description="Chance of an adjective before a thing; more to read."
-    )
+    target_items: int = ranged(3, 1, 14, "Kinds of things from each target group; more numbers to add.")
+    target_groups: int = ranged(1, 1, 4, "Groups to count together; more to watch for.")
+    max_count: int = ranged(5, 1, 99, "Largest number of things of one kind; larger numbers to add.")
+    distractor_count: int = ranged(4, 0, 40, "Kinds of things from other groups; each is to be left out.")
+    prob_adjective: float = ranged(0.0, 0, 1, "Chance of an adjective before a thing; more to read.")
 
 
-class Objects(Task):
+class Objects(Task[ObjectsParams]):
     """Count the things of some groups in an inventory that is given in words.
 
     The total is drawn first, each as likely as any other, and then numbers that make it.
     """
 
-    name: ClassVar[str] = "objects"
-    version: ClassVar[int] = 3
-    summary: ClassVar[str] = "how many things of given groups an inventory has"
-    guess_rule: ClassVar[str] = "1/totals: all totals from the least to the largest are equally frequent"
-    Params: ClassVar[type[TaskParams]] = ObjectsParams
+    name = "objects"
+    version = 3
+    summary = "how many things of given groups an inventory has"
+    guess_rule = "1/totals: all totals from the least to the largest are equally frequent"
+    Params = ObjectsParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: ObjectsParams, stream: Stream) -> Trial:
         """Draw things of the target groups and of others, count them and name them in random order."""
-        p = ObjectsParams.of(params)
         groups = stream.sample(_NAMES, len(_NAMES))
-        targets, others = groups[: p.target_groups], groups[p.target_groups :]
-        chosen = [thing for group in targets for thing in stream.sample(GROUPS[group], p.target_items)]
-        chosen += _distractors(p.distractor_count, others, stream)
-        kinds = p.target_groups * p.target_items
-        totals = kinds * (p.max_count - 1) + 1
+        targets, others = groups[: params.target_groups], groups[params.target_groups :]
+        chosen = [thing for group in targets for thing in stream.sample(GROUPS[group], params.target_items)]
+        chosen += _distractors(params.distractor_count, others, stream)
+        kinds = params.target_groups * params.target_items
+        totals = kinds * (params.max_count - 1) + 1
         total = kinds + stream.below(totals)
         counts = [
-            *parts(stream, total, kinds, 1, p.max_count),
-            *[stream.between(1, p.max_count) for _ in range(p.distractor_count)],
+            *parts(stream, total, kinds, 1, params.max_count),
+            *[stream.between(1, params.max_count) for _ in range(params.distractor_count)],
         ]
-        items = [_told(thing, n, p.prob_adjective, stream) for thing, n in zip(chosen, counts, strict=True)]
+        items = [
+            _told(thing, n, params.prob_adjective, stream) for thing, n in zip(chosen, counts, strict=True)
+        ]
         stream.shuffle(items)
         question = stream.choice(_QUESTIONS).format(groups=joined(targets))
         prompt = f"{_story(items, stream)}\n\n{question} {stream.choice(_CLOSINGS)}"
@@ -122,13 +112,12 @@ class Objects(Task):
         """Read the last integer, an explicit answer first."""
         return last_integer(text)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: ObjectsParams) -> float:
         """A step per number to add, weighted by its size, half a step per distractor, a tenth per adjective."""
-        p = ObjectsParams.of(params)
-        numbers = p.target_items * p.target_groups
-        watched = 0.5 * p.distractor_count * (0.75 + 0.25 * p.target_groups)
-        adjectives = 0.1 * p.prob_adjective * (numbers + p.distractor_count)
-        return numbers * (1 + 0.05 * p.max_count) + watched + adjectives
+        numbers = params.target_items * params.target_groups
+        watched = 0.5 * params.distractor_count * (0.75 + 0.25 * params.target_groups)
+        adjectives = 0.1 * params.prob_adjective * (numbers + params.distractor_count)
+        return numbers * (1 + 0.05 * params.max_count) + watched + adjectives
 
 
 def _distractors(count: int, groups: list[str], stream: Stream) -> list[tuple[str, str]]:

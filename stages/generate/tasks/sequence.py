@@ -10,12 +10,9 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import log2
-from typing import ClassVar
-
-from pydantic import Field
 
 from evalcube.stages.generate.answers.lists import integer_list
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
@@ -49,44 +46,36 @@ _CLOSINGS = closings("{form}", "Write the continuation, and nothing else, on a l
 class SequenceParams(TaskParams):
     """Params of `Sequence`."""
 
-    rules: int = Field(
-        2,
-        ge=1,
-        le=4,
-        description="The main rule and the interference rules on top of it; more to tell apart.",
-    )
-    terms: int = Field(3, ge=1, le=8, description="Terms asked; each is another step to calculate.")
-    max_constant: int = Field(
-        9, ge=3, le=99, description="Largest fixed number in a rule; larger numbers to calculate with."
-    )
+    rules: int = ranged(2, 1, 4, "The main rule and the interference rules on top of it; more to tell apart.")
+    terms: int = ranged(3, 1, 8, "Terms asked; each is another step to calculate.")
+    max_constant: int = ranged(9, 3, 99, "Largest fixed number in a rule; larger numbers to calculate with.")
 
 
-class Sequence(Task):
+class Sequence(Task[SequenceParams]):
     """Next terms of an integer sequence with a main rule and interference rules."""
 
-    name: ClassVar[str] = "sequence"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "next terms of an integer sequence with interfering rules"
-    guess_rule: ClassVar[str] = "0: any integers may follow"
-    Params: ClassVar[type[TaskParams]] = SequenceParams
+    name = "sequence"
+    version = 1
+    summary = "next terms of an integer sequence with interfering rules"
+    guess_rule = "0: any integers may follow"
+    Params = SequenceParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: SequenceParams, stream: Stream) -> Trial:
         """Run a main rule, add the interference, show the beginning and ask for the rest."""
-        p = SequenceParams.of(params)
-        count = shown_terms(p.rules)
-        values = _main_rule(count + p.terms, p.max_constant, stream)
-        periods = tuple(sorted(stream.sample(PERIODS, p.rules - 1)))
+        count = shown_terms(params.rules)
+        values = _main_rule(count + params.terms, params.max_constant, stream)
+        periods = tuple(sorted(stream.sample(PERIODS, params.rules - 1)))
         for period in periods:
-            amount = _constant(p.max_constant, stream)
+            amount = _constant(params.max_constant, stream)
             for i in range(period - 1, len(values), period):
                 values[i] += amount
         rule_text = f"{stream.choice(_MAIN)}"
         if periods:
             rule_text += f" {_interference(periods)} {stream.choice(_CARRY)}"
-        form = "<integer>" if p.terms == 1 else "<integers separated by commas>"
+        form = "<integer>" if params.terms == 1 else "<integers separated by commas>"
         prompt = (
             f"{stream.choice(_OPENINGS)}\n\n{', '.join(map(str, values[:count]))}, ...\n\n{rule_text} "
-            f"{_question(p.terms)} {stream.choice(_CLOSINGS).format(form=form)}"
+            f"{_question(params.terms)} {stream.choice(_CLOSINGS).format(form=form)}"
         )
         return Trial(prompt, ", ".join(map(str, values[count:])))
 
@@ -98,10 +87,11 @@ class Sequence(Task):
         """What is given, however it is introduced."""
         return given(trial.prompt)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: SequenceParams) -> float:
         """The shown terms once per rule, and each term asked, weighted by the size of the constants."""
-        p = SequenceParams.of(params)
-        return (shown_terms(p.rules) * p.rules / 2 + p.terms) * (1 + 0.1 * log2(p.max_constant))
+        return (shown_terms(params.rules) * params.rules / 2 + params.terms) * (
+            1 + 0.1 * log2(params.max_constant)
+        )
 
     def grade(self, answer: str, reference: str) -> bool:
         """Whether the integers are the same; one integer may be written with thousands separators."""

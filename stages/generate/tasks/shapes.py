@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 from math import atan, cos, pi, radians, sin
-from typing import ClassVar
-
-from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
@@ -40,20 +37,14 @@ _Point = tuple[float, float]
 class ShapesParams(TaskParams):
     """Params of `Shapes`."""
 
-    choices: int = Field(10, ge=2, le=12, description="Shapes to choose from; more to tell apart.")
-    rotation: int = Field(
-        45, ge=0, le=180, description="Largest rotation either way, in degrees; 0 keeps sides upright."
-    )
-    scale: int = Field(2, ge=1, le=100, description="Largest factor of the size; larger and odder numbers.")
-    offset: int = Field(
-        10, ge=0, le=1000, description="Largest distance from the origin in x and in y; hides symmetries."
-    )
-    noise: float = Field(
-        0, ge=0, le=2, description="Error of points and radii, in percent of the size; hides equal sides."
-    )
+    choices: int = ranged(10, 2, 12, "Shapes to choose from; more to tell apart.")
+    rotation: int = ranged(45, 0, 180, "Largest rotation either way, in degrees; 0 keeps sides upright.")
+    scale: int = ranged(2, 1, 100, "Largest factor of the size; larger and odder numbers.")
+    offset: int = ranged(10, 0, 1000, "Largest distance from the origin in x and in y; hides symmetries.")
+    noise: float = ranged(0, 0, 2, "Error of points and radii, in percent of the size; hides equal sides.")
 
 
-class Shapes(Task):
+class Shapes(Task[ShapesParams]):
     """Name the shape of an SVG path.
 
     The kinds differ by far more than the largest noise: opposite sides are parallel within 8 degrees or at
@@ -61,33 +52,32 @@ class Shapes(Task):
     have a ratio of 1.4 or more.
     """
 
-    name: ClassVar[str] = "shapes"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "the name of the shape that an SVG path draws"
-    guess_rule: ClassVar[str] = "1/choices: one of the listed shapes"
-    Params: ClassVar[type[TaskParams]] = ShapesParams
+    name = "shapes"
+    version = 1
+    summary = "the name of the shape that an SVG path draws"
+    guess_rule = "1/choices: one of the listed shapes"
+    Params = ShapesParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: ShapesParams, stream: Stream) -> Trial:
         """Draw the options, one of them, and a path of it."""
-        p = ShapesParams.of(params)
-        options = tuple(stream.sample(KINDS, p.choices))
+        options = tuple(stream.sample(KINDS, params.choices))
         answer = stream.choice(options)
-        path = _Pen(p, stream).path(answer)
-        noise = f" {_NOISE.format(noise=p.noise)}" if p.noise else ""
+        path = _Pen(params, stream).path(answer)
+        noise = f" {_NOISE.format(noise=params.noise)}" if params.noise else ""
         opening, question = stream.choice(_OPENINGS), stream.choice(_QUESTIONS)
         closing = stream.choice(_CLOSINGS)
         prompt = (
             f"{opening}\n\n{path}\n\n{question}{noise} {_TERMS}\nOptions: {', '.join(options)}.\n{closing}"
         )
-        return Trial(prompt, answer, 1 / p.choices, options)
+        return Trial(prompt, answer, 1 / params.choices, options)
 
     def parse(self, text: str) -> str | None:
         """Read one of the names of shapes."""
         return _READER.read(text)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: ShapesParams) -> float:
         """A few steps to follow a path and compare it with the options; more for each kind of disturbance."""
-        p = ShapesParams.of(params)
+        p = params
         disturbance = p.rotation / 45 + p.scale / (p.scale + 10) + p.offset / (p.offset + 100) + p.noise
         return 4 + 0.25 * p.choices + disturbance
 

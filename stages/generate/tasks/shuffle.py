@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from functools import lru_cache
 from string import ascii_lowercase
-from typing import ClassVar, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import ITEMS, NAMES, with_article
 from evalcube.stages.generate.stream import Stream
 
@@ -56,53 +56,50 @@ _CLOSINGS = (
 class ShuffleParams(TaskParams):
     """Params of `Shuffle`."""
 
-    length: int = Field(4, ge=3, le=12, description="People, each with one item; more to keep in mind.")
-    swaps: int = Field(4, ge=1, le=30, description="Pairwise swaps; each is a step to follow.")
-    confounders: int = Field(
-        0, ge=0, le=10, description="Events that change nothing; each is to be seen through."
-    )
+    length: int = ranged(4, 3, 12, "People, each with one item; more to keep in mind.")
+    swaps: int = ranged(4, 1, 30, "Pairwise swaps; each is a step to follow.")
+    confounders: int = ranged(0, 0, 10, "Events that change nothing; each is to be seen through.")
     anchors: Literal["none", "numbers", "roman", "letters", "hex"] = Field(
         "none", description="How the events are numbered; unusual marks distract."
     )
 
 
-class Shuffle(Task):
+class Shuffle(Task[ShuffleParams]):
     """Who holds what after pairwise swaps."""
 
-    name: ClassVar[str] = "shuffle"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "what a person holds after pairwise swaps"
-    guess_rule: ClassVar[str] = "1/length: one of the items in play"
-    Params: ClassVar[type[TaskParams]] = ShuffleParams
+    name = "shuffle"
+    version = 1
+    summary = "what a person holds after pairwise swaps"
+    guess_rule = "1/length: one of the items in play"
+    Params = ShuffleParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: ShuffleParams, stream: Stream) -> Trial:
         """Deal items, swap them, and ask about someone who took part in a swap."""
-        p = ShuffleParams.of(params)
-        names = stream.sample(NAMES, p.length)
-        items = stream.sample(ITEMS, p.length)
+        names = stream.sample(NAMES, params.length)
+        items = stream.sample(ITEMS, params.length)
         start = ", ".join(f"{n} has {with_article(i)}" for n, i in zip(names, items, strict=True))
         holding = dict(zip(names, items, strict=True))
-        events = _swap_all(p.swaps, names, holding, stream)
+        events = _swap_all(params.swaps, names, holding, stream)
         asked = stream.choice(events)[1]
         lines = [text for text, _ in events]
-        for _ in range(p.confounders):
+        for _ in range(params.confounders):
             lines.insert(stream.below(len(lines) + 1), _confounder(names, items, stream))
-        marks = _marks(p.anchors, len(lines))
+        marks = _marks(params.anchors, len(lines))
         story = "\n".join(f"{mark}{line}" for mark, line in zip(marks, lines, strict=True))
         question = stream.choice(_QUESTIONS).format(a=asked)
         prompt = (
             f"{stream.choice(_OPENINGS)} {start}.\n{stream.choice(_THEN)}\n{story}\n"
             f"{question} {stream.choice(_CLOSINGS)}"
         )
-        return Trial(prompt, holding[asked], 1 / p.length, tuple(items))
+        return Trial(prompt, holding[asked], 1 / params.length, tuple(items))
 
     def parse(self, text: str) -> str | None:
         """Read the last known item, an explicit answer first."""
         return _READER.read(text)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: ShuffleParams) -> float:
         """One step per swap, half a step per confounder and person, up to a quarter per mark."""
-        p = ShuffleParams.of(params)
+        p = params
         strange = {"none": 0.0, "numbers": 0.0, "letters": 0.1, "roman": 0.2, "hex": 0.25}[p.anchors]
         return p.swaps + 0.5 * p.confounders + 0.5 * p.length + strange * (p.swaps + p.confounders)
 

@@ -5,12 +5,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from math import factorial, log2
-from typing import ClassVar
-
-from pydantic import Field
 
 from evalcube.stages.generate.answers.lists import word_list
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.material.words import WORDS
 from evalcube.stages.generate.stream import Stream
 
@@ -38,39 +35,40 @@ _LAYOUTS = (", ", "\n", " ")
 class SortParams(TaskParams):
     """Params of `Sort`."""
 
-    length: int = Field(8, ge=3, le=60, description="Different words to sort; more words, more comparisons.")
-    run_length: int = Field(
+    length: int = ranged(8, 3, 60, "Different words to sort; more words, more comparisons.")
+    run_length: int = ranged(
         1,
-        ge=1,
-        le=20,
-        description="Words in a row, at most length, that are neighbours in the dictionary; "
+        1,
+        20,
+        "Words in a row, at most length, that are neighbours in the dictionary; "
         "neighbours differ in later letters.",
     )
-    prob_mutation: float = Field(
-        0.0, ge=0, le=1, description="Chance that a word's case is changed; upper case tempts to come first."
+    prob_mutation: float = ranged(
+        0.0, 0, 1, "Chance that a word's case is changed; upper case tempts to come first."
     )
-    prob_duplication: float = Field(
-        0.0, ge=0, le=1, description="Chance that a word occurs a second time; one more word to place."
+    prob_duplication: float = ranged(
+        0.0, 0, 1, "Chance that a word occurs a second time; one more word to place."
     )
 
 
-class Sort(Task):
+class Sort(Task[SortParams]):
     """Sort words regardless of their case; repeated words stay."""
 
-    name: ClassVar[str] = "sort"
-    version: ClassVar[int] = 3
-    summary: ClassVar[str] = "words in alphabetical order, regardless of case"
-    guess_rule: ClassVar[str] = "1/orders of the words"
-    Params: ClassVar[type[TaskParams]] = SortParams
+    name = "sort"
+    version = 3
+    summary = "words in alphabetical order, regardless of case"
+    guess_rule = "1/orders of the words"
+    Params = SortParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: SortParams, stream: Stream) -> Trial:
         """Draw runs of neighbouring words, repeat some, change the case of some, and mix them."""
-        p = SortParams.of(params)
-        words = _draw(p.length, min(p.run_length, p.length), stream)
-        if p.prob_duplication:
-            words += [word for word in words if stream.chance(p.prob_duplication)]
-        if p.prob_mutation:
-            words = [_mutated(word, stream) if stream.chance(p.prob_mutation) else word for word in words]
+        words = _draw(params.length, min(params.run_length, params.length), stream)
+        if params.prob_duplication:
+            words += [word for word in words if stream.chance(params.prob_duplication)]
+        if params.prob_mutation:
+            words = [
+                _mutated(word, stream) if stream.chance(params.prob_mutation) else word for word in words
+            ]
         stream.shuffle(words)
         text = stream.choice(_LAYOUTS).join(words)
         prompt = f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
@@ -85,12 +83,11 @@ class Sort(Task):
         """What is given, however it is introduced."""
         return given(trial.prompt)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: SortParams) -> float:
         """Comparisons of a good sort, weighted by the letters they compare, and a tenth per changed case."""
-        p = SortParams.of(params)
-        words = p.length * (1 + p.prob_duplication)
-        letters = 1 + 0.25 * log2(min(p.run_length, p.length))
-        return words * log2(words) * letters + 0.1 * p.prob_mutation * words
+        words = params.length * (1 + params.prob_duplication)
+        letters = 1 + 0.25 * log2(min(params.run_length, params.length))
+        return words * log2(words) * letters + 0.1 * params.prob_mutation * words
 
     def grade(self, answer: str, reference: str) -> bool:
         """Whether the sequence of words is the same; case does not matter."""

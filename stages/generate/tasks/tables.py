@@ -9,13 +9,13 @@ from hashlib import shake_128
 from itertools import repeat
 from math import log10
 from operator import ge, gt, le, lt
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from evalcube.stages.generate.answers.numbers import WORD, NumberForm, spelled
 from evalcube.stages.generate.answers.values import read_value
-from evalcube.stages.generate.base import Task, TaskParams, Trial
+from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
@@ -170,29 +170,27 @@ _VALUE = re.compile(
 class TablesParams(TaskParams):
     """Params of `Tables`."""
 
-    columns: int = Field(
-        4, ge=2, le=12, description="Columns, the id included; more values to tell apart in each row."
-    )
-    max_value: int = Field(99, ge=9, le=9999, description="Largest number in the table; longer calculations.")
+    columns: int = ranged(4, 2, 12, "Columns, the id included; more values to tell apart in each row.")
+    max_value: int = ranged(99, 9, 9999, "Largest number in the table; longer calculations.")
     format: Literal["markdown", "csv", "json"] = Field("markdown", description="How the table is written.")
     operation: Literal["count", "sum", "min", "max", "mean", "top", "lookup"] = Field(
         "sum", description="What is asked; sums and means take a calculation, a lookup only finds one value."
     )
-    conditions: int = Field(
+    conditions: int = ranged(
         1,
-        ge=0,
-        le=4,
-        description="Conditions on the rows, all to hold; each is a check per row, but leaves fewer rows: sums and "
+        0,
+        4,
+        "Conditions on the rows, all to hold; each is a check per row, but leaves fewer rows: sums and "
         "means get easier. A lookup names its row, so that it has none.",
     )
-    target_tokens: int = Field(
+    target_tokens: int = ranged(
         0,
-        ge=0,
-        le=32_000,
-        description="Length of the prompt in tokens, by an estimate that needs no tokenizer; it sets `rows`, so "
+        0,
+        32_000,
+        "Length of the prompt in tokens, by an estimate that needs no tokenizer; it sets `rows`, so "
         "give either of them. 0 leaves the number of rows to `rows`.",
     )
-    rows: int = Field(12, ge=4, le=MOST_ROWS, description="Rows of the table; more to go through.")
+    rows: int = ranged(12, 4, MOST_ROWS, "Rows of the table; more to go through.")
 
     @model_validator(mode="before")
     @classmethod
@@ -245,49 +243,47 @@ def _target_rows(values: Mapping[str, Any]) -> int | None:
         return None  # the fields' own rules report what is wrong
 
 
-class Tables(Task):
+class Tables(Task[TablesParams]):
     """Filter the rows of a table and aggregate one column of those left."""
 
-    name: ClassVar[str] = "tables"
-    version: ClassVar[int] = 2
-    summary: ClassVar[str] = "filter and aggregate over a table"
-    guess_rule: ClassVar[str] = "0: a value to be written in"
-    Params: ClassVar[type[TaskParams]] = TablesParams
+    name = "tables"
+    version = 2
+    summary = "filter and aggregate over a table"
+    guess_rule = "0: a value to be written in"
+    Params = TablesParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: TablesParams, stream: Stream) -> Trial:
         """Fill a table, take conditions that one of its rows meets, and work out the question."""
-        p = TablesParams.of(params)
-        columns = _columns(p.rows, p.columns, p.max_value, stream)
+        columns = _columns(params.rows, params.columns, params.max_value, stream)
         ids = columns[0][1]
         numeric = [column for column in columns[1:] if column[0] in NUMBERS]
-        anchor = stream.below(p.rows)
-        if p.operation == "lookup":
+        anchor = stream.below(params.rows)
+        if params.operation == "lookup":
             name, values = stream.choice(columns[1:])
             answer = values[anchor]
             rows = ""
         else:
-            conditions, kept = _filter(columns[1:], p.conditions, anchor, stream)
+            conditions, kept = _filter(columns[1:], params.conditions, anchor, stream)
             rows = f"the rows where {' and '.join(conditions)}" if conditions else "all rows of the table"
             name, values = stream.choice(numeric)
-            answer = _aggregate(p.operation, kept, values, ids)
-        question = stream.choice(_QUESTIONS[p.operation]).format(c=name, rows=rows, id=ids[anchor])
-        form = {"lookup": "value", "top": "id"}.get(p.operation, "number")
+            answer = _aggregate(params.operation, kept, values, ids)
+        question = stream.choice(_QUESTIONS[params.operation]).format(c=name, rows=rows, id=ids[anchor])
+        form = {"lookup": "value", "top": "id"}.get(params.operation, "number")
         closing = stream.choice(_CLOSINGS).format(form=form)
-        table = WRITERS[p.format](columns)
-        prompt = f"{stream.choice(_OPENINGS)} {_SHAPES[p.format]}\n\n{table}\n\n{question} {closing}"
+        table = WRITERS[params.format](columns)
+        prompt = f"{stream.choice(_OPENINGS)} {_SHAPES[params.format]}\n\n{table}\n\n{question} {closing}"
         return Trial(prompt, answer)
 
     def parse(self, text: str) -> str | None:
         """Read a number, an id or a word of the tables; numbers come without separators and final zeros."""
         return read_value(text, _VALUES)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: TablesParams) -> float:
         """Per row, the operation where the row is left, the checks that decide, and a little for each column.
 
         A check decides where all others hold: who errs in another still leaves the row out. The largest or smallest
         value is one however few rows are left, and few errors change which.
         """
-        p = TablesParams.of(params)
         weight = {
             "lookup": 0.25,
             "count": 0.7,
@@ -297,13 +293,13 @@ class Tables(Task):
             "sum": 2.0,
             "mean": 2.5,
         }
-        work = weight[p.operation] * (1 + 0.25 * log10(p.max_value))
-        checks = 0.75 * p.conditions * _HOLDS ** (p.conditions - 1)
-        if p.operation in ("min", "max", "top"):
+        work = weight[params.operation] * (1 + 0.25 * log10(params.max_value))
+        checks = 0.75 * params.conditions * _HOLDS ** (params.conditions - 1)
+        if params.operation in ("min", "max", "top"):
             checks /= 4
         else:
-            work *= _HOLDS**p.conditions
-        return p.rows * (work + checks + 0.1 * p.columns)
+            work *= _HOLDS**params.conditions
+        return params.rows * (work + checks + 0.1 * params.columns)
 
 
 def _columns(rows: int, count: int, max_value: int, stream: Stream) -> list[Column]:

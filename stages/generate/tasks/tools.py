@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from typing import Any, ClassVar, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from pydantic import Field
 
 from evalcube.stages.generate.answers.calls import canonical_calls, keeps_schema, read_calls
-from evalcube.stages.generate.base import Task, TaskParams, Trial, given
+from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.material.words import ITEMS, NAMES
 from evalcube.stages.generate.stream import Stream
 
@@ -154,12 +154,12 @@ _CLOSINGS = {
 class ToolsParams(TaskParams):
     """Params of `Tools`."""
 
-    tools: int = Field(4, ge=1, le=16, description="Tools that have no word in common; more to choose from.")
-    distractors: int = Field(
-        0, ge=0, le=32, description="Tools beside them whose name differs from a needed one's in one word."
+    tools: int = ranged(4, 1, 16, "Tools that have no word in common; more to choose from.")
+    distractors: int = ranged(
+        0, 0, 32, "Tools beside them whose name differs from a needed one's in one word."
     )
-    nesting: int = Field(0, ge=0, le=3, description="Levels of objects within the arguments; more to place.")
-    calls: int = Field(1, ge=1, le=6, description="Calls that the request takes, in any order; more to keep.")
+    nesting: int = ranged(0, 0, 3, "Levels of objects within the arguments; more to place.")
+    calls: int = ranged(1, 1, 6, "Calls that the request takes, in any order; more to keep.")
     call: Literal["text", "api"] = Field(
         "text",
         description="How tools are offered and called: text has both in prompt and reply, as JSON, for every model; "
@@ -171,25 +171,24 @@ class ToolsParams(TaskParams):
         return {name: value for name, value in self.canonical().items() if name != "call"}
 
 
-class Tools(Task):
+class Tools(Task[ToolsParams]):
     """Calls of tools with typed, enumerated, listed and nested arguments, all of which the request states.
 
     A call is right if tool and arguments are, as JSON values; the calls may come in any order. Distractors take the
     same arguments as the tool that they resemble.
     """
 
-    name: ClassVar[str] = "tools"
-    version: ClassVar[int] = 1
-    summary: ClassVar[str] = "the calls of tools that a request takes, with their arguments"
-    guess_rule: ClassVar[str] = "0: arguments are to be written in"
-    Params: ClassVar[type[TaskParams]] = ToolsParams
+    name = "tools"
+    version = 1
+    summary = "the calls of tools that a request takes, with their arguments"
+    guess_rule = "0: arguments are to be written in"
+    Params = ToolsParams
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: ToolsParams, stream: Stream) -> Trial:
         """Draw tools, then calls of some with what states them, then tools that resemble those."""
-        p = ToolsParams.of(params)
-        keys: list[Key] = list(zip(*(stream.sample(words, p.tools) for words in _WORDS), strict=True))
-        schemas = {key: _schema(stream, p.nesting) for key in keys}
-        needed = [stream.choice(keys) for _ in range(p.calls)]
+        keys: list[Key] = list(zip(*(stream.sample(words, params.tools) for words in _WORDS), strict=True))
+        schemas = {key: _schema(stream, params.nesting) for key in keys}
+        needed = [stream.choice(keys) for _ in range(params.calls)]
         calls: list[dict[str, Any]] = []
         lines: list[str] = []
         for key in needed:
@@ -198,34 +197,34 @@ class Tools(Task):
                 call, line = _call(stream, key, schemas[key])
             calls.append(call)
             lines.append(line)
-        while len(schemas) < p.tools + p.distractors:
+        while len(schemas) < params.tools + params.distractors:
             like, at = stream.choice(needed), stream.below(3)
             near = (*like[:at], stream.choice(_WORDS[at]), *like[at + 1 :])
             schemas.setdefault(near, schemas[like])  # type: ignore[arg-type]  # three words
         functions = [_function(key, schema) for key, schema in schemas.items()]
         stream.shuffle(functions)
-        offered = ["\n".join(map(json.dumps, functions))] if p.call == "text" else []
+        offered = ["\n".join(map(json.dumps, functions))] if params.call == "text" else []
         parts = [
-            stream.choice(_OPENINGS[p.call]),
+            stream.choice(_OPENINGS[params.call]),
             *offered,
             "\n".join(lines),
-            stream.choice(_CLOSINGS[p.call]),
+            stream.choice(_CLOSINGS[params.call]),
         ]
         # In a text they are in the prompt: many trials are kept, and a tool takes much more as an object.
         tools = [{"type": "function", "function": function} for function in functions]
-        extras = {"tools": tools} if p.call == "api" else {}
+        extras = {"tools": tools} if params.call == "api" else {}
         return Trial("\n\n".join(parts), canonical_calls(calls), extras=extras)
 
     def parse(self, text: str) -> str | None:
         """Read the last calls in a text, in JSON, as one array in a fixed order."""
         return read_calls(text)
 
-    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:  # noqa: ARG002
+    def parse_reply(self, text: str, params: ToolsParams, trial: Trial) -> str | None:  # noqa: ARG002
         """Read calls in the text, or those that the API has: they are the last line of what is read then."""
-        by_api = ToolsParams.of(params).call == "api"
+        by_api = params.call == "api"
         return self.parse(text.rstrip("\n").rpartition("\n")[2] if by_api else text)
 
-    def fault(self, answer: str | None, params: TaskParams, trial: Trial) -> str:  # noqa: ARG002
+    def fault(self, answer: str | None, params: ToolsParams, trial: Trial) -> str:  # noqa: ARG002
         """Tell the worst: no call, wrong tool (or one too few or too many), broken schema, or wrong arguments."""
         if answer is None:
             return "no call"
@@ -241,11 +240,10 @@ class Tools(Task):
         """What is to be called, however it is told."""
         return trial.answer
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: ToolsParams) -> float:
         """For each call the arguments to place, more where they are nested, and the tools to look through."""
-        p = ToolsParams.of(params)
-        placed = (_TOP + _DEEPER * p.nesting) * (1 + 0.5 * p.nesting)
-        return p.calls * (2 * placed + 0.25 * p.tools + 0.5 * p.distractors)
+        placed = (_TOP + _DEEPER * params.nesting) * (1 + 0.5 * params.nesting)
+        return params.calls * (2 * placed + 0.25 * params.tools + 0.5 * params.distractors)
 
 
 class _Schema(NamedTuple):
