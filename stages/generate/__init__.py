@@ -29,25 +29,9 @@ __all__ = [
 ]
 
 _BUNDLED = (
-    "arithmetic",
-    "boolean",
-    "brackets",
-    "cars",
-    "constraints",
-    "dates",
-    "haystack",
-    "jsonpath",
-    "letters",
-    "movies",
-    "objects",
-    "sequence",
-    "shapes",
-    "shuffle",
-    "sort",
-    "tables",
-    "tools",
-    "dataset",
-)
+    "arithmetic boolean brackets cars constraints dates haystack jsonpath letters movies objects sequence shapes "
+    "shuffle sort tables tools dataset"
+).split()
 
 
 @cache

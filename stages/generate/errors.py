@@ -44,19 +44,11 @@ class TaskError(EvalcubeError, ValueError):
         return f"{path}: {self.message}" if path else self.message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # exceptions with keyword-only arguments do not survive pickling by themselves
-        return _rebuild, (type(self), self.message, self.field, self.value, self.entry, self.where)
-
-
-def _rebuild(
-    kind: type[TaskError],
-    message: str,
-    field: str | None,
-    value: object,
-    entry: int | None,
-    where: tuple[str | int, ...],
-) -> TaskError:
-    return kind(message, field=field, value=value, entry=entry, where=where)
+        return (
+            type(self),
+            (self.message,),
+            self.__dict__,
+        )  # what is given by keywords comes with the attributes
 
 
 class CodeError(TaskError):

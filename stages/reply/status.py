@@ -46,23 +46,9 @@ READER = "second_reader"
 READERS = ("ours", "theirs")
 """Who may say what is right, as options name them."""
 
-COUNTERS = (
-    "trials",
-    "completed",
-    "correct",
-    "invalid",
-    "refused",
-    "truncated",
-    "guess_sum",
-    "tokens_sum",
-    "tokens_sumsq",
-    "prompt_tokens_sum",
-    "compressed_sum",
-    "latency_sum",
-    "cost_sum",
-    "duplicates",
-    "transport",
-    "missing",
+COUNTERS = tuple(
+    "trials completed correct invalid refused truncated guess_sum tokens_sum tokens_sumsq prompt_tokens_sum "
+    "compressed_sum latency_sum cost_sum duplicates transport missing".split()
 )
 """Labels of the counters of a cell, in the order in which they are stored; see `evalcube.stages.score.counters`."""
 

@@ -29,15 +29,7 @@ DOORS = {
 
 _PASSED_ON = ("PATH", "LANG", "LC_ALL", "TZ", "TMPDIR", "SYSTEMROOT", "LD_LIBRARY_PATH")
 """Variables of the environment that say nothing secret, and without which some Pythons do not start."""
-_FETCHING = (
-    "HOME",
-    "HF_HOME",
-    "HF_ENDPOINT",
-    "HF_TOKEN",
-    "HF_HUB_OFFLINE",
-    "HF_DATASETS_CACHE",
-    "HTTPS_PROXY",
-)
+_FETCHING = tuple("HOME HF_HOME HF_ENDPOINT HF_TOKEN HF_HUB_OFFLINE HF_DATASETS_CACHE HTTPS_PROXY".split())
 """... and those with which data are fetched, by a process that has the network and sees no reply."""
 _STARTING = 120.0
 """Seconds that the imports of a door may take."""

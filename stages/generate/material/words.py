@@ -36,8 +36,9 @@ def joined(items: Sequence[str]) -> str:
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
 
 
-def closings(form: str, third: str = "Give it on a last line of its own:") -> tuple[str, str, str]:
-    """Ends of a prompt that ask for an answer line of a form, the last one in words of the task."""
-    asked = ("End with a last line of the form", "Finish with one line that reads", third)
-    first, second, last = (f"{words}\nAnswer: {form}" for words in asked)
-    return first, second, last
+FINISH = "Finish with one line that reads"
+
+
+def closings(form: str, last: str = "Give it on a last line of its own:", second: str = FINISH) -> list[str]:
+    """Ends of a prompt that ask for an answer line of a form, some in words of the task."""
+    return [f"{asked}\nAnswer: {form}" for asked in ("End with a last line of the form", second, last)]

@@ -9,6 +9,7 @@ from pydantic import Field
 from evalcube.stages.generate.answers.choices import truth_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
+from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
 OPTIONS = ("true", "false")
@@ -33,10 +34,10 @@ _RULES = (
     "The operator not binds most tightly, then and, then xor, and or comes last.",
     "From strongest to weakest the operators are not, and, xor, or.",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <{t} or {f}>",
-    "Finish with one line that gives the value in the same words:\nAnswer: <{t} or {f}>",
-    "Write the result on a last line of its own:\nAnswer: <{t} or {f}>",
+_CLOSINGS = closings(
+    "<{t} or {f}>",
+    "Write the result on a last line of its own:",
+    "Finish with one line that gives the value in the same words:",
 )
 
 

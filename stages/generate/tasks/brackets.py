@@ -6,6 +6,7 @@ from itertools import accumulate
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.material.words import FINISH, closings
 from evalcube.stages.generate.stream import Stream
 
 KINDS = (("(", ")", "round"), ("[", "]", "square"), ("{", "}", "curly"), ("<", ">", "angle"))
@@ -28,10 +29,10 @@ _RULES = (
     "A bracket is closed by one of its own kind, the one opened last first.",
     "Every opening bracket needs its own closing bracket of the same kind, and pairs must not cross.",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <closing brackets>",
-    "Do not repeat the beginning. Finish with one line that reads\nAnswer: <closing brackets>",
-    "Write the closing brackets, and nothing else, on a last line of its own:\nAnswer: <closing brackets>",
+_CLOSINGS = closings(
+    "<closing brackets>",
+    "Write the closing brackets, and nothing else, on a last line of its own:",
+    f"Do not repeat the beginning. {FINISH}",
 )
 
 

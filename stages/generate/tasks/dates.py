@@ -11,7 +11,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from evalcube.stages.generate.answers.dates import MONTHS, last_date
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
-from evalcube.stages.generate.material.words import NAMES
+from evalcube.stages.generate.material.words import FINISH, NAMES, closings
 from evalcube.stages.generate.stream import Stream
 
 EARLIEST, LATEST = 1950, 2080
@@ -27,11 +27,7 @@ _QUESTIONS = (
     "Which calendar date is that of the {what}?",
     "Give the date of the {what}.",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <YYYY-MM-DD>",
-    "Write it as year-month-day on a last line of its own:\nAnswer: <YYYY-MM-DD>",
-    "Finish with one line that reads\nAnswer: <YYYY-MM-DD>",
-)
+_CLOSINGS = closings("<YYYY-MM-DD>", FINISH, "Write it as year-month-day on a last line of its own:")
 _STATED = {
     "us": "(Dates in this text are written month/day/year.) ",
     "european": "(Dates in this text are written day.month.year.) ",

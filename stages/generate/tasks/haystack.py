@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES
+from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES, closings
 from evalcube.stages.generate.stream import Stream
 
 BYTES_PER_TOKEN = 4
@@ -35,10 +35,7 @@ _QUESTIONS = (
     "What is the number of the box with the {thing}?",
     "Which box is the {thing} in?",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <integer>",
-    "Finish with one line that reads\nAnswer: <integer>",
-)
+_CLOSINGS = closings("<integer>")[:2]
 
 
 class HaystackParams(TaskParams):

@@ -9,7 +9,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import WORDS, joined
+from evalcube.stages.generate.material.words import FINISH, WORDS, closings, joined
 from evalcube.stages.generate.stream import Stream, parts
 
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
@@ -30,10 +30,10 @@ _SEVERAL = (
     "Count the occurrences of the letters {letters} in the words below and add them up.",
     "How often are the letters {letters} found in the following list? Give the total.",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <integer>",
-    "Count every repetition. Finish with one line that reads\nAnswer: <integer>",
-    "Give the count as a whole number, on a last line of its own:\nAnswer: <integer>",
+_CLOSINGS = closings(
+    "<integer>",
+    "Give the count as a whole number, on a last line of its own:",
+    f"Count every repetition. {FINISH}",
 )
 
 

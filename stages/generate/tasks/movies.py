@@ -10,6 +10,7 @@ from pydantic import Field
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material.films import GENRES, THEMES, TITLES
+from evalcube.stages.generate.material.words import FINISH, closings
 from evalcube.stages.generate.stream import Stream
 
 _READER = ChoiceReader(TITLES)
@@ -36,11 +37,7 @@ _LISTS = (
     "(Genres are {genres}. Themes are {themes}.)",
     "(Possible genres: {genres}. Possible themes: {themes}.)",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <title>",
-    "Name the film on a last line of its own:\nAnswer: <title>",
-    "Finish with one line that reads\nAnswer: <title>",
-)
+_CLOSINGS = closings("<title>", FINISH, "Name the film on a last line of its own:")
 _LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THEMES)) for text in _LISTS)
 
 

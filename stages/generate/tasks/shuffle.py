@@ -10,7 +10,7 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import ITEMS, NAMES, with_article
+from evalcube.stages.generate.material.words import FINISH, ITEMS, NAMES, closings, with_article
 from evalcube.stages.generate.stream import Stream
 
 _READER = ChoiceReader(ITEMS)
@@ -46,11 +46,7 @@ _QUESTIONS = (
     "Which item does {a} have after all this?",
     "At the end, what is {a} holding?",
 )
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <item>",
-    "Name the item on a last line of its own:\nAnswer: <item>",
-    "Finish with one line that reads\nAnswer: <item>",
-)
+_CLOSINGS = closings("<item>", FINISH, "Name the item on a last line of its own:")
 
 
 class ShuffleParams(TaskParams):
