@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from evalcube.stages.generate.material import material
 
@@ -18,6 +19,10 @@ ADJECTIVES = tuple(_LISTS["adjectives"].split())
 """Adjectives that suit any of the things in groups and name none of them."""
 GROUPS = {group: tuple(text.split()) for group, text in _LISTS["groups"].items()}
 """Name of a group -> its things; no thing belongs to two groups."""
+TOOLS: Mapping[str, Any] = _LISTS["tools"]
+"""Words of the names of tools, and what may be given to one."""
+SENTENCES = {part: text.split("|") for part, text in _LISTS["haystack"].items()}
+"""Parts of sentences of a text that says nothing: who, did, what, where, when."""
 
 
 def with_article(noun: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES, closings
+from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES, SENTENCES, closings
 from evalcube.stages.generate.stream import Stream
 
 BYTES_PER_TOKEN = 4
@@ -13,18 +13,6 @@ TOGETHER = 10
 """Facts that stand at the asked depth in random order, so that to know the depth says which one it is in 1 of 10."""
 
 _SENTENCE_BYTES = 71
-_WHO = "the baker|the captain|the carpenter|the doctor|the farmer|the gardener|the painter|the teacher".split(
-    "|"
-)
-_DID = "carried|cleaned|counted|found|mended|painted|sold|wrapped".split("|")
-_WHAT = "a barrel of apples|a bundle of letters|an old clock|a pair of oars|some dry firewood|the broken gate".split(
-    "|"
-)
-_WHERE = (
-    "beside the mill|behind the station|near the harbour|on the way to the market|under the bridge".split("|")
-)
-_WHEN = "after lunch|all morning|before noon|in heavy rain|late in the evening|one quiet day".split("|")
-
 _OPENINGS = (
     "Read the text below and remember where things are kept. A question about it follows.",
     "Somewhere in the following text is the answer to the question at its end.",
@@ -119,5 +107,5 @@ def _fact(key: tuple[str, str, str], box: str) -> str:
 
 
 def _filler(stream: Stream) -> str:
-    who, did, what, where, when = map(stream.choice, (_WHO, _DID, _WHAT, _WHERE, _WHEN))
+    who, did, what, where, when = map(stream.choice, SENTENCES.values())
     return f"{when.capitalize()} {who} {did} {what} {where}."

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.calls import canonical_calls, keeps_schema, read_calls
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
-from evalcube.stages.generate.material.words import ITEMS, NAMES
+from evalcube.stages.generate.material import words
 from evalcube.stages.generate.stream import Stream
 
 Key = tuple[str, str, str]
@@ -18,17 +18,7 @@ Key = tuple[str, str, str]
 Function = dict[str, Any]
 """Name, description and parameters, a JSON schema, as OpenAI's API has them."""
 
-_VERBS = (
-    "book cancel clean count inspect move order pack paint photograph rent repair replace sell store weigh"
-)
-_PLACES = (
-    "airport castle factory farm harbour hospital hotel library museum office prison school stadium station "
-    "theatre village"
-)
-_THINGS = (
-    "bench bicycle boat bus camera clock curtain fridge lamp mirror organ piano printer tent van wardrobe"
-)
-_WORDS = tuple(tuple(words.split()) for words in (_VERBS, _PLACES, _THINGS))
+_WORDS = tuple(words.TOOLS[kind].split() for kind in ("verbs", "places", "things"))
 
 _TOP, _DEEPER = 3, 2
 """Arguments of a tool itself, and of each object within."""
@@ -37,10 +27,10 @@ _OBJECTS = {"details": "Further details.", "options": "What is chosen.", "terms"
 
 class _Argument(NamedTuple):
     name: str
+    kind: Literal["string", "integer", "number", "boolean", "enum", "strings", "integers"]
     about: str
     said: str
     """How a request states it."""
-    kind: Literal["string", "integer", "number", "boolean", "enum", "strings", "integers"]
     values: Sequence[Any]
 
     def schema(self) -> dict[str, Any]:
@@ -63,67 +53,25 @@ class _Argument(NamedTuple):
         return self.said.format({True: "", False: "not "}[value] if isinstance(value, bool) else value)
 
 
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_ARGUMENTS = (
-    _Argument("contact", "Person to ask for.", "the person to ask for is {}", "string", NAMES),
-    _Argument(
-        "minutes", "Most minutes that it may take.", "{} minutes are allowed", "integer", range(5, 241)
-    ),
-    _Argument(
-        "budget",
-        "Most euros that may be spent.",
-        "{} euros may be spent",
-        "number",
-        [n + 0.5 for n in range(10, 400)],
-    ),
-    _Argument("copies", "How many are needed.", "{} of them are needed", "integer", range(2, 60)),
-    _Argument(
-        "colour",
-        "Colour of the label.",
-        "its label is {}",
-        "enum",
-        "black blue green orange red white".split(),
-    ),
-    _Argument(
-        "urgency", "How urgent it is.", "its urgency is {}", "enum", "low normal high critical".split()
-    ),
-    _Argument("insured", "Whether insurance is wanted.", "insurance is {}wanted", "boolean", (True, False)),
-    _Argument("notify", "Whether to tell the owner.", "the owner is {}to be told", "boolean", (True, False)),
-    _Argument("weekday", "Day of the week.", "the day is {}", "enum", _DAYS),
-    _Argument(
-        "keywords", "Words to file it under, in the order given.", "it is filed under {}", "strings", ITEMS
-    ),
-    _Argument(
-        "rooms",
-        "Numbers of the rooms, in the order given.",
-        "the rooms are {}",
-        "integers",
-        range(1, 100),
-    ),
-    _Argument(
-        "reference",
-        "Reference code.",
-        "the reference code is {}",
-        "string",
-        [f"{a}{b}-{n}" for a in "ABCDEFGH" for b in "KLMNPRST" for n in range(20, 30)],
-    ),
-    _Argument(
-        "temperature", "Degrees Celsius to keep it at.", "it is kept at {} degrees", "integer", range(-20, 41)
-    ),
-    _Argument(
-        "language",
-        "Language of the papers.",
-        "its papers are in {}",
-        "enum",
-        "Danish Dutch English French German Greek Polish".split(),
-    ),
-    _Argument(
-        "start",
-        "Time of day at which it begins, HH:MM.",
-        "it begins at {}",
-        "string",
-        [f"{hour:02}:{minute:02}" for hour in range(6, 22) for minute in range(0, 60, 5)],
-    ),
+_VALUES: dict[str, Sequence[Any]] = {
+    "contact": words.NAMES,
+    "minutes": range(5, 241),
+    "budget": [n + 0.5 for n in range(10, 400)],
+    "copies": range(2, 60),
+    "colour": "black blue green orange red white".split(),
+    "urgency": "low normal high critical".split(),
+    "insured": (True, False),
+    "notify": (True, False),
+    "weekday": "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split(),
+    "keywords": words.ITEMS,
+    "rooms": range(1, 100),
+    "reference": [f"{a}{b}-{n}" for a in "ABCDEFGH" for b in "KLMNPRST" for n in range(20, 30)],
+    "temperature": range(-20, 41),
+    "language": "Danish Dutch English French German Greek Polish".split(),
+    "start": [f"{hour:02}:{minute:02}" for hour in range(6, 22) for minute in range(0, 60, 5)],
+}
+_ARGUMENTS = tuple(
+    _Argument(name, *words.TOOLS["arguments"][name], values) for name, values in _VALUES.items()
 )
 
 _OPENINGS = {
