@@ -20,6 +20,7 @@ import pytest
 
 from evalcube.stages.generate.dataset import kept
 from evalcube.stages.generate.dataset.hub import fetch
+from evalcube.stages.generate.recent import Recent
 
 MAIN = "main"
 
@@ -220,7 +221,7 @@ def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Hub]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(kept, "_versions", {})  # what cubes of other tests have asked
-    monkeypatch.setattr(kept, "_offers", type(kept._offers)())
+    monkeypatch.setattr(kept, "_offers", Recent(9))
     monkeypatch.setattr(fetch, "sleep", lambda _: None)
     monkeypatch.setattr("huggingface_hub.file_download.time", SimpleNamespace(sleep=lambda _: None))
     with serving() as hub:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from array import array
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar, cast
@@ -15,6 +14,7 @@ from evalcube.stages.generate.dataset.params import DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, RowError, RowReader, lookup, plain
 from evalcube.stages.generate.dataset.tables import Row
 from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.recent import Recent
 
 _OPEN_FILES = 8
 """Files that a process keeps open."""
@@ -24,10 +24,9 @@ _INDICES = 4
 """Sets of fields by whose values a process keeps a file's rows."""
 _ORDERS = 4
 """Orders of one selection that a process keeps, one for each seed."""
-_COLUMNS = 2000
-"""Columns that are remembered for messages."""
+_FIRST = 1000
+"""Rows that are looked at for their columns."""
 
-K = TypeVar("K")
 V = TypeVar("V")
 
 
@@ -110,23 +109,22 @@ class Book:
         # Reentrant: a check of the rows, run under the lock, asks for views and columns itself.
         self._lock = threading.RLock()
         # no view refers back to its book: an evicted file is closed at once, not when cycles are collected
-        self._views: OrderedDict[DatasetParams, RowView] = OrderedDict()
-        self._indices: OrderedDict[tuple[str, ...], Mapping[tuple[str | None, ...], Sequence[int]]] = (
-            OrderedDict()
+        self._views: Recent[DatasetParams, RowView] = Recent(_VIEWS)
+        self._indices: Recent[tuple[str, ...], Mapping[tuple[str | None, ...], Sequence[int]]] = Recent(
+            _INDICES
         )
-        self._columns: dict[str, None] = {}
-        self._checked: OrderedDict[DatasetParams, None] = OrderedDict()
+        self._checked: Recent[DatasetParams, bool] = Recent(_VIEWS)
 
-    def check(self, params: DatasetParams, check: Callable[[], None]) -> None:
+    def check(self, params: DatasetParams, check: Callable[[], bool]) -> None:
         """Run a check of what `params` select, unless it has been passed before."""
         # Under the lock, long as it takes: other threads that plan the same file wait for the result.
         with self._lock:
-            _kept(self._checked, params, _VIEWS, lambda _: check())
+            self._checked.made(params, check)
 
     def view(self, params: DatasetParams) -> RowView:
         """The rows that `params` select."""
         with self._lock:
-            return _kept(self._views, params, _VIEWS, self._view)
+            return self._views.made(params, lambda: self._view(params))
 
     def _view(self, params: DatasetParams) -> RowView:
         reader = RowReader(params, texts_only=self.source.table.texts_only)
@@ -137,7 +135,7 @@ class Book:
             return range(self._rows)
         fields = tuple(field for field, _ in params.where)
         wanted = [{plain(value) for value in values} for _, values in params.where]
-        index = _kept(self._indices, fields, _INDICES, self._indexed)
+        index = self._indices.made(fields, lambda: self._indexed(fields))
         found = array("Q")
         for key, rows in index.items():
             if all(value in values for value, values in zip(key, wanted, strict=True)):
@@ -153,27 +151,10 @@ class Book:
             found.setdefault(key, array("Q")).append(index)
         return found
 
-    def has_column(self, path: str) -> bool:
-        """Whether a column has a field's name, or that of its first step, in any row; mostly the first tells."""
-        names = {path, path.partition(".")[0]}
-        return bool(self._rows and names & self.source.row(0).keys()) or bool(names & set(self.columns()))
-
-    def columns(self) -> Sequence[str]:
-        """The columns that there are in any row; reads every row once.
-
-        Raises
-        ------
-        TaskError
-            A row cannot be read.
-        """
-        with self._lock:
-            if not self._columns:
-                # A dict and not a set: messages list columns in the file's order.
-                for index in range(self._rows):
-                    self._columns.update(dict.fromkeys(self.source.row(index)))
-                    if len(self._columns) > _COLUMNS:
-                        self._columns = dict.fromkeys(list(self._columns)[:_COLUMNS])
-            return list(self._columns)
+    def columns(self, rows: Sequence[int] | None = None) -> Sequence[str]:
+        """The columns of the first ones of some rows, default all, in the file's order."""
+        first = (range(self._rows) if rows is None else rows)[:_FIRST]
+        return list(dict.fromkeys(name for row in first for name in self.source.row(row)))
 
 
 class Library:
@@ -185,10 +166,10 @@ class Library:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._books: OrderedDict[tuple[str, str, str], Book] = OrderedDict()
-        self._digests: OrderedDict[str, tuple[tuple[int, ...], str]] = OrderedDict()
+        self._books: Recent[tuple[str, str, str], Book] = Recent(_OPEN_FILES)
+        self._digests: Recent[str, tuple[tuple[int, ...], str]] = Recent(_OPEN_FILES)
         self._latest: tuple[DatasetParams, ref[RowView]] | None = None
-        self._examples: OrderedDict[DatasetParams, Any] = OrderedDict()
+        self._examples: Recent[DatasetParams, Any] = Recent(_VIEWS)
 
     def __reduce__(self) -> tuple[object, ...]:
         # A lock and open descriptors mean nothing in another process; it opens what it needs.
@@ -206,9 +187,9 @@ class Library:
         with self._lock:
             book = self._books.get(key)
             # Offsets into a file that was written to in place would lead to the midst of other rows.
-            if book is not None and not book.source.table.unchanged():
-                del self._books[key]
-            return _kept(self._books, key, _OPEN_FILES, self._opened)
+            if book is None or not book.source.table.unchanged():
+                book = self._books.put(key, Book(SourceTable(path, open_table(path, form, sha256))))
+            return book
 
     def view(self, params: DatasetParams) -> RowView:
         """The rows that resolved `params` select; raises as `book`."""
@@ -223,12 +204,7 @@ class Library:
 
     def examples(self, params: DatasetParams, make: Callable[[RowView], V]) -> V:
         """What is made of the rows that the examples of resolved `params` are from; raises as `book`."""
-        found = self._examples.get(params)
-        if found is None:
-            found = make(self.view(params.of_examples()))
-            with self._lock:
-                _kept(self._examples, params, _VIEWS, lambda _: found)
-        return cast("V", found)
+        return cast("V", self._examples.made(params, lambda: make(self.view(params.of_examples()))))
 
     def digest(self, path: str) -> str:
         """A file's SHA-256; read again when the file system says that the file is another one.
@@ -243,23 +219,5 @@ class Library:
             state = file_state(path)
             known = self._digests.get(path)
             if known is None or known[0] != state:
-                self._digests.pop(path, None)
-                known = _kept(self._digests, path, _OPEN_FILES, lambda path: (state, file_digest(path)))
+                known = self._digests.put(path, (state, file_digest(path)))
             return known[1]
-
-    def _opened(self, key: tuple[str, str, str]) -> Book:
-        path, form, sha256 = key
-        return Book(SourceTable(path, open_table(path, form, sha256)))
-
-
-def _kept(kept: OrderedDict[K, V], key: K, most: int, make: Callable[[K], V]) -> V:
-    """The value of a key, made if it is not kept; the one used longest ago goes when there are too many.
-
-    Nothing is kept when `make` raises.
-    """
-    if key not in kept:
-        kept[key] = make(key)
-        if len(kept) > most:
-            kept.popitem(last=False)
-    kept.move_to_end(key)
-    return kept[key]

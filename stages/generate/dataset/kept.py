@@ -3,45 +3,36 @@
 from __future__ import annotations
 
 import os
-import threading
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping
 
 from evalcube.stages.generate.dataset.hub.address import is_hub, source_of
+from evalcube.stages.generate.recent import Recent
 
 Fetch = Callable[[], Iterator[bytes] | None]
 """Gives a copy's content block by block, whatever that is by now; None if there is no copy."""
 
-_MOST = 10_000
-"""Offers that a process remembers."""
-_offers: OrderedDict[str, Fetch] = OrderedDict()
+_offers: Recent[str, Fetch] = Recent(10_000)
 _versions: dict[str, Mapping[str, str]] = {}
 """Absolute path of a file that is gone, or address on the hub -> file, format and digest of what a cube has of it."""
-_lock = threading.Lock()
 
 
 def offer_copy(sha256: str, fetch: Fetch) -> None:
     """Say, for all of this process, where a copy of a data file may be; it may be damaged."""
-    with _lock:
-        _offers[sha256] = fetch
-        _offers.move_to_end(sha256)
-        if len(_offers) > _MOST:
-            _offers.popitem(last=False)
+    _offers.put(sha256, fetch)
 
 
 def copied_blocks(sha256: str) -> Iterator[bytes] | None:
     """The content of the copy that was offered last, to be compared with the digest; None if there is none."""
-    with _lock:
-        fetch = _offers.get(sha256)
+    fetch = _offers.get(sha256)
     return None if fetch is None else fetch()
 
 
 def offer_version(source: str, point: Mapping[str, str] | None) -> None:
     """Say, for all of this process, which content is meant by a file that is gone; None if nothing is known of it."""
-    with _lock:
+    if point is None:
         _versions.pop(source, None)
-        if point is not None:
-            _versions[source] = point
+    else:
+        _versions[source] = point
 
 
 def kept_version(path: str) -> str | None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections import OrderedDict
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -18,6 +17,7 @@ from hashlib import sha256
 from typing import IO
 
 from evalcube.stages.generate.errors import CodeError, TaskError
+from evalcube.stages.generate.recent import Recent
 
 _HERE = __name__.rpartition(".")[0]
 DOORS = {
@@ -102,23 +102,20 @@ class _Child:
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
         self._hello: dict[str, object] = {}
-        self._known: OrderedDict[bytes, object] = OrderedDict()
+        self._known: Recent[bytes, tuple[object]] = Recent(_REMEMBERED)
 
     def ask(self, request: bytes) -> object:
         with self._lock:
             key = sha256(request).digest()
-            if key in self._known:
-                self._known.move_to_end(key)
-                return self._known[key]
+            if (known := self._known.get(key)) is not None:
+                return known[0]
             wall: float = json.loads(request)["limits"]["wall_seconds"]
             began = time.monotonic()
             said, length = self._answer(request, wall)
             found: object = Failure(f"grader {said['failed']}") if "failed" in said else said["said"]
             lasting = "crashed" not in said and ("said" in said or time.monotonic() - began < wall)
             if lasting and length <= _REMEMBERED_LENGTH:
-                self._known[key] = found
-                if len(self._known) > _REMEMBERED:
-                    self._known.popitem(last=False)
+                self._known.put(key, (found,))
             return found
 
     def network(self) -> str:

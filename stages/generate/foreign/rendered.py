@@ -8,21 +8,17 @@ from __future__ import annotations
 
 import hashlib
 import json
-import threading
 from abc import abstractmethod
-from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
 from evalcube.stages.generate.base import Cell, Task, TaskParams, Trial
 from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.recent import Recent
 from evalcube.stages.generate.stream import Stream
 
 BLOCK = 32
 """Trials that are rendered at a time."""
-_HELD_BYTES = 32 << 20
-"""Of blocks that a process keeps at hand."""
-
 P = TypeVar("P", bound=TaskParams)
 Row = Mapping[str, object]
 """A question: ``prompt``, ``target``, and for its grader an ``entry`` of plain JSON."""
@@ -76,26 +72,25 @@ class RenderedTask(Task[P]):
         return _as_kept(self._rendered(self.Params.of(cell.params), cell.key, number))  # type: ignore[arg-type]
 
     def _rows(self, params: P, key: bytes, number: int) -> Sequence[Row]:
-        place = (self.cubes, _name(key, number))
-        found = _HELD.get(place)
-        if found is None:
-            copies = (copy for cube in self.cubes if (copy := cube(place[1])) is not None)
-            kept = (rows for copy in copies if (rows := rows_of_block(b"".join(copy))) is not None)
-            found = next(kept, None) or self._rendered(params, key, number)
-            _HELD.put(place, found)
-        return found
+        name = _name(key, number)
+
+        def kept() -> Sequence[Row]:
+            copies = (copy for cube in self.cubes if (copy := cube(name)) is not None)
+            found = (rows for copy in copies if (rows := rows_of_block(b"".join(copy))) is not None)
+            return next(found, None) or self._rendered(params, key, number)
+
+        return _HELD.made((self.cubes, name), kept) if self.cubes else self._rendered(params, key, number)
 
     def _rendered(self, params: P, key: bytes, number: int) -> Sequence[Row]:
-        place = ((), _name(key, number))
-        found = _HELD.get(place)
-        if found is None:
-            found = self.render(params, [_seed(key, number * BLOCK + i) for i in range(BLOCK)])
-            if rows_of_block(_as_kept(found)) is None:
+        def made() -> Sequence[Row]:
+            rows = self.render(params, [_seed(key, number * BLOCK + i) for i in range(BLOCK)])
+            if rows_of_block(_as_kept(rows)) is None:
                 raise TaskError(
                     f"task '{self.name}' made rows without prompt and target; that is a defect of it"
                 )
-            _HELD.put(place, found)
-        return found
+            return rows
+
+        return _HELD.made(((), _name(key, number)), made)
 
 
 def block_names(cell: Cell, trials: int) -> list[str]:
@@ -133,32 +128,5 @@ def _seed(key: bytes, index: int) -> int:
     return int.from_bytes(hashlib.sha256(key + f"seed {index}".encode()).digest()[:4], "big")
 
 
-_Place = tuple[tuple[Copies, ...], str]
-"""The cubes that were asked for a block, none where it was rendered for sure, and its name."""
-
-
-class _RecentBlocks:
-    """The blocks used last. Safe to use from several threads."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._blocks: OrderedDict[_Place, tuple[Sequence[Row], int]] = OrderedDict()
-        self._size = 0
-
-    def get(self, place: _Place) -> Sequence[Row] | None:
-        with self._lock:
-            if place not in self._blocks:
-                return None
-            self._blocks.move_to_end(place)
-            return self._blocks[place][0]
-
-    def put(self, place: _Place, rows: Sequence[Row]) -> None:
-        size = sum(len(repr(row)) for row in rows)
-        with self._lock:
-            self._size += size - self._blocks.pop(place, ((), 0))[1]
-            self._blocks[place] = rows, size
-            while self._size > _HELD_BYTES and len(self._blocks) > 1:
-                self._size -= self._blocks.popitem(last=False)[1][1]
-
-
-_HELD = _RecentBlocks()
+_HELD: Recent[tuple[tuple[Copies, ...], str], Sequence[Row]] = Recent(64)
+"""Blocks at hand, by the cubes that were asked for it, none where it was rendered for sure, and its name."""

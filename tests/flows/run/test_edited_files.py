@@ -24,6 +24,7 @@ from evalcube.flows.state.verify import verify_cube
 from evalcube.stages.generate import TASKS
 from evalcube.stages.generate.dataset import kept
 from evalcube.stages.generate.dataset.books import Library
+from evalcube.stages.generate.recent import Recent
 from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import evalcube, simulator_stats, sweep_config, write_config
@@ -53,7 +54,7 @@ def written(path, rows):
 
 def elsewhere(monkeypatch):
     """As in another process: no file is open, and nothing is known of what any cube keeps."""
-    monkeypatch.setattr(kept, "_offers", type(kept._offers)())
+    monkeypatch.setattr(kept, "_offers", Recent(9))
     monkeypatch.setattr(kept, "_versions", {})
     monkeypatch.setattr(TASKS["dataset"], "_library", Library())
 

@@ -27,6 +27,7 @@ from evalcube.flows.state.questions import (
 )
 from evalcube.stages.generate.dataset import Dataset, kept
 from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.recent import Recent
 from tests.flows.support import sweep_config
 from tests.storage.support.memory_space import Bucket, MemorySpace
 
@@ -48,7 +49,7 @@ def records(bucket):
 @pytest.fixture(autouse=True)
 def _nothing_is_offered(monkeypatch):
     """What other tests' cubes keep is not at hand."""
-    monkeypatch.setattr(kept, "_offers", type(kept._offers)())
+    monkeypatch.setattr(kept, "_offers", Recent(9))
 
 
 def written(path, rows):

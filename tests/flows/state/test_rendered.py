@@ -27,6 +27,7 @@ from evalcube.flows.state.questions import (
 from evalcube.stages.generate import Cell, TaskError
 from evalcube.stages.generate.foreign import rendered
 from evalcube.stages.generate.foreign.rendered import BLOCK, _as_kept, block_names
+from evalcube.stages.generate.recent import Recent
 from tests.flows.support import sweep_config
 from tests.stages.generate.foreign.made_elsewhere import Sums
 from tests.storage.support.memory_space import Bucket, MemorySpace
@@ -34,7 +35,7 @@ from tests.storage.support.memory_space import Bucket, MemorySpace
 
 @pytest.fixture(autouse=True)
 def _nothing_is_at_hand(monkeypatch):
-    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
+    monkeypatch.setattr(rendered, "_HELD", Recent(9))
 
 
 @pytest.fixture
@@ -74,7 +75,7 @@ def test_offer_questions__reads_those_that_come_later_too(records, plan, monkeyp
     keep_blocks(records, plan, np.array([[64, 64]]))
     cell = plan.tasks[0].cells[1].cell
     there = cell.trial(50)
-    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
+    monkeypatch.setattr(rendered, "_HELD", Recent(9))
     monkeypatch.setattr(Sums, "missing", True)
 
     assert cell.trial(50) == there

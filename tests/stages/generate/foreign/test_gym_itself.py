@@ -11,6 +11,7 @@ from evalcube.stages.generate import Cell, TaskError, all_tasks, expand
 from evalcube.stages.generate.contract import check_task
 from evalcube.stages.generate.foreign import bounded, gym, rendered
 from evalcube.stages.generate.foreign.bounded import ask
+from evalcube.stages.generate.recent import Recent
 from tests.flows.support import sweep_config
 from tests.tiers import need
 
@@ -55,7 +56,7 @@ def test_rows__are_the_same_in_another_process():
     cells = list(points())[::7]
 
     def digests():
-        rendered._HELD = rendered._RecentBlocks()
+        rendered._HELD = Recent(9)
         return [hashlib.sha256(repr([cell.trial(i) for i in (40, 3)]).encode()).hexdigest() for cell in cells]
 
     before = digests()
@@ -83,7 +84,7 @@ def test_run__keeps_questions_for_who_has_not_the_package(tmp_path, monkeypatch)
     more = ec.run(config | {"trials": 40}, progress=False).raise_for_status()
     assert more.done == 80
     shown = prompts(config["cube"])
-    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
+    monkeypatch.setattr(rendered, "_HELD", Recent(9))
     monkeypatch.setattr(gym, "_installed", lambda: "")
 
     again = prompts(config["cube"])

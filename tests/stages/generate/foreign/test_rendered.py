@@ -7,12 +7,13 @@ from hypothesis import strategies as st
 from evalcube.stages.generate import Cell, TaskError
 from evalcube.stages.generate.foreign import rendered
 from evalcube.stages.generate.foreign.rendered import BLOCK, block_names, rows_of_block
+from evalcube.stages.generate.recent import Recent
 from tests.stages.generate.foreign.made_elsewhere import Sums
 
 
 @pytest.fixture(autouse=True)
 def _nothing_is_at_hand(monkeypatch):
-    monkeypatch.setattr(rendered, "_HELD", rendered._RecentBlocks())
+    monkeypatch.setattr(rendered, "_HELD", Recent(9))
 
 
 def cell_of(seed=7, level=1):
@@ -27,7 +28,7 @@ def test_trial__is_the_same_in_any_order_and_renders_each_block_once():
     there = {place: cell.trial(place) for place in places}
 
     assert [len(seeds) for seeds in cell.task.rendered] == [BLOCK] * 3
-    rendered._HELD = rendered._RecentBlocks()
+    rendered._HELD = Recent(9)
     assert {place: other.trial(place) for place in reversed(places)} == there
 
 
@@ -42,7 +43,7 @@ def test_trial__comes_from_a_cube_where_the_package_is_missing():
     copy = {name: cell.task.block(cell, number) for number, name in enumerate(block_names(cell, 40))}
     here = cell_of()
     here.task.missing = True
-    rendered._HELD = rendered._RecentBlocks()
+    rendered._HELD = Recent(9)
     here.task.cubes = (lambda name: iter([copy[name]]) if name in copy else None,)
 
     assert here.trial(39) == cell.trial(39)
@@ -53,15 +54,15 @@ def test_trial__comes_from_a_cube_where_the_package_is_missing():
 def test_trial__is_rendered_again_where_a_copy_is_damaged():
     cell, other = cell_of(), cell_of()
     there, damaged = cell.trial(5), cell.task.block(cell, 0)[:-3]
-    rendered._HELD = rendered._RecentBlocks()
+    rendered._HELD = Recent(9)
     other.task.cubes = (lambda _: iter([damaged]),)
 
     assert other.trial(5) == there
     assert len(other.task.rendered) == 1
 
 
-def test_blocks__are_forgotten_where_they_take_much_memory(monkeypatch):
-    monkeypatch.setattr(rendered, "_HELD_BYTES", 1)
+def test_blocks__are_forgotten_where_there_are_many(monkeypatch):
+    monkeypatch.setattr(rendered, "_HELD", Recent(1))
     cell = cell_of()
 
     made = [cell.trial(0), cell.trial(BLOCK), cell.trial(0)]
