@@ -39,11 +39,3 @@ def with_article(noun: str) -> str:
 def joined(items: Sequence[str]) -> str:
     """Texts with commas between them, and "and" before the last one."""
     return items[0] if len(items) == 1 else f"{', '.join(items[:-1])} and {items[-1]}"
-
-
-FINISH = "Finish with one line that reads"
-
-
-def closings(form: str, last: str = "Give it on a last line of its own:", second: str = FINISH) -> list[str]:
-    """Ends of a prompt that ask for an answer line of a form, some in words of the task."""
-    return [f"{asked}\nAnswer: {form}" for asked in ("End with a last line of the form", second, last)]

@@ -8,26 +8,14 @@ from pydantic import ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.expressions import ANY_SPACE, Shape, draw_shape, drop_spaces
-from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
 LARGEST_PRODUCT = 1_000_000
 """No product in an expression exceeds this: the task is about reasoning, not about long multiplication."""
 
-_OPENINGS = (
-    "What is the value of this expression?",
-    "Evaluate the expression below.",
-    "Work out the following calculation.",
-    "Please compute this:",
-    "Find the result of this arithmetic expression.",
-)
-_RULES = (
-    "The usual order of operations applies.",
-    "Multiply before you add or subtract, brackets first.",
-    "Use the standard precedence of the operators.",
-)
-_CLOSINGS = closings("<integer>", "Give the result as a whole number, on a last line of its own:")
+_SAY = wordings("arithmetic")
 
 
 class ArithmeticParams(TaskParams):
@@ -68,7 +56,10 @@ class Arithmetic(Task[ArithmeticParams]):
         shape = draw_shape(stream, params.length, params.max_depth)
         text, value = _write(shape, params.min_number, params.max_number, stream)
         text = drop_spaces(stream, text, ANY_SPACE, params.prob_dewhitespace)
-        prompt = f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
+        prompt = (
+            f"{stream.choice(_SAY.openings)}\n\n{text}\n\n"
+            f"{stream.choice(_SAY.rules)} {stream.choice(_SAY.closings)}"
+        )
         return Trial(prompt, str(value))
 
     def parse(self, text: str) -> str | None:

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import truth_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.expressions import SPACE_AT_BRACKET, Shape, draw_shape, drop_spaces
-from evalcube.stages.generate.material.words import closings
 from evalcube.stages.generate.stream import Stream
 
 OPTIONS = ("true", "false")
@@ -18,27 +18,7 @@ OPTIONS = ("true", "false")
 _AND, _XOR, _OR = 0, 1, 2
 _OPERATORS = (" and ", " xor ", " or ")
 
-_OPENINGS = (
-    "What is the value of this logical expression?",
-    "Evaluate the Boolean expression below.",
-    "Work out whether the following expression is true or false.",
-    "Decide the truth value of this expression:",
-)
-_WORDS = (
-    "Here {t} stands for true and {f} for false.",
-    "In it, {t} means true and {f} means false.",
-    "Read {t} as true and {f} as false.",
-)
-_RULES = (
-    "Order of evaluation: brackets, not, and, xor, or.",
-    "The operator not binds most tightly, then and, then xor, and or comes last.",
-    "From strongest to weakest the operators are not, and, xor, or.",
-)
-_CLOSINGS = closings(
-    "<{t} or {f}>",
-    "Write the result on a last line of its own:",
-    "Finish with one line that gives the value in the same words:",
-)
+_SAY = wordings("boolean")
 
 
 class BooleanParams(TaskParams):
@@ -80,10 +60,10 @@ class Boolean(Task[BooleanParams]):
         shape = draw_shape(stream, params.length, params.max_depth)
         text = _write(shape, value, params.prob_not, (false, true), stream)
         text = drop_spaces(stream, text, SPACE_AT_BRACKET, params.prob_dewhitespace)
-        words, closing = stream.choice(_WORDS), stream.choice(_CLOSINGS)
+        words, closing = stream.choice(_SAY.words), stream.choice(_SAY.closings)
         prompt = (
-            f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{words.format(t=true, f=false)} "
-            f"{stream.choice(_RULES)} {closing.format(t=true, f=false)}"
+            f"{stream.choice(_SAY.openings)}\n\n{text}\n\n{words.format(t=true, f=false)} "
+            f"{stream.choice(_SAY.rules)} {closing.format(t=true, f=false)}"
         )
         return Trial(prompt, "true" if value else "false", _floor(params), OPTIONS)
 

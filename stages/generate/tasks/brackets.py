@@ -6,7 +6,7 @@ from itertools import accumulate
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
-from evalcube.stages.generate.material.words import FINISH, closings
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
 KINDS = (("(", ")", "round"), ("[", "]", "square"), ("{", "}", "curly"), ("<", ">", "angle"))
@@ -14,26 +14,7 @@ KINDS = (("(", ")", "round"), ("[", "]", "square"), ("{", "}", "curly"), ("<", "
 
 _TRIES = 8
 
-_OPENINGS = (
-    "Complete this bracket sequence.",
-    "The following sequence of brackets is not finished.",
-    "Some brackets below are still open.",
-    "Here is the beginning of a well-formed bracket sequence.",
-)
-_QUESTIONS = (
-    "Which brackets, in which order, close everything that is still open?",
-    "Write only the missing closing brackets, in the order in which they have to come.",
-    "Give the shortest continuation that leaves every bracket properly closed.",
-)
-_RULES = (
-    "A bracket is closed by one of its own kind, the one opened last first.",
-    "Every opening bracket needs its own closing bracket of the same kind, and pairs must not cross.",
-)
-_CLOSINGS = closings(
-    "<closing brackets>",
-    "Write the closing brackets, and nothing else, on a last line of its own:",
-    f"Do not repeat the beginning. {FINISH}",
-)
+_SAY = wordings("brackets")
 
 
 class BracketsParams(TaskParams):
@@ -79,8 +60,8 @@ class Brackets(Task[BracketsParams]):
             else:
                 pieces.append(pending.pop())
         prompt = (
-            f"{stream.choice(_OPENINGS)}\n\n{''.join(pieces)}\n\n{stream.choice(_QUESTIONS)} "
-            f"{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
+            f"{stream.choice(_SAY.openings)}\n\n{''.join(pieces)}\n\n{stream.choice(_SAY.questions)} "
+            f"{stream.choice(_SAY.rules)} {stream.choice(_SAY.closings)}"
         )
         return Trial(prompt, "".join(reversed(pending)), 1 / sum(sizes))
 

@@ -13,7 +13,8 @@ from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.numbers import WORD, spelled
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import NAMES, closings, with_article
+from evalcube.stages.generate.material import wordings
+from evalcube.stages.generate.material.words import NAMES, with_article
 from evalcube.stages.generate.stream import Stream
 
 COLORS = tuple(
@@ -62,61 +63,8 @@ def _position(match: re.Match[str]) -> Mention:
 
 _POSITIONS, _EITHER = _Positions(), _Either()
 
-_OPENINGS = (
-    "Some cars wait in a line.",
-    "There is a line of {n} cars in front of a ferry.",
-    "A line of {n} cars has formed at a car wash.",
-    "{n} cars stand one behind the other.",
-)
-_LINEUPS = (
-    "From front to back they are: {cars}.",
-    "From the front to the back of the line: {cars}.",
-    "Beginning at the front, the line is: {cars}.",
-)
-_RULES = (
-    (
-        "Position 1 is the front of the line. Whenever a car moves, the cars behind its old place close up and "
-        "the cars at its new place make room, so that the positions always run from 1 to {n}."
-    ),
-    (
-        "Positions are counted from the front, from 1 to {n}. A car that moves leaves the line, the gap closes, "
-        "and then it joins the line again so that it stands at the place named."
-    ),
-)
-_THEN = ("Then this happens, in order:", "These things happen next, one after the other:", "Next, in order:")
+_SAY = wordings("cars")
 
-_TO_PLACE = ("{a} moves to position {k}.", "{a} drives over to position {k}.")
-_FROM_PLACE = (
-    "The car in position {i} moves to position {k}.",
-    "From position {i}, a car moves to position {k}.",
-)
-_SWAP_PLACES = (
-    "The cars in positions {i} and {k} swap places.",
-    "The cars in position {i} and position {k} trade places.",
-)
-_STEPS = ("{a} moves {steps} {way}.", "{a} goes {steps} {way} in the line.")
-_SWAP = ("{a} swaps places with {b}.", "{a} and {b} trade places.")
-_BEHIND = ("{a} pulls in directly behind {b}.", "{a} moves to the place right behind {b}.")
-_AHEAD = ("{a} pulls in directly ahead of {b}.", "{a} moves to the place right in front of {b}.")
-_CONFOUNDERS = (
-    "{a} flashes its lights at {b}.",
-    "{a} honks.",
-    "{a} nearly overtakes {b}, but stays in its place.",
-    "The driver of {b} gets out, looks around and gets in again.",
-    "{a} has its windows cleaned.",
-    "It starts to rain on {b}.",
-)
-_ASK_PLACE = (
-    "In which position is {a} at the end?",
-    "What is the position of {a} after all this?",
-    "Where in the line does {a} stand now?",
-)
-_ASK_CAR = (
-    "What is the color of the car in position {k} at the end?",
-    "Which color is the car that stands in position {k} after all this?",
-    "Name the color of the car now in position {k}.",
-)
-_CLOSINGS = closings("<{form}>")
 _FORMS = {"position": "number of the position", "car": "color"}
 
 
@@ -155,17 +103,17 @@ class Cars(Task[CarsParams]):
             lines.insert(stream.below(len(lines) + 1), _confounder(names, stream))
         place = stream.below(params.cars)
         if params.question == "position":
-            question = stream.choice(_ASK_PLACE).format(a=names[line[place]])
+            question = stream.choice(_SAY.ask_place).format(a=names[line[place]])
             answer, options = str(place + 1), tuple(map(str, range(1, params.cars + 1)))
         else:
-            question = stream.choice(_ASK_CAR).format(k=place + 1)
+            question = stream.choice(_SAY.ask_car).format(k=place + 1)
             answer, options = colors[line[place]], tuple(colors)
-        opening = stream.choice(_OPENINGS).format(n=params.cars)
-        cars = stream.choice(_LINEUPS).format(cars=lineup)
-        rules = stream.choice(_RULES).format(n=params.cars)
-        closing = stream.choice(_CLOSINGS).format(form=_FORMS[params.question])
+        opening = stream.choice(_SAY.openings).format(n=params.cars)
+        cars = stream.choice(_SAY.lineups).format(cars=lineup)
+        rules = stream.choice(_SAY.rules).format(n=params.cars)
+        closing = stream.choice(_SAY.closings).format(form=_FORMS[params.question])
         story = "\n".join(lines)
-        prompt = f"{opening} {cars} {rules}\n{stream.choice(_THEN)}\n{story}\n{question} {closing}"
+        prompt = f"{opening} {cars} {rules}\n{stream.choice(_SAY.then)}\n{story}\n{question} {closing}"
         return Trial(prompt, answer, 1 / params.cars, options)
 
     def parse(self, text: str) -> str | None:
@@ -209,12 +157,12 @@ def _move_by_number(line: list[int], names: list[str], start: int, goal: int, st
     draw, wording = divmod(stream.below(6), 2)
     if draw == 0:
         line[start], line[goal] = line[goal], line[start]
-        return _SWAP_PLACES[wording].format(i=start + 1, k=goal + 1)
+        return str(_SAY.swap_places[wording].format(i=start + 1, k=goal + 1))
     car = line.pop(start)
     line.insert(goal, car)
     if draw == 1:
-        return _FROM_PLACE[wording].format(i=start + 1, k=goal + 1)
-    return _capital(_TO_PLACE[wording].format(a=names[car], k=goal + 1))
+        return str(_SAY.from_place[wording].format(i=start + 1, k=goal + 1))
+    return _capital(_SAY.to_place[wording].format(a=names[car], k=goal + 1))
 
 
 def _move_by_neighbor(line: list[int], names: list[str], start: int, goal: int, stream: Stream) -> str:
@@ -223,21 +171,23 @@ def _move_by_neighbor(line: list[int], names: list[str], start: int, goal: int, 
     a, b = names[first], names[second]
     if draw == 0:
         line[start], line[goal] = second, first
-        return _capital(_SWAP[wording].format(a=a, b=b))
+        return _capital(_SAY.swap[wording].format(a=a, b=b))
     del line[start]
     if draw == 1:
         line.insert(goal, first)
         count = abs(goal - start)
         steps = "1 place" if count == 1 else f"{count} places"
-        return _capital(_STEPS[wording].format(a=a, steps=steps, way="back" if goal > start else "forward"))
+        return _capital(
+            _SAY.steps[wording].format(a=a, steps=steps, way="back" if goal > start else "forward")
+        )
     behind = draw == 2
     line.insert(line.index(second) + behind, first)
-    return _capital((_BEHIND if behind else _AHEAD)[wording].format(a=a, b=b))
+    return _capital((_SAY.behind if behind else _SAY.ahead)[wording].format(a=a, b=b))
 
 
 def _confounder(names: list[str], stream: Stream) -> str:
     i, j = stream.below(len(names)), stream.below(len(names) - 1)
-    return _capital(stream.choice(_CONFOUNDERS).format(a=names[i], b=names[j + (j >= i)]))
+    return _capital(stream.choice(_SAY.confounders).format(a=names[i], b=names[j + (j >= i)]))
 
 
 def _capital(sentence: str) -> str:

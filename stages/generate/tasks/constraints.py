@@ -9,6 +9,7 @@ from typing import Literal
 from pydantic import Field
 
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ITEMS, WORDS
 from evalcube.stages.generate.stream import Stream
 
@@ -22,33 +23,9 @@ _FEWEST, _LENGTHS = 20, 40
 _ANSWER = re.compile(r"^[ \t>*_#]*answer[*_]*[ \t]*:[*_]*", re.IGNORECASE | re.MULTILINE)
 _AROUND = re.compile(r"^[\W_]+|[\W_]+$")
 
-_OPENINGS = (
-    "Write a short text that keeps all of these rules:",
-    "Compose a few sentences or lines, on what you like, by the following rules:",
-    "Below are rules for a short text. Write one that breaks none of them:",
-)
-_CLOSINGS = (
-    "Words are counted as a word processor counts them. Nothing stands below the text, which you give so:",
-    "What stands between spaces is a word, unless it is signs alone. End with the text, behind one mark:",
-)
+_SAY = wordings("constraints")
 _ASKED_FORM = re.compile(r"<\w+>")
 
-_SAID: Mapping[str, str] = {
-    "count": "It has exactly {} words.",
-    "topic": 'The word "{}" occurs in it.',
-    "first": 'Its first word is "{}".',
-    "last": 'Its last word is "{}".',
-    "avoid": 'The word "{}" does not occur in it.',
-    "twice": 'The word "{}" occurs in it exactly twice.',
-    "without": 'The letter "{}" does not occur in it.',
-    "lower": "There are no capital letters in it.",
-    "marks": "The number of exclamation marks in it is {}.",
-    "commas": "The number of commas in it is {}.",
-    "lines": "It has exactly {} lines with words.",
-    "bullets": 'The number of its lines that begin with "- " is {}.',
-    "quoted": "It begins and ends with a double quotation mark.",
-    "title": "All letters of its first line are capitals.",
-}
 _KINDS: Mapping[Kind, tuple[str, ...]] = {
     "words": ("first", "last", "avoid", "twice"),
     "letters": ("without", "lower", "marks", "commas"),
@@ -89,8 +66,12 @@ class Constraints(Task[ConstraintsParams]):
         values, text = _written(stream, names)
         rules = [(name, values[name]) for name in names]
         stream.shuffle(rules)
-        listed = "\n".join(f"{i}. {_SAID[name].format(value)}" for i, (name, value) in enumerate(rules, 1))
-        prompt = f"{stream.choice(_OPENINGS)}\n\n{listed}\n\n{stream.choice(_CLOSINGS)}\nAnswer: <text>"
+        listed = "\n".join(
+            f"{i}. {_SAY.rules[name].format(value)}" for i, (name, value) in enumerate(rules, 1)
+        )
+        prompt = (
+            f"{stream.choice(_SAY.openings)}\n\n{listed}\n\n{stream.choice(_SAY.closings)}\nAnswer: <text>"
+        )
         guess = 1 / _LENGTHS if params.rules == 2 else 0.0
         return Trial(prompt, text, guess, extras={"rules": [list(rule) for rule in rules]})
 

@@ -10,8 +10,9 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 
 from evalcube.stages.generate.answers.dates import MONTHS, last_date
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.date_stories import ORDINALS, STORIES, WEEKDAYS, Draw
-from evalcube.stages.generate.material.words import FINISH, NAMES, closings
+from evalcube.stages.generate.material.words import NAMES
 from evalcube.stages.generate.stream import Stream
 
 EARLIEST, LATEST = 1950, 2080
@@ -22,16 +23,7 @@ _BY_LEVEL = tuple(tuple(s for s in STORIES.values() if s.level == level) for lev
 _EVENTS = tuple(
     "concert test dinner party meeting race picnic lecture wedding recital match tour workshop".split()
 )
-_QUESTIONS = (
-    "What is the date of the {what}?",
-    "Which calendar date is that of the {what}?",
-    "Give the date of the {what}.",
-)
-_CLOSINGS = closings("<YYYY-MM-DD>", FINISH, "Write it as year-month-day on a last line of its own:")
-_STATED = {
-    "us": "(Dates in this text are written month/day/year.) ",
-    "european": "(Dates in this text are written day.month.year.) ",
-}
+_SAY = wordings("dates")
 _FORMAT_COST = {"iso": 0.0, "long": 0.1, "british": 0.1, "us": 0.25, "european": 0.25}
 
 if TYPE_CHECKING:
@@ -108,8 +100,10 @@ class Dates(Task[DatesParams]):
             _words(draw, params.format, stream.choice(NAMES), what)
         )
         note = f" {story.note}" if story.note else ""
-        question = stream.choice(_QUESTIONS).format(what=what)
-        prompt = f"{_STATED.get(params.format, '')}{text}{note}\n{question} {stream.choice(_CLOSINGS)}"
+        question = stream.choice(_SAY.questions).format(what=what)
+        prompt = (
+            f"{_SAY.stated.get(params.format, '')}{text}{note}\n{question} {stream.choice(_SAY.closings)}"
+        )
         return Trial(prompt, story.solve(draw).isoformat())
 
     def parse(self, text: str) -> str | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES, SENTENCES, closings
+from evalcube.stages.generate.material import wordings
+from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES, SENTENCES
 from evalcube.stages.generate.stream import Stream
 
 BYTES_PER_TOKEN = 4
@@ -13,17 +14,7 @@ TOGETHER = 10
 """Facts that stand at the asked depth in random order, so that to know the depth says which one it is in 1 of 10."""
 
 _SENTENCE_BYTES = 71
-_OPENINGS = (
-    "Read the text below and remember where things are kept. A question about it follows.",
-    "Somewhere in the following text is the answer to the question at its end.",
-    "Below is a long text. Read it to its end, where you are asked about one detail.",
-)
-_QUESTIONS = (
-    "In which box is the {thing} kept?",
-    "What is the number of the box with the {thing}?",
-    "Which box is the {thing} in?",
-)
-_CLOSINGS = closings("<integer>")[:2]
+_SAY = wordings("haystack")
 
 
 class HaystackParams(TaskParams):
@@ -67,8 +58,10 @@ class Haystack(Task[HaystackParams]):
             place += at <= place
         text[place:place] = close
         adjective, item, owner = asked
-        question = stream.choice(_QUESTIONS).format(thing=f"{adjective} {item} of {owner}")
-        prompt = f"{stream.choice(_OPENINGS)}\n\n{' '.join(text)}\n\n{question} {stream.choice(_CLOSINGS)}"
+        question = stream.choice(_SAY.questions).format(thing=f"{adjective} {item} of {owner}")
+        prompt = (
+            f"{stream.choice(_SAY.openings)}\n\n{' '.join(text)}\n\n{question} {stream.choice(_SAY.closings)}"
+        )
         return Trial(prompt, boxes[0], 1 / TOGETHER)
 
     def parse(self, text: str) -> str | None:

@@ -12,7 +12,8 @@ from pydantic import ValidationInfo, field_validator
 from evalcube.stages.generate.answers.final import Mention
 from evalcube.stages.generate.answers.values import Form, read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import ITEMS, closings
+from evalcube.stages.generate.material import wordings
+from evalcube.stages.generate.material.words import ITEMS
 from evalcube.stages.generate.stream import Stream
 
 KEYS = tuple(
@@ -28,30 +29,7 @@ _FILLERS = len(_SCALARS) * 3 // 2
 _BRANCHES = {"wildcard": 3, "filter": 2}
 """Members of a container that go on below a step that takes several; it bounds the size of the document."""
 
-_OPENINGS = ("Here is a JSON document.", "Look at this JSON document.", "A JSON document:")
-_BASIS = (
-    "A path is read from left to right, and $ stands for the whole document. The step .name takes the member "
-    "of an object with that name; the step [n] takes the element at position n of an array, counted from 0."
-)
-_WILDCARD = (
-    "The step [*] takes all elements of an array, or the values of all members of an object, in order."
-)
-_FILTER = (
-    "The step [?@.name > n] takes, in order, those elements of an array (or values of members of an object) "
-    "that are objects with a member of that name that is a number greater than n; with < it is less than n, "
-    "and [?@ > n] takes those that are themselves such numbers."
-)
-_SEVERAL = (
-    "Each step is applied to every value found by the step before, in order; a value that a step does not fit "
-    "(no such member or position, or not the right kind of value) is dropped. The result is a JSON array of "
-    "all values found, in order, even if it is only one."
-)
-_QUESTIONS = (
-    "What is the value at the path {path} ?",
-    "Evaluate the path {path} on this document.",
-    "What does the path {path} give?",
-)
-_CLOSINGS = closings("<JSON value>")
+_SAY = wordings("jsonpath")
 
 
 class JsonpathParams(TaskParams):
@@ -101,15 +79,15 @@ class Jsonpath(Task[JsonpathParams]):
         several = params.wildcards + params.filters > 0
         answer = json.dumps(found if several else found[0])
         rules = [
-            _BASIS,
-            *[_WILDCARD] * (params.wildcards > 0),
-            *[_FILTER] * (params.filters > 0),
-            *[_SEVERAL] * several,
+            _SAY.basis,
+            *[_SAY.wildcard] * (params.wildcards > 0),
+            *[_SAY.filter] * (params.filters > 0),
+            *[_SAY.several] * several,
         ]
         path = "$" + "".join([_written(step, last=step is steps[-1]) for step in steps])
-        question = stream.choice(_QUESTIONS).format(path=path)
+        question = stream.choice(_SAY.questions).format(path=path)
         text = json.dumps(document)
-        opening, closing = stream.choice(_OPENINGS), stream.choice(_CLOSINGS)
+        opening, closing = stream.choice(_SAY.openings), stream.choice(_SAY.closings)
         return Trial(f"{opening}\n\n{text}\n\n{' '.join(rules)}\n\n{question} {closing}", answer)
 
     def parse(self, text: str) -> str | None:

@@ -9,7 +9,8 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import FINISH, WORDS, closings, joined
+from evalcube.stages.generate.material import wordings
+from evalcube.stages.generate.material.words import WORDS, joined
 from evalcube.stages.generate.stream import Stream, parts
 
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
@@ -20,21 +21,7 @@ _FEWEST = 12
 _MOST_EACH = 3
 """Occurrences that one word adds at most to the fewest."""
 
-_ONE = (
-    "How many times does the letter {letters} occur in these words?",
-    "Count the occurrences of the letter {letters} in the words below.",
-    "How often is the letter {letters} found in the following list, all words together?",
-)
-_SEVERAL = (
-    "How many times do the letters {letters} occur in these words, all together?",
-    "Count the occurrences of the letters {letters} in the words below and add them up.",
-    "How often are the letters {letters} found in the following list? Give the total.",
-)
-_CLOSINGS = closings(
-    "<integer>",
-    "Give the count as a whole number, on a last line of its own:",
-    f"Count every repetition. {FINISH}",
-)
+_SAY = wordings("letters")
 
 
 class LettersParams(TaskParams):
@@ -86,9 +73,9 @@ class Letters(Task[LettersParams]):
         words = [word for more, pool in enumerate(pools) for word in _draw(stream, pool, wanted.count(more))]
         stream.shuffle(words)
         text = ", ".join(words)
-        question = stream.choice(_ONE if len(letters) == 1 else _SEVERAL)
+        question = stream.choice(_SAY.one if len(letters) == 1 else _SAY.several)
         question = question.format(letters=joined([f'"{letter}"' for letter in letters]))
-        prompt = f"{question}\n\n{text}\n\n{stream.choice(_CLOSINGS)}"
+        prompt = f"{question}\n\n{text}\n\n{stream.choice(_SAY.closings)}"
         return Trial(prompt, str(sum(map(text.count, letters))), 1 / counts)
 
     def parse(self, text: str) -> str | None:

@@ -9,8 +9,8 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.films import GENRES, THEMES, TITLES
-from evalcube.stages.generate.material.words import FINISH, closings
 from evalcube.stages.generate.stream import Stream
 
 _READER = ChoiceReader(TITLES)
@@ -18,27 +18,8 @@ _GENRES = tuple(GENRES)
 _THEMES = tuple(THEMES)
 _WORDINGS = 5
 
-_OPENINGS_ONE = (
-    "Someone enjoyed this film:",
-    "Here is a film that a friend loved:",
-    "This film is the starting point:",
-)
-_OPENINGS = (
-    "Someone enjoyed these films, which all have the same genre and the same theme:",
-    "Here are films of one genre and with one theme in common:",
-    "These films belong together, as genre and theme are the same in all of them:",
-)
-_CHOICES = (
-    "Which one of the following films has the same genre and also the same theme?",
-    "Find the one film below that shares both the genre and the theme:",
-    "Exactly one of these films matches in genre as well as in theme. Which one?",
-)
-_LISTS = (
-    "(Genres are {genres}. Themes are {themes}.)",
-    "(Possible genres: {genres}. Possible themes: {themes}.)",
-)
-_CLOSINGS = closings("<title>", FINISH, "Name the film on a last line of its own:")
-_LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THEMES)) for text in _LISTS)
+_SAY = wordings("movies")
+_LIST_TEXTS = tuple(text.format(genres=", ".join(_GENRES), themes=", ".join(_THEMES)) for text in _SAY.lists)
 
 
 class MoviesParams(TaskParams):
@@ -85,9 +66,9 @@ class Movies(Task[MoviesParams]):
                 for title, each in zip(choices, kinds, strict=True)
             ]
         )
-        opening = stream.choice(_OPENINGS if params.reference_count > 1 else _OPENINGS_ONE)
+        opening = stream.choice(_SAY.openings if params.reference_count > 1 else _SAY.openings_one)
         hint = f"\n\n{stream.choice(_LIST_TEXTS)}" if params.hint == "lists" else ""
-        question, closing = stream.choice(_CHOICES), stream.choice(_CLOSINGS)
+        question, closing = stream.choice(_SAY.choices), stream.choice(_SAY.closings)
         prompt = f"{opening}\n{liked}\n\n{question}\n{offered}{hint}\n\n{closing}"
         return Trial(prompt, choices[place], 1 / params.choice_count, tuple(choices))
 

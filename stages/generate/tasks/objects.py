@@ -6,8 +6,8 @@ from itertools import pairwise
 
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material import words
-from evalcube.stages.generate.material.words import ADJECTIVES, closings, joined, with_article
+from evalcube.stages.generate.material import wordings, words
+from evalcube.stages.generate.material.words import ADJECTIVES, joined, with_article
 from evalcube.stages.generate.stream import Stream, parts
 
 _IN_OES = frozenset({"mango", "mosquito", "potato"})
@@ -45,24 +45,7 @@ NUMBERS = (*_UNITS, *(ten if not n else f"{ten}-{_UNITS[n]}" for ten in _TENS fo
 _NAMES = tuple(GROUPS)
 _SENTENCE_ITEMS = 6
 
-_FIRST = (
-    "A large painting shows {items}.",
-    "On the pages of a picture book you can see {items}.",
-    "A box of stickers holds pictures of {items}.",
-    "For a game, someone has drawn {items}.",
-)
-_NEXT = (
-    "There are also {items}.",
-    "Next to these come {items}.",
-    "Further on, there are {items}.",
-    "One can also find {items}.",
-)
-_QUESTIONS = (
-    "How many {groups} are there in total?",
-    "Count the {groups}. How many are there all together?",
-    "What is the total number of {groups}?",
-)
-_CLOSINGS = closings("<integer>", "Give the total in digits, on a last line of its own:")
+_SAY = wordings("objects")
 
 
 class ObjectsParams(TaskParams):
@@ -104,8 +87,8 @@ class Objects(Task[ObjectsParams]):
             _told(thing, n, params.prob_adjective, stream) for thing, n in zip(chosen, counts, strict=True)
         ]
         stream.shuffle(items)
-        question = stream.choice(_QUESTIONS).format(groups=joined(targets))
-        prompt = f"{_story(items, stream)}\n\n{question} {stream.choice(_CLOSINGS)}"
+        question = stream.choice(_SAY.questions).format(groups=joined(targets))
+        prompt = f"{_story(items, stream)}\n\n{question} {stream.choice(_SAY.closings)}"
         return Trial(prompt, str(total), 1 / totals)
 
     def parse(self, text: str) -> str | None:
@@ -140,6 +123,6 @@ def _story(items: list[str], stream: Stream) -> str:
     sentences = -(-len(items) // _SENTENCE_ITEMS)
     cuts = [len(items) * i // sentences for i in range(sentences + 1)]
     return " ".join(
-        stream.choice(_NEXT if start else _FIRST).format(items=joined(items[start:end]))
+        stream.choice(_SAY.next if start else _SAY.first).format(items=joined(items[start:end]))
         for start, end in pairwise(cuts)
     )

@@ -13,34 +13,13 @@ from math import log2
 
 from evalcube.stages.generate.answers.lists import integer_list
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
-from evalcube.stages.generate.material.words import closings
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
 PERIODS = (2, 3, 4, 5)
 """Periods of the interference rules."""
 
-_OPENINGS = (
-    "Continue this sequence of integers.",
-    "Here is the beginning of a sequence of whole numbers.",
-    "Find out how this number sequence goes on.",
-    "Look at these numbers, which follow a pattern.",
-)
-_KINDS = (
-    "every step adds the same number; "
-    "the steps themselves grow by the same number each time; "
-    "each term is twice the term before plus a fixed number; "
-    "each term is the sum of the two terms before it."
-)
-_MAIN = (
-    f"The main rule is one of these: {_KINDS}",
-    f"It is built on one main rule, which is one of the following: {_KINDS}",
-    f"The underlying rule has one of four forms: {_KINDS}",
-)
-_CARRY = (
-    "What is added this way is not carried over: the main rule runs on as if nothing had been added.",
-    "The main rule takes no notice of these additions: it runs on by itself, with them left out.",
-)
-_CLOSINGS = closings("{form}", "Write the continuation, and nothing else, on a last line of its own:")
+_SAY = wordings("sequence")
 
 
 class SequenceParams(TaskParams):
@@ -69,13 +48,13 @@ class Sequence(Task[SequenceParams]):
             amount = _constant(params.max_constant, stream)
             for i in range(period - 1, len(values), period):
                 values[i] += amount
-        rule_text = f"{stream.choice(_MAIN)}"
+        rule_text = f"{stream.choice(_SAY.main)}"
         if periods:
-            rule_text += f" {_interference(periods)} {stream.choice(_CARRY)}"
+            rule_text += f" {_interference(periods)} {stream.choice(_SAY.carry)}"
         form = "<integer>" if params.terms == 1 else "<integers separated by commas>"
         prompt = (
-            f"{stream.choice(_OPENINGS)}\n\n{', '.join(map(str, values[:count]))}, ...\n\n{rule_text} "
-            f"{_question(params.terms)} {stream.choice(_CLOSINGS).format(form=form)}"
+            f"{stream.choice(_SAY.openings)}\n\n{', '.join(map(str, values[:count]))}, ...\n\n{rule_text} "
+            f"{_question(params.terms)} {stream.choice(_SAY.closings).format(form=form)}"
         )
         return Trial(prompt, ", ".join(map(str, values[count:])))
 

@@ -6,7 +6,7 @@ from math import atan, cos, pi, radians, sin
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import closings
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
 POLYGONS = {"triangle": 3, "pentagon": 5, "hexagon": 6, "heptagon": 7, "octagon": 8}
@@ -14,21 +14,7 @@ KINDS = (*POLYGONS, "circle", "ellipse", "kite", "line", "rectangle", "sector", 
 _SIZE = 10.0
 """Radius of the shapes at scale 1."""
 
-_OPENINGS = (
-    "This is the path of a shape in an SVG drawing:",
-    "An SVG drawing has one path element, with this d attribute:",
-    "A shape is drawn by this SVG path:",
-)
-_QUESTIONS = ("Which shape is it?", "What is the name of the shape?", "Name the shape that it draws.")
-_TERMS = (
-    "A circle is not called an ellipse here, a trapezoid has just one pair of parallel sides, a kite has none, "
-    "and polygons need not be regular."
-)
-_NOISE = (
-    "The drawing is inexact: points and radii are off by up to {noise:g}% of the size of the shape. Name the "
-    "shape that is meant."
-)
-_CLOSINGS = closings("<name>")
+_SAY = wordings("shapes")
 _READER = ChoiceReader(KINDS)
 
 _Point = tuple[float, float]
@@ -63,12 +49,10 @@ class Shapes(Task[ShapesParams]):
         options = tuple(stream.sample(KINDS, params.choices))
         answer = stream.choice(options)
         path = _Pen(params, stream).path(answer)
-        noise = f" {_NOISE.format(noise=params.noise)}" if params.noise else ""
-        opening, question = stream.choice(_OPENINGS), stream.choice(_QUESTIONS)
-        closing = stream.choice(_CLOSINGS)
-        prompt = (
-            f"{opening}\n\n{path}\n\n{question}{noise} {_TERMS}\nOptions: {', '.join(options)}.\n{closing}"
-        )
+        noise = f" {_SAY.noise.format(noise=params.noise)}" if params.noise else ""
+        opening, question = stream.choice(_SAY.openings), stream.choice(_SAY.questions)
+        closing = stream.choice(_SAY.closings)
+        prompt = f"{opening}\n\n{path}\n\n{question}{noise} {_SAY.terms}\nOptions: {', '.join(options)}.\n{closing}"
         return Trial(prompt, answer, 1 / params.choices, options)
 
     def parse(self, text: str) -> str | None:

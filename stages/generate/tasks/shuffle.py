@@ -10,43 +10,13 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import FINISH, ITEMS, NAMES, closings, with_article
+from evalcube.stages.generate.material import wordings
+from evalcube.stages.generate.material.words import ITEMS, NAMES, with_article
 from evalcube.stages.generate.stream import Stream
 
 _READER = ChoiceReader(ITEMS)
 
-_OPENINGS = (
-    "Some friends each hold one thing.",
-    "A group of people play a swapping game. Each starts with one item.",
-    "Here is who holds what at first.",
-    "At the start of a game everyone holds one item.",
-)
-_THEN = (
-    "Then this happens, in order:",
-    "These things happen next, one after the other:",
-    "The following events take place in order:",
-)
-_SWAPS = (
-    "{a} and {b} swap what they hold.",
-    "{a} and {b} trade items.",
-    "{a} exchanges items with {b}.",
-    "{a} swaps with {b}.",
-)
-_CONFOUNDERS = (
-    "{a} waves to {b}.",
-    "{a} tells {b} a joke.",
-    "{a} thinks about trading with {b}, but does not.",
-    "{a} says that the {item} is worth more than the {other}.",
-    "{a} asks {b} what time it is.",
-    "{a} takes a sip of water.",
-    "{b} remembers an old {item}, sold long ago.",
-)
-_QUESTIONS = (
-    "What does {a} hold at the end?",
-    "Which item does {a} have after all this?",
-    "At the end, what is {a} holding?",
-)
-_CLOSINGS = closings("<item>", FINISH, "Name the item on a last line of its own:")
+_SAY = wordings("shuffle")
 
 
 class ShuffleParams(TaskParams):
@@ -82,10 +52,10 @@ class Shuffle(Task[ShuffleParams]):
             lines.insert(stream.below(len(lines) + 1), _confounder(names, items, stream))
         marks = _marks(params.anchors, len(lines))
         story = "\n".join(f"{mark}{line}" for mark, line in zip(marks, lines, strict=True))
-        question = stream.choice(_QUESTIONS).format(a=asked)
+        question = stream.choice(_SAY.questions).format(a=asked)
         prompt = (
-            f"{stream.choice(_OPENINGS)} {start}.\n{stream.choice(_THEN)}\n{story}\n"
-            f"{question} {stream.choice(_CLOSINGS)}"
+            f"{stream.choice(_SAY.openings)} {start}.\n{stream.choice(_SAY.then)}\n{story}\n"
+            f"{question} {stream.choice(_SAY.closings)}"
         )
         return Trial(prompt, holding[asked], 1 / params.length, tuple(items))
 
@@ -106,13 +76,13 @@ def _swap_all(count: int, names: list[str], holding: dict[str, str], stream: Str
     for _ in range(count):
         first, second = _pair(names, stream)
         holding[first], holding[second] = holding[second], holding[first]
-        events.append((stream.choice(_SWAPS).format(a=first, b=second), first))
+        events.append((stream.choice(_SAY.swaps).format(a=first, b=second), first))
     return events
 
 
 def _confounder(names: list[str], items: list[str], stream: Stream) -> str:
     (first, second), (item, other) = _pair(names, stream), _pair(items, stream)
-    return stream.choice(_CONFOUNDERS).format(a=first, b=second, item=item, other=other)
+    return str(stream.choice(_SAY.confounders).format(a=first, b=second, item=item, other=other))
 
 
 def _pair(pool: list[str], stream: Stream) -> tuple[str, str]:

@@ -8,28 +8,14 @@ from math import factorial, log2
 
 from evalcube.stages.generate.answers.lists import word_list
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import WORDS
 from evalcube.stages.generate.stream import Stream
 
 DICTIONARY = tuple(sorted(WORDS))
 """All words in alphabetical order: neighbours share their first letters."""
 
-_OPENINGS = (
-    "Sort these words alphabetically.",
-    "Put the following words into alphabetical order.",
-    "Here are some words in no particular order. Arrange them from A to Z.",
-    "Please order the words below as a dictionary would.",
-)
-_RULES = (
-    "Upper and lower case make no difference, and a word that occurs twice stays in the list twice.",
-    "Ignore the difference between upper and lower case. Keep repeated words: each is listed as often as above.",
-)
-_CLOSINGS = (
-    "End with a last line of the form\nAnswer: <all words in order, separated by commas>",
-    "Finish with one line that reads\nAnswer: <the sorted words, separated by commas>",
-    "Write the whole list on a last line of its own:\nAnswer: <sorted words with commas between them>",
-)
-_LAYOUTS = (", ", "\n", " ")
+_SAY = wordings("sort")
 
 
 class SortParams(TaskParams):
@@ -70,8 +56,11 @@ class Sort(Task[SortParams]):
                 _mutated(word, stream) if stream.chance(params.prob_mutation) else word for word in words
             ]
         stream.shuffle(words)
-        text = stream.choice(_LAYOUTS).join(words)
-        prompt = f"{stream.choice(_OPENINGS)}\n\n{text}\n\n{stream.choice(_RULES)} {stream.choice(_CLOSINGS)}"
+        text = stream.choice(_SAY.layouts).join(words)
+        prompt = (
+            f"{stream.choice(_SAY.openings)}\n\n{text}\n\n"
+            f"{stream.choice(_SAY.rules)} {stream.choice(_SAY.closings)}"
+        )
         ordered = sorted(words, key=str.lower)
         return Trial(prompt, ", ".join(ordered), _chance([word.lower() for word in ordered]))
 

@@ -16,7 +16,7 @@ from pydantic import Field, ValidationInfo, field_validator, model_validator
 from evalcube.stages.generate.answers.numbers import WORD, NumberForm, spelled
 from evalcube.stages.generate.answers.values import read_value
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material.words import closings
+from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.stream import Stream
 
 NUMBERS = tuple("age height length orders points price score speed stock visits weight width".split())
@@ -124,36 +124,7 @@ _DRAW_BITS = 16
 _HOLDS = 2 / 3
 """Share of the rows, about, for which a condition holds."""
 
-_OPENINGS = (
-    "Here is a table.",
-    "Look at this table.",
-    "The following table is given.",
-    "Here are some records in a table.",
-)
-_SHAPES = {
-    "markdown": "It is written in Markdown.",
-    "csv": "It is written as CSV, with the names of the columns in the first line.",
-    "json": "It is written as JSON, one object per row.",
-}
-_QUESTIONS = {
-    "count": ("Count {rows}.", "What is the number of {rows}?"),
-    "sum": ("What is the sum of {c} over {rows}?", "Add up {c} over {rows}."),
-    "min": ("What is the smallest value of {c} among {rows}?", "Find the minimum of {c} over {rows}."),
-    "max": ("What is the largest value of {c} among {rows}?", "Find the maximum of {c} over {rows}."),
-    "mean": (
-        "What is the mean of {c}, rounded to two decimals (halves up), over {rows}?",
-        "Compute the mean of {c} over {rows}. Round it to two decimals (halves up).",
-    ),
-    "top": (
-        "Which id has the largest value of {c} among {rows}? If several have it, take the one nearest the top.",
-        "Find the id with the largest value of {c} among {rows}. If there are several, give the first one.",
-    ),
-    "lookup": (
-        "What is the value of {c} in the row with id {id}?",
-        "Look up the value of {c} in the row with id {id}.",
-    ),
-}
-_CLOSINGS = closings("<{form}>")
+_SAY = wordings("tables")
 
 _WORDS = {word.lower(): word for words in TEXTS.values() for word in words}
 _VALUE = re.compile(
@@ -267,11 +238,13 @@ class Tables(Task[TablesParams]):
             rows = f"the rows where {' and '.join(conditions)}" if conditions else "all rows of the table"
             name, values = stream.choice(numeric)
             answer = _aggregate(params.operation, kept, values, ids)
-        question = stream.choice(_QUESTIONS[params.operation]).format(c=name, rows=rows, id=ids[anchor])
+        question = stream.choice(_SAY.questions[params.operation]).format(c=name, rows=rows, id=ids[anchor])
         form = {"lookup": "value", "top": "id"}.get(params.operation, "number")
-        closing = stream.choice(_CLOSINGS).format(form=form)
+        closing = stream.choice(_SAY.closings).format(form=form)
         table = WRITERS[params.format](columns)
-        prompt = f"{stream.choice(_OPENINGS)} {_SHAPES[params.format]}\n\n{table}\n\n{question} {closing}"
+        prompt = (
+            f"{stream.choice(_SAY.openings)} {_SAY.shapes[params.format]}\n\n{table}\n\n{question} {closing}"
+        )
         return Trial(prompt, answer)
 
     def parse(self, text: str) -> str | None:

@@ -10,7 +10,7 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.calls import canonical_calls, keeps_schema, read_calls
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
-from evalcube.stages.generate.material import words
+from evalcube.stages.generate.material import wordings, words
 from evalcube.stages.generate.stream import Stream
 
 Key = tuple[str, str, str]
@@ -71,32 +71,10 @@ _VALUES: dict[str, Sequence[Any]] = {
     "start": [f"{hour:02}:{minute:02}" for hour in range(6, 22) for minute in range(0, 60, 5)],
 }
 _ARGUMENTS = tuple(
-    _Argument(name, *words.TOOLS["arguments"][name], values) for name, values in _VALUES.items()
+    _Argument._make((name, *words.TOOLS["arguments"][name], values)) for name, values in _VALUES.items()
 )
 
-_OPENINGS = {
-    "text": (
-        "You can call these tools, each given with the JSON schema of its arguments:",
-        "These tools are at hand. A line describes each, with its parameters as a JSON schema:",
-        "Below are the tools that you may call, one a line, in JSON:",
-    ),
-    "api": (
-        "Do the following with the tools at hand.",
-        "Call the tools that this takes:",
-        "Here is what is to be done with your tools:",
-    ),
-}
-_FORM = (
-    'Write all calls as one JSON array of objects of the form {"name": "TOOL", "arguments": {"PARAMETER": "VALUE"}}, '
-    "with all arguments that are stated above and no others, on one last line:\nAnswer: <JSON array of calls>"
-)
-_CLOSINGS = {
-    "text": (f"Which calls does this take? {_FORM}", f"Call the tools that do this. {_FORM}"),
-    "api": (
-        "Make all calls at once, with all arguments that are stated above and no others.",
-        "Call everything in one turn; give each argument that is stated, and none that is not.",
-    ),
-}
+_SAY = wordings("tools")
 
 
 class ToolsParams(TaskParams):
@@ -148,15 +126,15 @@ class Tools(Task[ToolsParams]):
         while len(schemas) < params.tools + params.distractors:
             like, at = stream.choice(needed), stream.below(3)
             near = (*like[:at], stream.choice(_WORDS[at]), *like[at + 1 :])
-            schemas.setdefault(near, schemas[like])  # type: ignore[arg-type]  # three words
+            schemas.setdefault(near, schemas[like])
         functions = [_function(key, schema) for key, schema in schemas.items()]
         stream.shuffle(functions)
         offered = ["\n".join(map(json.dumps, functions))] if params.call == "text" else []
         parts = [
-            stream.choice(_OPENINGS[params.call]),
+            stream.choice(_SAY.openings[params.call]),
             *offered,
             "\n".join(lines),
-            stream.choice(_CLOSINGS[params.call]),
+            stream.choice(_SAY.closings[params.call]),
         ]
         # In a text they are in the prompt: many trials are kept, and a tool takes much more as an object.
         tools = [{"type": "function", "function": function} for function in functions]
