@@ -51,5 +51,10 @@ class TaskError(EvalcubeError, ValueError):
         )  # what is given by keywords comes with the attributes
 
 
+def file_error(path: str, why: str) -> TaskError:
+    """An error about a data set's file, whose name begins the message."""
+    return TaskError(f"{path} {why}", field="file", value=path)
+
+
 class CodeError(TaskError):
     """Code that a cube names is not at hand, or is not run on its word: a task, or a grader."""

@@ -18,7 +18,7 @@ from evalcube.stages.generate.dataset.hub import shelf
 from evalcube.stages.generate.dataset.hub.address import Address, is_hub
 from evalcube.stages.generate.dataset.kept import copied_blocks
 from evalcube.stages.generate.dataset.tables import LineTable, ParquetTable, index_csv, index_jsonl
-from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.errors import TaskError, file_error
 
 ENDINGS = {
     ".jsonl": "jsonl",
@@ -62,11 +62,10 @@ def format_of(path: str, declared: str) -> str:
         endings.pop()
     if endings and endings[-1] in ENDINGS:
         return ENDINGS[endings[-1]]
-    raise TaskError(
-        f"{path} does not tell its format; known endings are {', '.join(ENDINGS)}, each also with .gz. "
-        "Rename it, or give `format`",
-        field="file",
-        value=path,
+    raise file_error(
+        path,
+        f"does not tell its format; known endings are {', '.join(ENDINGS)}, each also with .gz. Rename it, or give "
+        "`format`",
     )
 
 
@@ -107,7 +106,7 @@ def open_table(path: str, form: str, sha256: str) -> Table:
     except (ValueError, OSError) as error:
         raise TaskError(f"{path}: {error}", field="file", value=path) from error
     if len(table) == 0:
-        raise TaskError(f"{path} has no rows; give a file with at least one", field="file", value=path)
+        raise file_error(path, "has no rows; give a file with at least one")
     return table
 
 
@@ -126,11 +125,10 @@ def _with_digest(path: str, sha256: str) -> _Content:
             raise
     content = _Content.filled(path, copy)
     if content.sha256() != sha256:
-        raise TaskError(
-            f"{path} is not here any more, and the copy in the cube is damaged: it has not the SHA-256 {sha256}. "
-            "Restore the file, or take the cube from a copy",
-            field="file",
-            value=path,
+        raise file_error(
+            path,
+            f"is not here any more, and the copy in the cube is damaged: it has not the SHA-256 {sha256}. Restore the "
+            "file, or take the cube from a copy",
         )
     return content
 
@@ -140,11 +138,10 @@ def _unchanged(path: str, sha256: str) -> _Content:
     content = _Content(path, _fetched(path, sha256) if is_hub(path) else None)
     digest = content.sha256()
     if digest != sha256:
-        raise TaskError(
-            f"{path} has changed: its SHA-256 was {sha256} and is now {digest}, and no cube at hand keeps a copy of it "
-            "as it was. Restore the file; where a config gives `sha256`, correct that",
-            field="file",
-            value=path,
+        raise file_error(
+            path,
+            f"has changed: its SHA-256 was {sha256} and is now {digest}, and no cube at hand keeps a copy of it as it "
+            "was. Restore the file; where a config gives `sha256`, correct that",
         )
     return content
 
@@ -247,20 +244,13 @@ class _Content:
                 try:
                     block = file.read(_BLOCK)
                 except (OSError, EOFError, zlib.error) as error:
-                    raise TaskError(
-                        f"{self._path} is no whole gzip file ({error}); pack it again",
-                        field="file",
-                        value=self._path,
-                    ) from error
+                    why = f"is no whole gzip file ({error}); pack it again"
+                    raise file_error(self._path, why) from error
                 if not block:
                     return
                 total += len(block)
                 if total > _MOST_UNPACKED:
-                    raise TaskError(
-                        f"{self._path} unpacks to more than {_MOST_UNPACKED >> 30} GiB; split it",
-                        field="file",
-                        value=self._path,
-                    )
+                    raise file_error(self._path, f"unpacks to more than {_MOST_UNPACKED >> 30} GiB; split it")
                 yield block
 
 
@@ -270,15 +260,12 @@ def _opened(path: str) -> int:
         # not blocking: a named pipe without a writer would wait for ever
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:
-        near = "" if Path(path).is_absolute() else f" (relative to {Path.cwd()})"
-        raise TaskError(
-            f"{path}{near} cannot be opened: {error.strerror}; correct the path or restore the file",
-            field="file",
-            value=path,
-        ) from error
+        near = "" if Path(path).is_absolute() else f"(relative to {Path.cwd()}) "
+        why = f"{near}cannot be opened: {error.strerror}; correct the path or restore the file"
+        raise file_error(path, why) from error
     # Of the descriptor, not of the path: between two looks at a path another file may have taken its place.
     if not stat.S_ISREG(os.fstat(descriptor).st_mode):
         with suppress(OSError):
             os.close(descriptor)
-        raise TaskError(f"{path} is no regular file; give one file with all rows", field="file", value=path)
+        raise file_error(path, "is no regular file; give one file with all rows")
     return descriptor

@@ -9,7 +9,7 @@ from pathlib import Path, PurePath
 from typing import Any
 from urllib.parse import parse_qsl, quote
 
-from evalcube.stages.generate.errors import TaskError
+from evalcube.stages.generate.errors import TaskError, file_error
 
 SCHEME = "hf://"
 _FORM = re.compile(
@@ -128,13 +128,12 @@ class Address:
 
     def problem(self, why: str) -> TaskError:
         """An error about what the address names."""
-        return TaskError(f"{self} {why}", field="file", value=str(self))
+        return file_error(str(self), why)
 
 
 def _refused(text: str, why: str) -> TaskError:
-    return TaskError(
-        f"{text[:200]!r} {why}; write hf://OWNER/NAME, and behind it @REVISION and ?config=NAME&split=NAME or "
-        "?path=FILE where they are needed",
-        field="file",
-        value=text[:200],
+    return file_error(
+        repr(text[:200]),
+        f"{why}; write hf://OWNER/NAME, and behind it @REVISION and ?config=NAME&split=NAME or ?path=FILE where they "
+        "are needed",
     )
