@@ -77,25 +77,27 @@ def grade_trial(
         Of the question.
     """
     status, parsed = _status(reading, parse, grade)
+    return Outcome(status, parsed=parsed, **_sizes(reading), **_beside_answer(reading, guess_chance, cluster))
+
+
+def _sizes(reading: Reading, *, has_text: bool = True) -> dict[str, Any]:
+    """Fields of how long a reply is."""
     # Half a surrogate pair has no UTF-8 of its own, and a model that was cut in the midst of one still has a trace.
     trace = reading.reasoning.encode("utf-8", "surrogatepass")
-    return Outcome(
-        status,
-        reading.completion_tokens,
-        reading.prompt_tokens,
-        len(trace),
-        compressed_size(trace),
-        reading.latency,
-        guess_chance,
-        parsed,
-        cluster=cluster,
-        **_beside_answer(reading),
-    )
-
-
-def _beside_answer(reading: Reading) -> dict[str, Any]:
-    """Fields of what a reply says beside its answer."""
     return {
+        "tokens": reading.completion_tokens,
+        "prompt_tokens": reading.prompt_tokens,
+        "reasoning_bytes": len(trace) if has_text else -1,
+        "compressed_bytes": compressed_size(trace) if has_text else -1,
+        "latency": reading.latency,
+    }
+
+
+def _beside_answer(reading: Reading, guess_chance: float, cluster: int) -> dict[str, Any]:
+    """Fields of the question, and of what a reply says beside its answer."""
+    return {
+        "guess_chance": guess_chance,
+        "cluster": cluster,
         "reasoning_tokens": reading.reasoning_tokens,
         "cached_tokens": reading.cached_tokens,
         "first_token": reading.first_token,
@@ -114,23 +116,13 @@ def imported_outcome(reading: Reading, guess_chance: float, cluster: int = 0) ->
     cluster
         Of the question.
     """
-    said, beside = reading.imported, {"cluster": cluster, **_beside_answer(reading)}
+    said, beside = reading.imported, _beside_answer(reading, guess_chance, cluster)
     if said is None:
-        return Outcome(Status.INVALID, guess_chance=guess_chance, **beside)
-    trace = reading.reasoning.encode("utf-8", "surrogatepass")
-    return Outcome(
-        said.status,
-        reading.completion_tokens,
-        reading.prompt_tokens,
-        len(trace) if said.has_text else -1,
-        compressed_size(trace) if said.has_text else -1,
-        reading.latency,
-        guess_chance,
-        said.answer,
-        # The scale of layers, on which a passed assertion has 5 and a failed one has 1.
-        fact=float("nan") if said.score is None else 1 + 4 * said.score,
-        **beside,
-    )
+        return Outcome(Status.INVALID, **beside)
+    # The scale of layers, on which a passed assertion has 5 and a failed one has 1.
+    fact = float("nan") if said.score is None else 1 + 4 * said.score
+    sizes = _sizes(reading, has_text=said.has_text)
+    return Outcome(said.status, parsed=said.answer, fact=fact, **sizes, **beside)
 
 
 def _status(reading: Reading, parse: Parse, grade: Grade) -> tuple[Status, str | None]:

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import re
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 _TEXT_LIMIT = 4096
@@ -96,16 +96,12 @@ def parse_body(body: bytes) -> object:
     """
     if _is_costly(body, len(body)) and _is_costly(_without_strings(body), len(body)):
         return None
-    try:
-        return json.loads(body)
-    except UnicodeDecodeError:
-        text = body.decode("utf-8", "replace")
-    except (ValueError, RecursionError):
-        return None
-    try:
-        return json.loads(text)
-    except (ValueError, RecursionError):
-        return None
+    with suppress(ValueError, RecursionError):
+        try:
+            return json.loads(body)
+        except UnicodeDecodeError:
+            return json.loads(body.decode("utf-8", "replace"))
+    return None
 
 
 def _is_costly(body: bytes, size: int) -> bool:
@@ -196,11 +192,7 @@ def token_count(value: object) -> int | None:
     >>> token_count(7), token_count(7.0), token_count(-1), token_count("7"), token_count(True)
     (7, 7, None, None, None)
     """
-    if type(value) is int:
-        return value if 0 <= value < 2**31 else None
-    if not isinstance(value, float):
-        return None
-    if not math.isfinite(value):
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     return int(value) if 0 <= value < 2**31 else None
 

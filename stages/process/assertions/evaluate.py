@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from evalcube.stages.process.assertions.hooks import Hooks
 from evalcube.stages.process.assertions.model import SET, Assertion, Context, Layer, UnmeasuredError
 
 _CHECKS = {**FACTS, **BEHAVIORS}
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,22 +88,25 @@ class _Trial:
             return None, str(error)
 
     def _custom(self, assertion: Assertion) -> bool:
-        try:
-            answer = self.hooks.checks[assertion.fn](self.context)
-        except Exception as error:
-            raise UnmeasuredError(f"check '{assertion.fn}' raised {type(error).__name__}") from error
+        answer = _called(f"check '{assertion.fn}'", lambda: self.hooks.checks[assertion.fn](self.context))
         if not isinstance(answer, (bool, np.bool_)):
             raise UnmeasuredError(f"check '{assertion.fn}' returned a {type(answer).__name__}, not a bool")
         return bool(answer)
 
     def _score(self, assertion: Assertion) -> float:
-        try:
-            score = float(self.hooks.scorers[assertion.type](self.context, assertion.reference))
-        except Exception as error:
-            raise UnmeasuredError(f"scorer '{assertion.type}' raised {type(error).__name__}") from error
+        scorer, name = self.hooks.scorers[assertion.type], f"scorer '{assertion.type}'"
+        score = _called(name, lambda: float(scorer(self.context, assertion.reference)))
         if np.isnan(score):
-            raise UnmeasuredError(f"scorer '{assertion.type}' returned NaN")
+            raise UnmeasuredError(f"{name} returned NaN")
         return score
+
+
+def _called(name: str, function: Callable[[], T]) -> T:
+    """What a function of the user's says; one that raises measures nothing."""
+    try:
+        return function()
+    except Exception as error:
+        raise UnmeasuredError(f"{name} raised {type(error).__name__}") from error
 
 
 @dataclass(frozen=True, slots=True)
