@@ -101,29 +101,24 @@ def package_of(name: str) -> str:
 
 
 def _load(point: EntryPoint) -> Task:
+    def wrong(what: str) -> TaskError:
+        return TaskError(f"{_label(point)} {what}", value=point.value)
+
     try:
         loaded = point.load()
         task = loaded() if isinstance(loaded, type) and issubclass(loaded, Task) else loaded
     except Exception as error:  # whatever a stranger's module raises when it is imported
-        raise TaskError(
-            f"{_label(point)} cannot be loaded ({type(error).__name__}: {error}); repair or uninstall it",
-            value=point.value,
-        ) from error
+        why = f"cannot be loaded ({type(error).__name__}: {error}); repair or uninstall it"
+        raise wrong(why) from error
     if not isinstance(task, Task):
         what = f"the class {loaded.__name__}" if isinstance(loaded, type) else f"a {type(task).__name__}"
-        raise TaskError(
-            f"{_label(point)} gives {what}, which is no Task of evalcube; point it at a subclass of evalcube.Task",
-            value=point.value,
-        )
+        raise wrong(f"gives {what}, which is no Task of evalcube; point it at a subclass of evalcube.Task")
     missing = [name for name in _DECLARED if not hasattr(task, name)]
     if missing or not issubclass(task.Params, TaskParams):
         lack = f"does not declare {', '.join(missing)}" if missing else "has Params that are no TaskParams"
-        raise TaskError(f"{_label(point)} {lack}; complete its class", value=point.value)
+        raise wrong(f"{lack}; complete its class")
     if task.name != point.name:
-        raise TaskError(
-            f"{_label(point)} gives a task that calls itself '{task.name}'; give both one name",
-            value=point.value,
-        )
+        raise wrong(f"gives a task that calls itself '{task.name}'; give both one name")
     return task
 
 

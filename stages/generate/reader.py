@@ -10,7 +10,7 @@ from typing import Any, cast
 import regex
 
 from evalcube.stages.generate.base import Cell, Trial
-from evalcube.stages.generate.dataset.matching import SECONDS, context_of, judged, load_grader
+from evalcube.stages.generate.dataset.matching import SECONDS, context_of, judged, load_grader, matched
 
 OWN = "own"
 """Key of the description of a reader that the task itself has."""
@@ -57,14 +57,7 @@ class SecondReader:
         """What the pattern takes of a text; None if it does not occur or takes too long, or there is none."""
         if "pattern" not in self.described:
             return None
-        found: regex.Match[str] | None = None
-        matches = partial(regex.finditer, self.described["pattern"], timeout=SECONDS, concurrent=True)
-        try:
-            for found in matches(text):  # noqa: B007 - the first or the last one
-                if self.described.get("take", "first") == "first":
-                    break
-        except (TimeoutError, MemoryError, RecursionError):
-            return None
+        found = matched(self.described["pattern"], text, first=self.described.get("take", "first") == "first")
         if found is None:
             return None
         if (group := self.described.get("group")) is not None:

@@ -148,8 +148,11 @@ def read_declared(
 
         return read_math(text, accepted)
     if match == "regex":
-        found = _last_match(pattern, text)
-        return None if found is None else comparable(found, comparison.exact) or None
+        found = matched(pattern, text)
+        if found is None:
+            return None
+        said = found[1] if found.re.groups and found[1] is not None else found[0]
+        return comparable(str(said), comparison.exact) or None
     text = normalised(text)
     line = next((line for line in lines_after_marks(text) if line), None)
     said = comparable(text.strip() if line is None else line, comparison.exact)
@@ -181,16 +184,16 @@ def _place(said: str, answer: str) -> int:
     return -1
 
 
-def _last_match(pattern: str, text: str) -> str | None:
+def matched(pattern: str, text: str, *, first: bool = False) -> regex.Match[str] | None:
+    """The last or first match of a user's pattern; None also where a hostile text takes it too long."""
+    found = None
     try:
-        found = None
         for found in regex.finditer(pattern, text, timeout=SECONDS, concurrent=True):  # noqa: B007 - the last one
-            pass
+            if first:
+                break
     except (TimeoutError, MemoryError, RecursionError):
-        return None  # a reply that takes the pattern that long has no answer that it could name
-    if found is None:
         return None
-    return str(found[1] if found.re.groups and found[1] is not None else found[0])
+    return found
 
 
 def context_of(prompt: str, accepted: Sequence[str], extras: Mapping[str, object]) -> GradingContext:

@@ -92,13 +92,10 @@ def params_of(name: str) -> type[GymParams]:
 def _shown(levels: Sequence[Mapping[str, object]]) -> str:
     """The levels of an attribute in short."""
     texts = [" to ".join(dict.fromkeys(json.dumps(value) for value in level.values())) for level in levels]
-    if len("; ".join(texts)) > _SHOWN:
-        texts = (
-            [texts[0], "...", texts[-1]]
-            if len(texts[0] + texts[-1]) < _SHOWN
-            else [f"{len(texts)} sets of weights"]
-        )
-    return "; ".join(texts)
+    if len("; ".join(texts)) <= _SHOWN:
+        return "; ".join(texts)
+    short = len(texts[0] + texts[-1]) < _SHOWN
+    return f"{texts[0]}; ...; {texts[-1]}" if short else f"{len(texts)} sets of weights"
 
 
 def __getattr__(name: str) -> Any:  # noqa: ANN401 - so that params can be pickled by the name of their class
@@ -214,9 +211,7 @@ class Gym(RenderedTask[GymParams]):
     def render(self, params: GymParams, seeds: Sequence[int]) -> Sequence[Row]:
         """Make an item for each seed, the first one of it."""
         if not _installed():
-            raise TaskError(
-                f"{self.name} needs the package {PACKAGE}; install it with: pip install 'evalcube[gym]'"
-            )
+            self.check_package()
         self._check_version(params)
         config = self.config(params)
         made = ask(
@@ -233,19 +228,15 @@ class Gym(RenderedTask[GymParams]):
 
     def trial(self, params: GymParams, row: Row) -> Trial:
         """The question of an item, with the form that the answer is to have."""
-        floor = self._floor(params)
-        return Trial(
-            f"{row['prompt']}\n\n{_CLOSING}", str(row["target"]), floor, (), {"entry": row.get("entry")}
-        )
+        prompt = f"{row['prompt']}\n\n{_CLOSING}"
+        return Trial(prompt, str(row["target"]), self._floor(params), (), {"entry": row.get("entry")})
 
     def _floor(self, params: GymParams) -> float:
         given = params.canonical()
-        known = (
-            catalogue()["floors"].get(self._generator, {})
-            if given.keys() == {"reasoning_gym", "level"}
-            else {}
-        )
-        return float(known.get(str(given.get("level")), {"floor": 0.0})["floor"])
+        if given.keys() != {"reasoning_gym", "level"}:
+            return 0.0
+        known = catalogue()["floors"].get(self._generator, {})
+        return float(known.get(str(given["level"]), {"floor": 0.0})["floor"])
 
     def difficulty(self, params: GymParams) -> float:
         """1 and the sum of the levels: nothing else is known of how hard the items are."""

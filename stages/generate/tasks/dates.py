@@ -119,7 +119,7 @@ class Dates(Task[DatesParams]):
 
 def _words(draw: Draw, style: str, who: str, what: str) -> dict[str, object]:
     """What the placeholders of a story stand for."""
-    n, day = draw.n, _written(draw.day, style)
+    n, day = draw.n, _SAY.written[style].format(day=draw.day, month=MONTHS[draw.day.month - 1])
     plural = "s" if n > 1 else ""
     return {
         "day": day,
@@ -139,15 +139,3 @@ def _words(draw: Draw, style: str, who: str, what: str) -> dict[str, object]:
         "who": who,
         "what": what,
     }
-
-
-def _written(day: date, style: str) -> str:
-    if style == "iso":
-        return day.isoformat()
-    if style == "long":
-        return f"{MONTHS[day.month - 1]} {day.day}, {day.year}"
-    if style == "british":
-        return f"{day.day} {MONTHS[day.month - 1]} {day.year}"
-    if style == "us":
-        return f"{day.month:02}/{day.day:02}/{day.year}"
-    return f"{day.day:02}.{day.month:02}.{day.year}"

@@ -186,13 +186,13 @@ class _PathBuilder:
 
 
 def _written(step: _Step, *, last: bool) -> str:
-    if step.kind == "name":
-        return f".{step.name}"
-    if step.kind == "index":
-        return f"[{step.place}]"
-    if step.kind == "wildcard":
-        return "[*]"
-    return f"[?@{'' if last else f'.{step.name}'} {'<' if step.less else '>'} {step.limit}]"
+    member = "" if last else f".{step.name}"
+    return {
+        "name": f".{step.name}",
+        "index": f"[{step.place}]",
+        "wildcard": "[*]",
+        "filter": f"[?@{member} {'<' if step.less else '>'} {step.limit}]",
+    }[step.kind]
 
 
 def _follow(document: _Json, steps: list[_Step]) -> list[_Json]:

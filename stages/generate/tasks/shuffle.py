@@ -19,6 +19,15 @@ _READER = ChoiceReader(ITEMS)
 _SAY = wordings("shuffle")
 
 
+_MARKS = {
+    "none": "",
+    "numbers": "{n}. ",
+    "roman": "{roman}. ",
+    "letters": "{letters}) ",
+    "hex": "0x{n:02x}: ",
+}
+
+
 class ShuffleParams(TaskParams):
     """Params of `Shuffle`."""
 
@@ -94,16 +103,8 @@ def _pair(pool: list[str], stream: Stream) -> tuple[str, str]:
 @lru_cache(maxsize=256)
 def _marks(style: str, count: int) -> tuple[str, ...]:
     """What stands before each of `count` events."""
-    if style == "none":
-        return ("",) * count
-    numbers = range(1, count + 1)
-    if style == "numbers":
-        return tuple(f"{n}. " for n in numbers)
-    if style == "letters":
-        return tuple(f"{_letters(n)}) " for n in numbers)
-    if style == "roman":
-        return tuple(f"{_roman(n)}. " for n in numbers)
-    return tuple(f"0x{n:02x}: " for n in numbers)
+    form = _MARKS[style]
+    return tuple(form.format(n=n, letters=_letters(n), roman=_roman(n)) for n in range(1, count + 1))
 
 
 def _letters(n: int) -> str:

@@ -257,15 +257,7 @@ class Tables(Task[TablesParams]):
         A check decides where all others hold: who errs in another still leaves the row out. The largest or smallest
         value is one however few rows are left, and few errors change which.
         """
-        weight = {
-            "lookup": 0.25,
-            "count": 0.7,
-            "min": 0.4,
-            "max": 0.4,
-            "top": 0.5,
-            "sum": 2.0,
-            "mean": 2.5,
-        }
+        weight = {"lookup": 0.25, "count": 0.7, "min": 0.4, "max": 0.4, "top": 0.5, "sum": 2.0, "mean": 2.5}
         work = weight[params.operation] * (1 + 0.25 * log10(params.max_value))
         checks = 0.75 * params.conditions * _HOLDS ** (params.conditions - 1)
         if params.operation in ("min", "max", "top"):

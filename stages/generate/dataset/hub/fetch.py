@@ -36,12 +36,7 @@ _CONVERTED = "refs/convert/parquet"
 _TRIES = 4
 _LONGEST_WAIT = 60.0
 _BUSY = (408, 429, 500, 502, 503, 504)
-_OF_DISK = {
-    errno.ENOSPC: "free some space there",
-    errno.EDQUOT: "free some space there",
-    errno.EACCES: "give yourself leave to write there",
-    errno.EROFS: "make it writable",
-}
+_OF_DISK = (errno.ENOSPC, errno.EDQUOT, errno.EACCES, errno.EROFS)
 _T = TypeVar("_T")
 
 sleep = time.sleep
@@ -61,8 +56,8 @@ def fetch(asked: Address) -> shelf.FetchedRows:
         if error.errno not in _OF_DISK:
             raise
         raise asked.problem(
-            f"cannot be kept in {shelf.folder()} ({os.strerror(error.errno)}): {_OF_DISK[error.errno]}, or name "
-            "another folder in XDG_CACHE_HOME"
+            f"cannot be kept in {shelf.folder()} ({os.strerror(error.errno)}): mend that, or name another folder in "
+            "XDG_CACHE_HOME"
         ) from None
 
 
@@ -76,7 +71,10 @@ def _fetched(asked: Address) -> shelf.FetchedRows:
             names = [one.rfilename for one in info.siblings]
     card = info.card_data.to_dict() if info.card_data else {}
     files = chosen(asked, names, card.get("configs"))
-    pinned = replace(asked, repo=hub.named(info), revision=hub.commit(info))
+    # it may be called otherwise now
+    pinned = replace(asked, repo=Address.parse(f"hf://{info.id}").repo, revision=str(info.sha))
+    if not pinned.pinned:
+        raise asked.problem("has no commit that the hub names; try again later")
     known = shelf.find(str(pinned))
     if known is not None:
         record = replace(known, asked=str(asked))
@@ -146,17 +144,6 @@ class _Hub:
                 self.asked.repo, revision=wanted, files_metadata=True, timeout=_LONGEST_WAIT
             )
         )
-
-    def named(self, info: Any) -> str:  # noqa: ANN401
-        """What the data set is called now, which may be another name than the one that was asked for."""
-        return Address.parse(f"hf://{info.id}").repo
-
-    def commit(self, info: Any) -> str:  # noqa: ANN401
-        """The commit that the hub has found."""
-        found = Address(self.asked.repo, str(info.sha))
-        if not found.pinned:
-            raise self.asked.problem("has no commit that the hub names; try again later")
-        return found.revision
 
     def download(self, pinned: Address, info: Any, files: Sequence[str], parts: Path) -> list[Path]:  # noqa: ANN401
         """The files, each compared with the digest that the hub gave."""
