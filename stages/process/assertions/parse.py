@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import regex
@@ -29,12 +29,6 @@ DISTANCE_LIMIT = 20_000
 
 _TYPES = (*FACT_TYPES, *BEHAVIOR_TYPES, SET)
 _COMMON = ("type", "weight", "not")
-_HOOKED: dict[str, tuple[str, ...]] = {
-    "scored": ("reference", "threshold"),
-    "custom": ("fn",),
-    SET: ("mode", "children"),
-}
-"""Own fields of families that need more than their declaration."""
 _NUMBER_ENDS = ("_min", "_max", "min_length", "max_length")
 _TEXTS = ("contains_all", "contains_any", "tools_called", "tools_not_called")
 _MAY_BE_EMPTY = ("equals", "not_equals")
@@ -61,79 +55,33 @@ def parse_assertions(
     DeclarationError
         The first mistake.
     """
-    reader = _Reader(hooks or Hooks())
-    return tuple(
-        reader.assertion(row, place, 0)
-        for row, place in _rows(declarations, "assertions", "a list of assertions")
-    )
+    return _assertions(declarations, "assertions", hooks or Hooks(), 0)
 
 
-def _rows(rows: object, where: str, wanted: str) -> list[tuple[object, str]]:
+def _assertions(rows: object, where: str, hooks: Hooks, depth: int) -> tuple[Assertion, ...]:
     if isinstance(rows, (str, Mapping)) or not isinstance(rows, Sequence):
-        raise DeclarationError(
-            where, "", rows, f"must be {wanted}, not {_shown(rows)}", "write each behind a dash"
-        )
-    return [(row, f"{where}[{index}]") for index, row in enumerate(rows)]
+        rule = f"must be a list of assertions, not {_shown(rows)}"
+        raise DeclarationError(where, "", rows, rule, "write each behind a dash")
+    return tuple(_assertion(row, f"{where}[{index}]", hooks, depth) for index, row in enumerate(rows))
 
 
-@dataclass(frozen=True)
-class _Reader:
-    hooks: Hooks
-
-    def assertion(self, row: object, where: str, depth: int) -> Assertion:
-        if not isinstance(row, Mapping):
-            rule = f"must be a mapping, not {_shown(row)}"
-            raise DeclarationError(where, "", row, rule, "write e.g. {type: contains, value: Paris}")
-        kind = row.get("type")
-        if not isinstance(kind, str) or kind not in _TYPES:
-            raise DeclarationError(
-                where, "type", kind, f"unknown type {_shown(kind)}", _nearest(kind, _TYPES)
-            )
-        family = _family(kind)
-        known = _HOOKED[family] if family in _HOOKED else _PLAIN[family][0]
-        for name in row:
-            if name not in _COMMON + known:
-                rule = f"{kind} has no field {_shown(name)}"
-                raise DeclarationError(where, str(name), row[name], rule, _nearest(name, (*known, *_COMMON)))
-        declared = _Row(where, kind, row)
-        weight, negated = declared.number("weight", 1.0, above=0.0), declared.truth("not")
-        if kind == SET:
-            mode, children = declared.choice("mode", ("all", "any")), self._children(declared, depth)
-            layers = {child.layer for child in children}
-            layer = layers.pop() if len(layers) == 1 else None
-            return Assertion(kind, layer, weight, negated, mode=mode, children=children)
-        return Assertion(kind, layer_of(kind), weight, negated, **self._own(family, declared))
-
-    def _children(self, declared: _Row, depth: int) -> tuple[Assertion, ...]:
-        if depth >= DEPTH_LIMIT:
-            raise declared.error("children", f"sets are nested deeper than {DEPTH_LIMIT}", "flatten them")
-        rows = _rows(declared.row.get("children"), f"{declared.where}.children", "a list of assertions")
-        if not rows:
-            raise declared.error("children", "a set needs at least one assertion", "add one or drop the set")
-        return tuple(self.assertion(row, place, depth + 1) for row, place in rows)
-
-    def _own(self, family: str, declared: _Row) -> dict[str, Any]:
-        """Fields of an assertion that is no set, by the family of its type."""
-        if family in _PLAIN:
-            return _PLAIN[family][1](declared)
-        if family == "custom":
-            return {"fn": self._hook(declared, "fn", declared.text("fn"), self.hooks.checks, CHECKS)}
-        self._hook(declared, "type", declared.kind, self.hooks.scorers, SCORERS)
-        return {
-            "reference": declared.text("reference", "" if declared.kind == "answer_relevancy" else None),
-            "threshold": declared.number("threshold"),
-        }
-
-    def _hook(self, declared: _Row, field: str, name: str, known: Mapping[str, Any], group: str) -> str:
-        if name in known:
-            known[name]  # loaded here, where what is wrong with it can still be said
-            return name
-        what = "check" if group == CHECKS else "scorer"
-        raise declared.error(
-            field,
-            f"no {what} named '{name}' ({', '.join(sorted(known)) or 'none'} known)",
-            f"pass it in hooks={what}s or install a package with an entry point '{name}' in group {group}",
-        )
+def _assertion(row: object, where: str, hooks: Hooks, depth: int) -> Assertion:
+    if not isinstance(row, Mapping):
+        rule = f"must be a mapping, not {_shown(row)}"
+        raise DeclarationError(where, "", row, rule, "write e.g. {type: contains, value: Paris}")
+    kind = row.get("type")
+    if not isinstance(kind, str) or kind not in _TYPES:
+        raise DeclarationError(where, "type", kind, f"unknown type {_shown(kind)}", _nearest(kind, _TYPES))
+    fields, read = _FAMILIES[_family(kind)]
+    for name in row:
+        if name not in _COMMON + fields:
+            rule = f"{kind} has no field {_shown(name)}"
+            raise DeclarationError(where, str(name), row[name], rule, _nearest(name, (*fields, *_COMMON)))
+    declared = _Row(where, kind, row, hooks, depth)
+    weight, negated = declared.number("weight", 1.0, above=0.0), declared.truth("not")
+    return Assertion(
+        **{"type": kind, "layer": layer_of(kind), **read(declared)}, weight=weight, negated=negated
+    )
 
 
 @dataclass(frozen=True)
@@ -143,6 +91,8 @@ class _Row:
     where: str
     kind: str
     row: Mapping[Any, Any]
+    hooks: Hooks
+    depth: int
 
     def error(self, field: str, rule: str, remedy: str) -> DeclarationError:
         return DeclarationError(self.where, field, self.row.get(field), rule, remedy)
@@ -164,10 +114,8 @@ class _Row:
         if not isinstance(value, list) or not value:
             rule = f"{self.kind} needs a list of texts, not {_shown(value)}"
             raise self.error(field, rule, f"write e.g. {field}: [yes, no], with quotes where YAML needs them")
-        return tuple(
-            _Row(self.where, self.kind, {f"{field}[{index}]": item}).text(f"{field}[{index}]", empty=False)
-            for index, item in enumerate(value)
-        )
+        items = {f"{field}[{index}]": item for index, item in enumerate(value)}
+        return tuple(replace(self, row=items).text(name, empty=False) for name in items)
 
     def number(
         self,
@@ -204,7 +152,7 @@ class _Row:
 
 
 def _family(kind: str) -> str:
-    if kind in _HOOKED or kind in _PLAIN:
+    if kind in _FAMILIES:
         return kind
     if kind in SCORED:
         return "scored"
@@ -281,7 +229,41 @@ def _levenshtein_value(declared: _Row) -> dict[str, Any]:
     }
 
 
-_PLAIN: dict[str, tuple[tuple[str, ...], Callable[[_Row], dict[str, Any]]]] = {
+def _scored_value(declared: _Row) -> dict[str, Any]:
+    _hook(declared, "type", declared.kind, declared.hooks.scorers, SCORERS)
+    reference = declared.text("reference", "" if declared.kind == "answer_relevancy" else None)
+    return {"reference": reference, "threshold": declared.number("threshold")}
+
+
+def _custom_value(declared: _Row) -> dict[str, Any]:
+    return {"fn": _hook(declared, "fn", declared.text("fn"), declared.hooks.checks, CHECKS)}
+
+
+def _hook(declared: _Row, field: str, name: str, known: Mapping[str, Any], group: str) -> str:
+    if name in known:
+        known[name]  # loaded here, where what is wrong with it can still be said
+        return name
+    what = "check" if group == CHECKS else "scorer"
+    raise declared.error(
+        field,
+        f"no {what} named '{name}' ({', '.join(sorted(known)) or 'none'} known)",
+        f"pass it in hooks={what}s or install a package with an entry point '{name}' in group {group}",
+    )
+
+
+def _set_value(declared: _Row) -> dict[str, Any]:
+    mode = declared.choice("mode", ("all", "any"))
+    if declared.depth >= DEPTH_LIMIT:
+        raise declared.error("children", f"sets are nested deeper than {DEPTH_LIMIT}", "flatten them")
+    where = f"{declared.where}.children"
+    children = _assertions(declared.row.get("children"), where, declared.hooks, declared.depth + 1)
+    if not children:
+        raise declared.error("children", "a set needs at least one assertion", "add one or drop the set")
+    layers = {child.layer for child in children}
+    return {"mode": mode, "children": children, "layer": layers.pop() if len(layers) == 1 else None}
+
+
+_FAMILIES: dict[str, tuple[tuple[str, ...], Callable[[_Row], dict[str, Any]]]] = {
     "text": (("value",), _text_value),
     "number": (("value",), _number_value),
     "texts": (("values",), lambda declared: {"values": declared.texts("values")}),
@@ -292,8 +274,11 @@ _PLAIN: dict[str, tuple[tuple[str, ...], Callable[[_Row], dict[str, Any]]]] = {
     "rouge_n_min": (("reference", "value", "n", "threshold"), _similarity_value),
     "bleu_min": (("reference", "value", "n", "threshold"), _similarity_value),
     "levenshtein_max": (("reference", "value"), _levenshtein_value),
+    "scored": (("reference", "threshold"), _scored_value),
+    "custom": (("fn",), _custom_value),
+    SET: (("mode", "children"), _set_value),
 }
-"""Own fields of the other families, and what makes an assertion's fields of them."""
+"""Own fields of types and of families of them, and what makes an assertion's fields of these."""
 
 
 def _nearest(name: object, known: Sequence[str]) -> str:
