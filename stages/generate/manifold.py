@@ -297,27 +297,25 @@ def _validated(
     try:
         return task.resolve(task.Params.model_validate(values))
     except TaskError as error:
-        where = (sources.get(error.field, ()) if error.field else ()) or _anywhere(sources)
-        flaws.append(TaskError(error.message, field=error.field, value=error.value, where=where))
-        return None
+        found = [error]
     except ValidationError as error:
+        found = []
         for detail in error.errors(include_url=False):
-            field = str(detail["loc"][0]) if detail["loc"] else None
-            value = values.get(field, detail["input"]) if field else detail["input"]
-            where = (sources.get(field, ()) if field else ()) or _anywhere(sources)
-            rule = detail["msg"].removeprefix("Value error, ")
-            flaws.append(TaskError(_message(task, field, value, rule), field=field, value=value, where=where))
-        return None
+            field = str(detail["loc"][0]) if detail["loc"] else ""
+            value = values.get(field, detail["input"])
+            message = _message(task, field, value, detail["msg"].removeprefix("Value error, "))
+            found.append(TaskError(message, field=field or None, value=value))
+    # Where the point is, if its problem is no given value: a default, or several values together.
+    anywhere = next(iter(sources.values()), ())[:1]
+    for one in found:
+        where = sources.get(one.field or "") or anywhere
+        flaws.append(TaskError(one.message, field=one.field, value=one.value, where=where))
+    return None
 
 
-def _anywhere(sources: Mapping[str, Where]) -> Where:
-    """Where a point is whose problem is no given value: a default, or several values together."""
-    return next(iter(sources.values()), ())[:1]
-
-
-def _message(task: Task, field: str | None, value: object, rule: str) -> str:
-    info = task.Params.model_fields.get(field) if field else None
-    if info is None or field is None:
+def _message(task: Task, field: str, value: object, rule: str) -> str:
+    info = task.Params.model_fields.get(field)
+    if info is None:
         return f"{rule}, got {value!r}"
     if rule == "Field required":
         return f"{field} is missing; {info.description or 'give it a value'}"

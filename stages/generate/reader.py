@@ -10,7 +10,14 @@ from typing import Any, cast
 import regex
 
 from evalcube.stages.generate.base import Cell, Trial
-from evalcube.stages.generate.dataset.matching import SECONDS, context_of, judged, load_grader, matched
+from evalcube.stages.generate.dataset.matching import (
+    SECONDS,
+    accepted_by,
+    context_of,
+    judged,
+    load_grader,
+    matched,
+)
 
 OWN = "own"
 """Key of the description of a reader that the task itself has."""
@@ -76,15 +83,11 @@ class SecondReader:
 
 
 def _by_function(name: str, trial: Trial, text: str) -> float | None:
-    context = context_of(trial.prompt, _accepted(trial), trial.extras)
+    context = context_of(trial)
     right = judged(name, load_grader(name)(text, context))
     return None if right is None else float(right)
 
 
-def _accepted(trial: Trial) -> Sequence[str]:
-    return cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,) if trial.answer else ()))
-
-
 def _references(trial: Trial) -> Sequence[str]:
     """Right answers as the source of the questions has them: what is compared strictly differs in case, too."""
-    return cast("Sequence[str]", trial.extras.get("written", _accepted(trial)))
+    return cast("Sequence[str]", trial.extras.get("written", accepted_by(trial)))

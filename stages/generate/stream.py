@@ -5,10 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import random
-from collections.abc import Callable, Mapping, MutableSequence, Sequence
+from collections.abc import Callable, Hashable, Mapping, MutableSequence, Sequence
 from typing import TypeVar
 
 T = TypeVar("T")
+H = TypeVar("H", bound=Hashable)
 
 Scalar = str | int | float | bool | None
 
@@ -163,6 +164,14 @@ class Stream:
             j = i + self.below(len(pool) - i)
             pool[i], pool[j] = pool[j], pool[i]
         return pool[:k]
+
+
+def distinct(count: int, draw: Callable[[], H]) -> list[H]:
+    """So many different values of a draw, in the order in which they come."""
+    found: dict[H, None] = {}
+    while len(found) < count:
+        found[draw()] = None
+    return list(found)
 
 
 def parts(stream: Stream, total: int, count: int, least: int, most: int) -> list[int]:

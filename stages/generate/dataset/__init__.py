@@ -19,7 +19,13 @@ from evalcube.stages.generate.dataset.files import format_of
 from evalcube.stages.generate.dataset.hub.fetch import located
 from evalcube.stages.generate.dataset.kept import kept_version
 from evalcube.stages.generate.dataset.kinds import READERS, read_text, same_number
-from evalcube.stages.generate.dataset.matching import context_of, judged, load_grader, read_declared
+from evalcube.stages.generate.dataset.matching import (
+    accepted_by,
+    context_of,
+    judged,
+    load_grader,
+    read_declared,
+)
 from evalcube.stages.generate.dataset.params import Comparison, DatasetParams
 from evalcube.stages.generate.dataset.rows import Item, drawn, labels
 from evalcube.stages.generate.dataset.tables import Row
@@ -285,15 +291,13 @@ class Dataset(Task):
         if p.imported:
             return text.strip() or None
         if p.grader:
-            context = context_of(trial.prompt, _accepted(trial), trial.extras)
+            context = context_of(trial)
             right = judged(p.grader, load_grader(p.grader)(text, context))
             return None if right is None else (_RIGHT if right else _WRONG)
-        if not p.answer:
-            return text.strip() or None
-        if p.match == "judge":
+        if not p.answer or p.match == "judge":
             return text.strip() or None
         if p.kind == "text":
-            return read_declared(text, p.match, p.pattern, _accepted(trial), Comparison.of(p))
+            return read_declared(text, p.match, p.pattern, accepted_by(trial), Comparison.of(p))
         if p.kind == "choice":
             return read_choice(text, trial.options, cast("Sequence[str]", trial.extras["choices"]))
         return READERS[p.kind](text, Comparison.of(p))
@@ -304,13 +308,11 @@ class Dataset(Task):
         Replies that another tool graded are never graded by this: what it said is recorded with them.
         """
         p = DatasetParams.of(params)
-        if p.imported:
-            return False
-        if p.grader:
+        if p.grader and not p.imported:
             return answer == _RIGHT
-        if not p.answer:
+        if p.imported or not p.answer:
             return False
-        accepted = _accepted(trial)
+        accepted = accepted_by(trial)
         if p.match == "judge":  # what is thought of it until judges have spoken
             return read_declared(answer, "contains", "", accepted, Comparison.of(p)) in accepted
         if p.kind != "number":
@@ -348,10 +350,6 @@ def place_of(params: DatasetParams, view: RowView, index: int, key: bytes) -> in
 
 # One for all trials of a cell, which come one after another; it holds ten numbers.
 _shuffle = lru_cache(maxsize=64)(Permutation)
-
-
-def _accepted(trial: Trial) -> Sequence[str]:
-    return cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,) if trial.answer else ()))
 
 
 def _trial(params: DatasetParams, item: Item, stream: Stream) -> Trial:

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
+from typing import cast
 
 import regex
 
 from evalcube.stages.generate.answers.passages import normalised
 from evalcube.stages.generate.answers.wording import affirmed
-from evalcube.stages.generate.dataset.kinds import (
-    LONGEST_TEXT,
-    comparable,
-    lines_after_marks,
-    read_text,
-)
+from evalcube.stages.generate.base import Trial
+from evalcube.stages.generate.dataset.kinds import LONGEST_TEXT, comparable, lines_after_marks, read_text
 from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.generate.errors import CodeError, TaskError
 from evalcube.stages.named_code import FOLDER, may_run
@@ -196,13 +193,18 @@ def matched(pattern: str, text: str, *, first: bool = False) -> regex.Match[str]
     return found
 
 
-def context_of(prompt: str, accepted: Sequence[str], extras: Mapping[str, object]) -> GradingContext:
+def accepted_by(trial: Trial) -> Sequence[str]:
+    """The right answers to a trial in the form that is compared."""
+    return cast("Sequence[str]", trial.extras.get("accepted", (trial.answer,) if trial.answer else ()))
+
+
+def context_of(trial: Trial) -> GradingContext:
     """What a grader is told of a trial."""
-    row = extras.get("row", 0)
+    accepted, row = accepted_by(trial), trial.extras.get("row", 0)
     return GradingContext(
-        prompt,
+        trial.prompt,
         accepted[0] if accepted else "",
         tuple(accepted),
         row if isinstance(row, int) else 0,
-        str(extras.get("id", "")),
+        str(trial.extras.get("id", "")),
     )

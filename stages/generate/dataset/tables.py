@@ -8,6 +8,7 @@ import io
 import json
 import warnings
 from array import array
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, BinaryIO
 
@@ -153,7 +154,9 @@ def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str
         if header is None:
             raise ValueError("the file is empty; its first line must name the columns")
         columns = header[0]
-        _check_header(columns)
+        twice = [name for name, times in Counter(columns).items() if times > 1]
+        if twice:
+            raise ValueError(f"column {min(twice)!r} stands twice in the header; rename one")
         table = LineTable(read, unchanged, _csv_parser(columns, delimiter), texts_only=True)
         for number, (fields, start, end, line) in enumerate(records, 1):
             if len(fields) != len(columns):
@@ -163,14 +166,6 @@ def index_csv(file: BinaryIO, read: Reader, unchanged: Unchanged, delimiter: str
                 )
             table.add(start, end, line)
     return table
-
-
-def _check_header(columns: list[str]) -> None:
-    twice = (
-        sorted({name for name in columns if columns.count(name) > 1}) if len(columns) < 10_000 else columns
-    )
-    if twice:
-        raise ValueError(f"column {twice[0]!r} stands twice in the header; rename one")
 
 
 def _records(file: BinaryIO, delimiter: str) -> Iterator[tuple[list[str], int, int, int]]:

@@ -101,7 +101,8 @@ class _Child:
         self._fetches = fetches
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
-        self._hello: dict[str, object] = {}
+        self.hello: dict[str, object] = {}
+        """What the process said of itself: its ``network`` is ``open``, a ``namespace`` of its own, or ``blocked``."""
         self._known: Recent[bytes, tuple[object]] = Recent(_REMEMBERED)
 
     def ask(self, request: bytes) -> object:
@@ -117,11 +118,6 @@ class _Child:
             if lasting and length <= _REMEMBERED_LENGTH:
                 self._known.put(key, (found,))
             return found
-
-    def network(self) -> str:
-        with self._lock:
-            self._running()
-            return str(self._hello["network"])
 
     def _answer(self, request: bytes, wall: float) -> tuple[dict[str, object], int]:
         """What the process says, in how many bytes; one that dies is started again, a bounded number of times."""
@@ -182,7 +178,7 @@ class _Child:
                 f"the process that runs {self._door} cannot be started ({why}); where a package is missing: "
                 f"pip install 'evalcube[{self._extra}]'"
             )
-        self._hello = heard[0]
+        self.hello = heard[0]
         return self._process
 
     def close(self) -> None:

@@ -163,7 +163,9 @@ def _rows(root: Path, given: dict[str, Any]) -> dict[str, object]:
         }
         for request in task.instances
     ]
-    return {"task": said, "rows": rows, "filters": _example(root, said, rows[0]), "own": _reads_itself(task)}
+    # Filters and metrics are known by how the first reference would be graded as a reply.
+    filters = _scores(root, {"task": said, "doc": rows[0]["doc"], "text": rows[0]["target"][0]})
+    return {"task": said, "rows": rows, "filters": filters, "own": bool(task.config.process_results)}
 
 
 def _draw_examples(task: Any, number: int | None) -> None:  # noqa: ANN401
@@ -201,16 +203,6 @@ def _plain(doc: dict[str, Any]) -> object:
         return json.loads(json.dumps(doc, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise RefusedError(f"has questions with fields that are no JSON ({error})") from error
-
-
-def _reads_itself(task: Any) -> bool:  # noqa: ANN401
-    """Whether code of its own says what is right."""
-    return bool(task.config.process_results)
-
-
-def _example(root: Path, said: dict[str, Any], row: dict[str, Any]) -> object:
-    """How the first reference would be graded as a reply: its filters and metrics are known by that."""
-    return _scores(root, {"task": said, "doc": row["doc"], "text": row["target"][0]})
 
 
 # ---- grading

@@ -6,7 +6,7 @@ from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import ADJECTIVES, ITEMS, NAMES, SENTENCES
-from evalcube.stages.generate.stream import Stream
+from evalcube.stages.generate.stream import Stream, distinct
 
 BYTES_PER_TOKEN = 4
 """By which lengths in tokens become bytes of text; no tokenizer is asked, so that a prompt is one on every machine."""
@@ -46,7 +46,7 @@ class Haystack(Task[HaystackParams]):
         together = list(zip(adjectives, items, owners, strict=True))
         asked = together[0]
         near = _near(stream, asked, params.distractors)
-        boxes = _boxes(stream, TOGETHER + len(near))
+        boxes = distinct(TOGETHER + len(near), lambda: str(stream.between(1000, 9999)))
         facts = [_fact(key, box) for key, box in zip([*together, *near], boxes, strict=True)]
         stream.shuffle(close := facts[:TOGETHER])
         left = params.length * BYTES_PER_TOKEN - sum(map(len, facts))
@@ -83,14 +83,6 @@ def _near(stream: Stream, asked: tuple[str, str, str], count: int) -> list[tuple
         key = (changed[0], changed[1], changed[2])
         if key != asked:
             found[key] = None
-    return list(found)
-
-
-def _boxes(stream: Stream, count: int) -> list[str]:
-    """Different numbers of four digits."""
-    found: dict[str, None] = {}
-    while len(found) < count:
-        found[str(stream.between(1000, 9999))] = None
     return list(found)
 
 

@@ -11,7 +11,7 @@ from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import WORDS, joined
-from evalcube.stages.generate.stream import Stream, parts
+from evalcube.stages.generate.stream import Stream, distinct, parts
 
 LETTERS = {"common": "etaoinsr", "uncommon": "dlcumpgh", "rare": "wybvkxjqz"}
 """Letters by their frequency in English text."""
@@ -114,7 +114,4 @@ def _draw(stream: Stream, pool: tuple[str, ...], count: int) -> list[str]:
     if 2 * count > len(pool):
         rounds, rest = divmod(count, len(pool))
         return list(pool) * rounds + stream.sample(pool, rest)
-    chosen: dict[str, None] = {}
-    while len(chosen) < count:
-        chosen[stream.choice(pool)] = None
-    return list(chosen)
+    return distinct(count, lambda: stream.choice(pool))

@@ -8,7 +8,7 @@ from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
 from evalcube.stages.generate.material import wordings, words
 from evalcube.stages.generate.material.words import ADJECTIVES, joined, with_article
-from evalcube.stages.generate.stream import Stream, parts
+from evalcube.stages.generate.stream import Stream, distinct, parts
 
 _IN_OES = frozenset({"mango", "mosquito", "potato"})
 _IN_VES = frozenset({"scarf"})
@@ -105,9 +105,7 @@ class Objects(Task[ObjectsParams]):
 
 def _distractors(count: int, groups: list[str], stream: Stream) -> list[tuple[str, str]]:
     size = len(GROUPS[groups[0]])
-    chosen: dict[int, None] = {}
-    while len(chosen) < count:  # at most 40 of the 98 things of seven groups
-        chosen[stream.below(len(groups) * size)] = None
+    chosen = distinct(count, lambda: stream.below(len(groups) * size))  # at most 40 of the 98 of seven groups
     return [GROUPS[groups[place // size]][place % size] for place in chosen]
 
 

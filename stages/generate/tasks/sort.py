@@ -10,7 +10,7 @@ from evalcube.stages.generate.answers.lists import word_list
 from evalcube.stages.generate.base import Task, TaskParams, Trial, given, ranged
 from evalcube.stages.generate.material import wordings
 from evalcube.stages.generate.material.words import WORDS
-from evalcube.stages.generate.stream import Stream
+from evalcube.stages.generate.stream import Stream, distinct
 
 DICTIONARY = tuple(sorted(WORDS))
 """All words in alphabetical order: neighbours share their first letters."""
@@ -97,11 +97,8 @@ def _draw(count: int, run: int, stream: Stream) -> list[str]:
     """`count` different words in runs of `run` neighbours; the last run may be shorter."""
     offset = stream.below(run)
     runs = (len(DICTIONARY) - offset) // run
-    chosen: dict[int, None] = {}
-    while len(chosen) * run < count:
-        chosen[stream.below(runs)] = None
     words: list[str] = []
-    for index in chosen:
+    for index in distinct(-(-count // run), lambda: stream.below(runs)):
         start = offset + index * run
         words += DICTIONARY[start : start + run]
     return words[:count]

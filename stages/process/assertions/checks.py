@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import pairwise
 
 from evalcube.stages.process.assertions import patterns
 from evalcube.stages.process.assertions.documents import DocumentError, parse_document
@@ -67,10 +66,6 @@ def bleu(candidate: str, reference: str, n: int = 4) -> float:
 
 
 def _ngrams(words: Sequence[str], n: int) -> Counter[tuple[str, ...]]:
-    if n == 1:
-        return Counter((word,) for word in words)
-    if n == 2:
-        return Counter(pairwise(words))
     return Counter(zip(*(words[start:] for start in range(n)), strict=False))
 
 

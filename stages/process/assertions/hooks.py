@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
-from types import MappingProxyType
 from typing import Any
 
 from evalcube.stages.process.assertions.model import Context, DeclarationError
@@ -25,18 +24,10 @@ Scorer = Callable[[Context, str], float]
 class Hooks:
     """The user's functions. Nothing in a sample or an output is ever run: they only name what stands here."""
 
-    checks: Mapping[str, Check] = field(default_factory=lambda: MappingProxyType({}))
+    checks: Mapping[str, Check] = field(default_factory=dict)
     """By the name that ``fn`` of a `custom` assertion gives."""
-    scorers: Mapping[str, Scorer] = field(default_factory=lambda: MappingProxyType({}))
+    scorers: Mapping[str, Scorer] = field(default_factory=dict)
     """By type of assertion, such as ``semantic_similarity``."""
-
-    # The default, a mapping proxy, cannot be pickled, and whoever grades in other processes sends hooks along.
-    def __reduce__(self) -> tuple[type[Hooks], tuple[Mapping[str, Check], Mapping[str, Scorer]]]:
-        return Hooks, (_sendable(self.checks), _sendable(self.scorers))
-
-
-def _sendable(named: Mapping[str, Callable[..., Any]]) -> Mapping[str, Callable[..., Any]]:
-    return named if isinstance(named, Installed) else dict(named)
 
 
 def installed_hooks() -> Hooks:

@@ -83,18 +83,15 @@ def _declared(asked: Address, there: Sequence[str], configs: object) -> Iterator
         for entry in _list(row.get("data_files"))
     )
     for entry in islice(entries, _MOST_ENTRIES):
-        patterns = [each for each in _list(entry.get("path")) if isinstance(each, str) and len(each) <= 500]
-        files = [file for file in there if any(_matches(file, each) for each in patterns[:_MOST_PATTERNS])]
+        texts = (each for each in _list(entry.get("path")) if isinstance(each, str) and len(each) <= 500)
+        patterns = [each.removeprefix("./") for each in islice(texts, _MOST_PATTERNS)]
+        files = [file for file in there if any(fnmatchcase(file, each) for each in patterns)]
         if files and asked.split in ("", entry.get("split")):
             yield files
 
 
 def _list(value: object) -> list[Any]:
     return value if isinstance(value, list) else [value]
-
-
-def _matches(file: str, pattern: str) -> bool:
-    return fnmatchcase(file, pattern.removeprefix("./"))
 
 
 def _named(file: str, asked: Address) -> bool:

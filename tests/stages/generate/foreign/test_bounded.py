@@ -117,7 +117,7 @@ def test_ask__gives_away_neither_environment_nor_network(door, monkeypatch):
 
     assert isinstance(reached, Failure)
     assert "secret" not in str(door("dict(os.environ)"))
-    assert bounded._child("test", fetches=False).network() in ("namespace", "blocked")
+    assert bounded._child("test", fetches=False).hello["network"] in ("namespace", "blocked")
 
 
 def test_cut_off__blocks_sockets_where_the_kernel_gives_no_namespace():
