@@ -174,7 +174,7 @@ _HINTS = {
 _CLOSING = "End with a last line of the form\nAnswer: <{}>"
 
 
-class Dataset(Task):
+class Dataset(Task[DatasetParams]):
     """Ask the questions of a JSONL, CSV or Parquet file.
 
     A cell has as many trials as rows are selected, and gives each of them once, in an order that the seed and what
@@ -196,24 +196,23 @@ class Dataset(Task):
             DatasetParams(file=str(EXAMPLE), prompt="question", options="options", answer_is="text")
         )
 
-    def resolve(self, params: TaskParams) -> TaskParams:
+    def resolve(self, params: DatasetParams) -> TaskParams:
         """Read the file, check every selected row, and return the params with format, digest and rows filled in."""
-        p = DatasetParams.of(params)
-        if p.imported:
+        if params.imported:
             raise TaskError(
                 "questions that another tool asked come with its replies: `evalcube import` makes such cells, and no "
                 "sweep can ask them; remove it",
                 field="imported",
-                value=p.imported,
+                value=params.imported,
             )
-        if p.grader:
-            load_grader(p.grader)
-        if p.match == "math":
+        if params.grader:
+            load_grader(params.grader)
+        if params.match == "math":
             from evalcube.stages.generate.foreign.maths import require_math
 
             require_math()
-        p = source_named(self._found(p))
-        found = p.redrawn().model_copy(update={"rows": 0})
+        found = source_named(self._found(params))
+        found = found.redrawn().model_copy(update={"rows": 0})
         shots = found.fewshot
         if shots and shots.source.file:
             other = self._found(found.of_examples())
@@ -240,27 +239,23 @@ class Dataset(Task):
     def _examples(self, params: DatasetParams) -> Examples:
         return self._library.examples(params, lambda view: Examples(params, view, _trial))
 
-    def has_reference(self, params: TaskParams) -> bool:
+    def has_reference(self, params: DatasetParams) -> bool:
         """Whether the params name a field with the answer, or a grader."""
-        p = DatasetParams.of(params)
-        return bool(p.answer or p.grader or p.imported)
+        return bool(params.answer or params.grader or params.imported)
 
-    def size(self, params: TaskParams) -> int | None:
+    def size(self, params: DatasetParams) -> int | None:
         """Number of selected rows; known without the file when the params are resolved."""
-        p = DatasetParams.of(params)
-        return p.rows or len(self._view(p).rows)
+        return params.rows or len(self._view(params).rows)
 
-    def generate(self, params: TaskParams, stream: Stream) -> Trial:
+    def generate(self, params: DatasetParams, stream: Stream) -> Trial:
         """Make the trial of a row that `stream` draws."""
-        p = DatasetParams.of(params)
-        view = self._view(p)
-        return self._trial(p, view, stream.below(len(view.rows)), stream)
+        view = self._view(params)
+        return self._trial(params, view, stream.below(len(view.rows)), stream)
 
-    def generate_at(self, params: TaskParams, index: int, key: bytes, stream: Stream) -> Trial:
+    def generate_at(self, params: DatasetParams, index: int, key: bytes, stream: Stream) -> Trial:
         """Make the trial of the row that comes at `index`."""
-        p = DatasetParams.of(params)
-        view = self._view(p)
-        return self._trial(p, view, place_of(p, view, index, key), stream, key)
+        view = self._view(params)
+        return self._trial(params, view, place_of(params, view, index, key), stream, key)
 
     def _trial(
         self, params: DatasetParams, view: RowView, place: int, stream: Stream, key: bytes | None = None
@@ -273,56 +268,54 @@ class Dataset(Task):
             trial = replace(trial, extras={**trial.extras, "turns": list(map(dict, item.turns))})
         return self._examples(params).before(view.row(place), item, trial) if params.fewshot else trial
 
-    def row_id(self, params: TaskParams, index: int, key: bytes) -> str:
+    def row_id(self, params: DatasetParams, index: int, key: bytes) -> str:
         """The text in the field that `id` names, of the row that comes at `index`; empty without one."""
-        p = DatasetParams.of(params)
-        if not p.id:
+        if not params.id:
             return ""
-        view = self._view(p)
-        return view.name(place_of(p, view, index, key))
+        view = self._view(params)
+        return view.name(place_of(params, view, index, key))
 
     def parse(self, text: str) -> str | None:
         """Read a text; the other kinds need to know the params."""
         return read_text(text)
 
-    def parse_reply(self, text: str, params: TaskParams, trial: Trial) -> str | None:
+    def parse_reply(self, text: str, params: DatasetParams, trial: Trial) -> str | None:
         """Read the answer as the params' kind says; without a reference, it is the whole reply."""
-        p = DatasetParams.of(params)
-        if p.imported:
+        if params.imported:
             return text.strip() or None
-        if p.grader:
+        if params.grader:
             context = context_of(trial)
-            right = judged(p.grader, load_grader(p.grader)(text, context))
+            right = judged(params.grader, load_grader(params.grader)(text, context))
             return None if right is None else (_RIGHT if right else _WRONG)
-        if not p.answer or p.match == "judge":
+        if not params.answer or params.match == "judge":
             return text.strip() or None
-        if p.kind == "text":
-            return read_declared(text, p.match, p.pattern, accepted_by(trial), Comparison.of(p))
-        if p.kind == "choice":
+        if params.kind == "text":
+            return read_declared(
+                text, params.match, params.pattern, accepted_by(trial), Comparison.of(params)
+            )
+        if params.kind == "choice":
             return read_choice(text, trial.options, cast("Sequence[str]", trial.extras["choices"]))
-        return READERS[p.kind](text, Comparison.of(p))
+        return READERS[params.kind](text, Comparison.of(params))
 
-    def grade_reply(self, answer: str, params: TaskParams, trial: Trial) -> bool:
+    def grade_reply(self, answer: str, params: DatasetParams, trial: Trial) -> bool:
         """Whether the answer is one of those that are accepted; false without a reference.
 
         Replies that another tool graded are never graded by this: what it said is recorded with them.
         """
-        p = DatasetParams.of(params)
-        if p.grader and not p.imported:
+        if params.grader and not params.imported:
             return answer == _RIGHT
-        if p.imported or not p.answer:
+        if params.imported or not params.answer:
             return False
         accepted = accepted_by(trial)
-        if p.match == "judge":  # what is thought of it until judges have spoken
-            return read_declared(answer, "contains", "", accepted, Comparison.of(p)) in accepted
-        if p.kind != "number":
+        if params.match == "judge":  # what is thought of it until judges have spoken
+            return read_declared(answer, "contains", "", accepted, Comparison.of(params)) in accepted
+        if params.kind != "number":
             return answer in accepted
-        comparison = Comparison.of(p)
+        comparison = Comparison.of(params)
         return any(same_number(answer, reference, comparison) for reference in accepted)
 
-    def difficulty(self, params: TaskParams) -> float:
+    def difficulty(self, params: DatasetParams) -> float:  # noqa: ARG002
         """1: nothing is known of how hard the rows are."""
-        DatasetParams.of(params)
         return 1.0
 
     def _view(self, params: DatasetParams) -> RowView:

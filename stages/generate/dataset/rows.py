@@ -184,7 +184,7 @@ class RowReader:
         if p.kind != "choice":  # an open question with the options left out
             return Item(question, (), 0, self._accepted([options[i] for i, _ in places]), extras)
         if len({i for i, _ in places}) > 1:
-            raise self._problem("answer", p.answer, "names several options; keep one right answer")
+            raise self._wrong("names several options; keep one right answer")
         place, by_place = places[0]
         return Item(question, options, place, (), extras, place if by_place else None)
 
@@ -260,6 +260,9 @@ class RowReader:
     def _problem(param: str, path: str, message: str) -> RowError:
         return RowError(f"field '{path}' {message}", param, path)
 
+    def _wrong(self, message: str) -> RowError:
+        return self._problem("answer", self.params.answer, message)
+
     # ---- options
 
     def _options(self, row: Row) -> tuple[str, ...]:
@@ -301,28 +304,24 @@ class RowReader:
 
     def _place(self, answer: str, options: Sequence[str]) -> tuple[int, bool]:
         """Which option an answer names, and whether it was taken for an index though no param says so."""
-        way, path = self.params.answer_is, self.params.answer
+        way = self.params.answer_is
         places = _places(answer, options)
         if way == "auto":
             found = {places[each] for each in ("text", "letter", "index")} - {None}
             if len(found) > 1:
-                raise self._problem(
-                    "answer",
-                    path,
+                raise self._wrong(
                     f"holds {_short(answer)}, which is one option's text and another's letter or "
-                    "index; say which is meant with answer_is: text, letter, index (from 0) or number (from 1)",
+                    "index; say which is meant with answer_is: text, letter, index (from 0) or number (from 1)"
                 )
             place = next(iter(found), None)
             guessed = places["text"] is None and places["letter"] is None
         else:
             place, guessed = places[way], False
         if place is None:
-            raise self._problem(
-                "answer",
-                path,
+            raise self._wrong(
                 f"holds {_short(answer)}, which is none of the {len(options)} options"
                 f"{' by ' + way if way != 'auto' else ''}; it may be an option's text, its letter, its index "
-                "(from 0), or its number (from 1; say answer_is: number)",
+                "(from 0), or its number (from 1; say answer_is: number)"
             )
         return place, guessed
 
@@ -336,7 +335,7 @@ class RowReader:
             return [self._json(value)]
         values = self._list(value)
         if values is not None and not 1 <= len(values) <= MOST_ACCEPTED:
-            raise self._problem("answer", p.answer, f"must hold from 1 to {MOST_ACCEPTED} answers")
+            raise self._wrong(f"must hold from 1 to {MOST_ACCEPTED} answers")
         texts = [
             self._checked(plain(_value(each)), "answer", p.answer)
             for each in (values if values is not None else [value])
@@ -354,7 +353,7 @@ class RowReader:
             found = json_text(value.rpartition(mark)[2] if mark else value, parse=True)
             problem = "must hold JSON, or a text that is JSON (a JSON string has quotes of its own)"
         if found is None:
-            raise self._problem("answer", self.params.answer, problem)
+            raise self._wrong(problem)
         return found
 
     def _accepted(self, answers: Sequence[str]) -> tuple[str, ...]:
@@ -364,7 +363,7 @@ class RowReader:
             # a reference is read the way a reply is, so that both have one form
             form = answer[:LONGEST_JSON] if self.params.match == "math" else self._form(answer)
             if not form:
-                raise self._problem("answer", self.params.answer, f"holds {_short(answer)}; {_NEEDED[kind]}")
+                raise self._wrong(f"holds {_short(answer)}; {_NEEDED[kind]}")
             found[form] = None
         return tuple(found)
 
