@@ -9,9 +9,17 @@ from pydantic import Field
 
 from evalcube.stages.generate.answers.choices import ChoiceReader
 from evalcube.stages.generate.base import Task, TaskParams, Trial, ranged
-from evalcube.stages.generate.material import wordings
-from evalcube.stages.generate.material.films import GENRES, THEMES, TITLES
+from evalcube.stages.generate.material import material, wordings
 from evalcube.stages.generate.stream import Stream
+
+_FILMS = material("films")
+
+TITLES = tuple(_FILMS["titles"].splitlines())
+"""Titles that give away neither genre nor theme; none is part of another."""
+GENRES = {genre: tuple(text.splitlines()) for genre, text in _FILMS["genres"].items()}
+"""Sentences about the setting, by genre; they say nothing about a theme."""
+THEMES = {theme: tuple(text.splitlines()) for theme, text in _FILMS["themes"].items()}
+"""Sentences about the plot, by theme; they fit any genre."""
 
 _READER = ChoiceReader(TITLES)
 _GENRES = tuple(GENRES)

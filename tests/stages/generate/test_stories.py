@@ -22,8 +22,8 @@ from evalcube.stages.generate.material.date_stories import (
     weekday_before,
     workdays,
 )
-from evalcube.stages.generate.material.films import GENRES, THEMES, TITLES
 from evalcube.stages.generate.tasks.dates import EARLIEST, LATEST, Kind
+from evalcube.stages.generate.tasks.movies import GENRES, THEMES, TITLES
 from tests.growth import grows_in_proportion
 from tests.stages.generate.solvers_stories import GENRE_WORDS, THEME_WORDS, film, named, solve_dates
 from tests.strategies import choices, hostile_text
