@@ -7,34 +7,34 @@ from typing import Annotated, Any
 
 import typer
 
-from evalcube.flows.cli.options import Command, EndpointsOption, JsonOption, KeysOption
+from evalcube.flows.cli import options
+from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import show, show_json, warn
 
 local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
 
 
 def init(
-    path: Annotated[
-        Path | None,
-        typer.Argument(
-            help="The file or folder to write; default: sweep.yaml, or the suite's or plugin's name."
-        ),
-    ] = None,
-    suite: Annotated[
-        str | None, typer.Option(help="Write a copy of this suite: quick, m12, m15, gsm8k, ...")
-    ] = None,
-    plugin: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Write a Python package with a task, a grader, a check and a scorer, and its tests.",
-        ),
-    ] = None,
-    models: EndpointsOption = None,
-    key_envs: KeysOption = None,
-    force: Annotated[bool, typer.Option("--force", help="Overwrite the file if it exists.")] = False,
+    path: Annotated[Path | None, typer.Argument()] = None,
+    suite: str | None = None,
+    plugin: str | None = None,
+    models: options.Endpoints = None,
+    key_envs: options.Keys = None,
+    force: Annotated[bool, typer.Option("--force")] = False,
 ) -> None:
-    """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own."""
+    """Write a commented config to start from, a copy of a suite to edit, or a package with a task of your own.
+
+    Parameters
+    ----------
+    path
+        The file or folder to write; default: sweep.yaml, or the suite's or plugin's name.
+    suite
+        Write a copy of this suite: quick, m12, m15, gsm8k, ...
+    plugin : NAME
+        Write a Python package with a task, a grader, a check and a scorer, and its tests.
+    force
+        Overwrite the file if it exists.
+    """
     from evalcube.flows.config.suites import initial_config, suite_copy
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.outputs import check_output, write_output
@@ -70,9 +70,15 @@ def _write_plugin(name: str, path: Path | None, suite: str | None, *, force: boo
 
 
 def simulate(
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Port on 127.0.0.1; 0 takes a free one.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
 ) -> None:
-    """Serve simulated models until Ctrl-C; point a config at it with `endpoint: sim:http://127.0.0.1:PORT/v1`."""
+    """Serve simulated models until Ctrl-C; point a config at it with `endpoint: sim:http://127.0.0.1:PORT/v1`.
+
+    Parameters
+    ----------
+    port
+        Port on 127.0.0.1; 0 takes a free one.
+    """
     from evalcube.deploy.simulator.__main__ import main as serve
 
     raise typer.Exit(serve(["--port", str(port)]))
@@ -91,13 +97,16 @@ def local_setup() -> None:
 
 
 def tasks(
-    name: Annotated[
-        str | None,
-        typer.Argument(help="A task, to see its parameters and an example."),
-    ] = None,
-    as_json: JsonOption = False,
+    name: Annotated[str | None, typer.Argument()] = None,
+    as_json: options.Json = False,
 ) -> None:
-    """List the tasks, or show one task's parameters and an example."""
+    """List the tasks, or show one task's parameters and an example.
+
+    Parameters
+    ----------
+    name
+        A task, to see its parameters and an example.
+    """
     from evalcube.flows.read.catalogue import find_task
     from evalcube.stages.generate import DOORS, all_tasks
 
@@ -165,18 +174,25 @@ def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are
 
 
 def sample(
-    task: Annotated[
-        str,
-        typer.Argument(help="Name of the task; `evalcube tasks` lists them."),
-    ],
-    params: Annotated[
-        str | None, typer.Option(help="length=4,max_depth=0, or JSON; the others keep their defaults.")
-    ] = None,
-    n: Annotated[int, typer.Option("--n", min=1, max=10_000, help="Number of trials.")] = 3,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of the sweep.")] = 42,
-    as_json: JsonOption = False,
+    task: str,
+    params: str | None = None,
+    n: Annotated[int, typer.Option(min=1, max=10_000)] = 3,
+    seed: Annotated[int, typer.Option(min=0)] = 42,
+    as_json: options.Json = False,
 ) -> None:
-    """Print the first trials of a task's cell: prompts and reference answers."""
+    """Print the first trials of a task's cell: prompts and reference answers.
+
+    Parameters
+    ----------
+    task
+        Name of the task; `evalcube tasks` lists them.
+    params
+        length=4,max_depth=0, or JSON; the others keep their defaults.
+    n
+        Number of trials.
+    seed
+        Seed of the sweep.
+    """
     from dataclasses import asdict
 
     from evalcube.flows.plan.filters import read_params

@@ -8,14 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import (
-    ControlOption,
-    JsonOption,
-    MarkdownOption,
-    QuietOption,
-    cubes_and_models,
-    part_of,
-)
+from evalcube.flows.cli import options
+from evalcube.flows.cli.options import cubes_and_models, part_of
 from evalcube.flows.cli.output import complain, one_form, outlived, safe, show, show_json, show_table, warn
 
 if TYPE_CHECKING:
@@ -25,33 +19,30 @@ if TYPE_CHECKING:
 
 
 def gate(
-    policy: Annotated[
-        str, typer.Argument(help="YAML file with a section `policy`; it may be the sweep's config.")
-    ],
-    cubes: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="[CUBE] [CUBE] [CONTROL] [TREATMENT]",
-            help="One cube with both, or the control's and the treatment's, or none with --run; then their labels or "
-            "numbers, if there are others.",
-        ),
-    ] = None,
-    control: ControlOption = None,
-    treatment: Annotated[str | None, typer.Option(help="What might replace it.")] = None,
-    config: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            metavar="CONFIG",
-            help="Ask what it takes: look at 40, 55, 70, 85 and 100 % of this sweep's trials, and stop as soon as the "
-            "decision is certain, or hopeless.",
-        ),
-    ] = None,
-    quiet: QuietOption = False,
-    as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
+    policy: str,
+    cubes: Annotated[list[str] | None, typer.Argument()] = None,
+    control: str | None = None,
+    treatment: str | None = None,
+    config: Annotated[str | None, typer.Option("--run")] = None,
+    quiet: options.Quiet = False,
+    as_json: options.Json = False,
+    markdown: options.Markdown = False,
 ) -> None:
-    """Decide whether a treatment may replace the control: GO (exit code 0), NO-GO (1) or INCONCLUSIVE (3)."""
+    """Decide whether a treatment may replace the control: GO (exit code 0), NO-GO (1) or INCONCLUSIVE (3).
+
+    Parameters
+    ----------
+    policy
+        YAML file with a section `policy`; it may be the sweep's config.
+    cubes : [CUBE] [CUBE] [CONTROL] [TREATMENT]
+        One cube with both, or the control's and the treatment's, or none with --run; then their labels or numbers,
+        if there are others.
+    treatment
+        What might replace it.
+    config : CONFIG
+        Ask what it takes: look at 40, 55, 70, 85 and 100 % of this sweep's trials, and stop as soon as the decision
+        is certain, or hopeless.
+    """
     from evalcube.flows.config.load import load_policy
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.gate import gate_of

@@ -14,16 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalcube.flows.cli.options import (
-    CacheOption,
-    ClusterOption,
-    Command,
-    ConfigsArgument,
-    CubeOption,
-    CubesArgument,
-    JsonOption,
-    SchedulerOption,
-)
+from evalcube.flows.cli import options
+from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import ExitStatus, safe, show, show_json
 from evalcube.flows.read.trials.escaped import jsonable
 from evalcube.flows.run.follow.progress import duration, waits
@@ -33,18 +25,21 @@ if TYPE_CHECKING:
 
 
 def submit(
-    config: ConfigsArgument,
-    scheduler: SchedulerOption = None,
-    cluster: ClusterOption = None,
-    cube: CubeOption = None,
-    cache: CacheOption = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print all that Slurm would be given, and submit nothing.")
-    ] = False,
+    config: options.Configs,
+    scheduler: str | None = None,
+    cluster: str | None = None,
+    cube: options.Results = None,
+    cache: str | None = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run")] = False,
 ) -> None:
     """Hand a sweep to a Dask cluster (--scheduler), where its driver goes on when this command has ended, or to Slurm.
 
     On Slurm each model has a job with its own driver and workers, resumed until it is complete.
+
+    Parameters
+    ----------
+    dry_run
+        Print all that Slurm would be given, and submit nothing.
     """
     from evalcube.deploy.clusters import ExistingScheduler
     from evalcube.flows.config.load import as_config
@@ -76,14 +71,17 @@ def submit(
 
 
 def stop(
-    target: Annotated[
-        str, typer.Argument(metavar="CUBE", help="Address of the cube, or the name of what was submitted.")
-    ],
+    target: str,
 ) -> None:
     """Stop the run that works on a cube in good order, from any machine that can write there.
 
     What is in flight ends, everything is recorded, and the same command goes on later. Jobs that you submitted for
     the cube are ended, too.
+
+    Parameters
+    ----------
+    target : CUBE
+        Address of the cube, or the name of what was submitted.
     """
     from evalcube.flows.errors import SweepError
     from evalcube.flows.run.jobs.submissions import cancel, stop_run, submissions_of
@@ -110,12 +108,24 @@ cluster = typer.Typer(help="What jobs of a submitted sweep run.", no_args_is_hel
 
 @cluster.command(cls=Command, hidden=True)
 def attempt(
-    folder: Annotated[Path, typer.Argument(help="Folder of a part that was submitted.")],
-    workers: Annotated[int, typer.Option(min=1, help="Worker processes in the job.")] = 1,
-    container: Annotated[str, typer.Option(help="Command that starts a container.")] = "",
-    unbegun: Annotated[str, typer.Option(help="Jobs before this one whose run could not start.")] = "",
+    folder: Path,
+    workers: Annotated[int, typer.Option(min=1)] = 1,
+    container: str = "",
+    unbegun: str = "",
 ) -> None:
-    """Run one job of a submitted sweep; for the scripts that `submit` writes."""
+    """Run one job of a submitted sweep; for the scripts that `submit` writes.
+
+    Parameters
+    ----------
+    folder
+        Folder of a part that was submitted.
+    workers
+        Worker processes in the job.
+    container
+        Command that starts a container.
+    unbegun
+        Jobs before this one whose run could not start.
+    """
     from evalcube.flows.errors import SweepError
     from evalcube.flows.run.jobs.attempt import attempt as run_attempt
 
@@ -295,13 +305,17 @@ def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableTy
 
 
 def status(
-    cube: CubesArgument,
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Go on showing it until the sweep is complete, or Ctrl-C.")
-    ] = False,
-    as_json: JsonOption = False,
+    cube: options.Cubes,
+    watch: Annotated[bool, typer.Option("--watch")] = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is."""
+    """Show how far a sweep is, also while it runs elsewhere; of several cubes, how far each is.
+
+    Parameters
+    ----------
+    watch
+        Go on showing it until the sweep is complete, or Ctrl-C.
+    """
     cubes = list(dict.fromkeys(cube))
     if watch and len(cubes) > 1:
         from evalcube.flows.errors import SweepError

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import CacheArgument, CacheOption, Command, CubeArgument, JsonOption
+from evalcube.flows.cli import options
+from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import (
     ExitStatus,
     complain,
@@ -30,7 +31,7 @@ cache_commands = typer.Typer(help="Look after a response cache.", no_args_is_hel
 
 
 @cache_commands.command(cls=Command)
-def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
+def stats(cache: options.Cache, as_json: options.Json = False) -> None:
     """Count entries, their bytes, damaged ones in quarantine, and packs that are being written."""
     from evalcube.flows.keep.cache import stats as make
 
@@ -44,13 +45,17 @@ def stats(cache: CacheArgument, as_json: JsonOption = False) -> None:
 
 @cache_commands.command("verify", cls=Command)
 def verify_cache(
-    cache: CacheArgument,
-    repair: Annotated[
-        bool, typer.Option("--repair", help="Move damaged entries away; the next run asks for them again.")
-    ] = False,
-    as_json: JsonOption = False,
+    cache: options.Cache,
+    repair: Annotated[bool, typer.Option("--repair")] = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Read every entry and check it; exit code 1 if one is damaged."""
+    """Read every entry and check it; exit code 1 if one is damaged.
+
+    Parameters
+    ----------
+    repair
+        Move damaged entries away; the next run asks for them again.
+    """
     from evalcube.flows.keep.cache import verify as make
 
     with progress() as tick:
@@ -71,21 +76,20 @@ def verify_cache(
 
 @cache_commands.command(cls=Command)
 def gc(
-    cache: CacheArgument,
-    cubes: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--keep",
-            metavar="CUBE",
-            help="A cube whose replies stay; give it again for more.",
-        ),
-    ] = None,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Delete. Without it, the command only tells what it would delete.")
-    ] = False,
-    as_json: JsonOption = False,
+    cache: options.Cache,
+    cubes: Annotated[list[str] | None, typer.Option("--keep")] = None,
+    yes: Annotated[bool, typer.Option("--yes")] = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile."""
+    """Delete the entries that none of the cubes references; let no sweep of another cube run meanwhile.
+
+    Parameters
+    ----------
+    cubes : CUBE
+        A cube whose replies stay; give it again for more.
+    yes
+        Delete. Without it, the command only tells what it would delete.
+    """
     from evalcube.flows.keep.cache import collect
 
     with progress() as tick:
@@ -105,15 +109,20 @@ def gc(
 
 @cache_commands.command("export", cls=Command)
 def export_entries(
-    cache: CacheArgument,
-    file: Annotated[Path, typer.Argument(help="The file to write, such as replies.tar.zst.")],
-    cube: Annotated[
-        str | None,
-        typer.Option("--cube", help="Export only the replies that this cube references."),
-    ] = None,
-    as_json: JsonOption = False,
+    cache: options.Cache,
+    file: Path,
+    cube: str | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Write entries into one file, for `evalcube cache import` elsewhere."""
+    """Write entries into one file, for `evalcube cache import` elsewhere.
+
+    Parameters
+    ----------
+    file
+        The file to write, such as replies.tar.zst.
+    cube
+        Export only the replies that this cube references.
+    """
     from evalcube.flows.keep.cache import export
 
     with progress() as tick:
@@ -130,11 +139,17 @@ def export_entries(
 
 @cache_commands.command("import", cls=Command)
 def import_entries(
-    cache: CacheArgument,
-    file: Annotated[Path, typer.Argument(help="A file that `evalcube cache export` wrote.")],
-    as_json: JsonOption = False,
+    cache: options.Cache,
+    file: Path,
+    as_json: options.Json = False,
 ) -> None:
-    """Put the entries of a file into a cache; those that are there stay. Import only files that you trust."""
+    """Put the entries of a file into a cache; those that are there stay. Import only files that you trust.
+
+    Parameters
+    ----------
+    file
+        A file that `evalcube cache export` wrote.
+    """
     from evalcube.flows.keep.cache import load
 
     with progress() as tick:
@@ -152,14 +167,18 @@ cube_commands = typer.Typer(help="Look after a cube.", no_args_is_help=True)
 
 @cube_commands.command(cls=Command)
 def verify(
-    cube: CubeArgument,
-    heal: Annotated[
-        bool, typer.Option("--heal", help="Make what is damaged again from the cache; no request is sent.")
-    ] = False,
-    cache: CacheOption = None,
-    as_json: JsonOption = False,
+    cube: options.Cube,
+    heal: Annotated[bool, typer.Option("--heal")] = False,
+    cache: str | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Compare all of a cube with what was recorded of it; exit code 2 if something is damaged and not healed."""
+    """Compare all of a cube with what was recorded of it; exit code 2 if something is damaged and not healed.
+
+    Parameters
+    ----------
+    heal
+        Make what is damaged again from the cache; no request is sent.
+    """
     from evalcube.flows.state.verify import verify_cube
 
     found = verify_cube(cube, heal=heal, cache=cache, notify=complain)
@@ -182,22 +201,21 @@ def verify(
 
 
 def rescore(
-    cube: CubeArgument,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", "-o", metavar="NEW", help="Write a new cube and leave this one as it is."),
-    ] = None,
-    cache: CacheOption = None,
-    reader: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CONFIG",
-            help="A config, or a suite, whose tasks' second readers read the replies, too; default: those of the cube.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    cube: options.Cube,
+    output: Annotated[str | None, typer.Option("--output", "-o")] = None,
+    cache: str | None = None,
+    reader: str | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Grade every reply of a cube again from the cache, without asking; shows old and new counts."""
+    """Grade every reply of a cube again from the cache, without asking; shows old and new counts.
+
+    Parameters
+    ----------
+    output : NEW
+        Write a new cube and leave this one as it is.
+    reader : CONFIG
+        A config, or a suite, whose tasks' second readers read the replies, too; default: those of the cube.
+    """
     from evalcube.flows.keep.rescore import rescore_cube
 
     done = rescore_cube(cube, output=output, cache=cache, reader=reader, notify=complain)
@@ -244,32 +262,27 @@ def _remedy(heal: bool, requests: int) -> str:
 
 
 def forget(
-    cube: CubeArgument,
-    where: Annotated[
-        list[str],
-        typer.Option(
-            "--where",
-            metavar="NAME=VALUE",
-            help="Only these results: a model, task, tier, parameter or facet, trial=0..3, status=invalid,refused, "
-            "row_id=ID. Give it again for more conditions.",
-        ),
-    ],
-    cache: Annotated[
-        bool,
-        typer.Option(
-            "--cache", help="Delete the cached replies, too: without that, a run takes them from there."
-        ),
-    ] = False,
-    for_good: Annotated[
-        bool,
-        typer.Option(
-            "--for-good", help="Never ask for these cells again; without it, they are pending again."
-        ),
-    ] = False,
-    yes: Annotated[bool, typer.Option("--yes", help="Take them away; else only show what would go.")] = False,
-    as_json: JsonOption = False,
+    cube: options.Cube,
+    where: Annotated[list[str], typer.Option()],
+    cache: Annotated[bool, typer.Option("--cache")] = False,
+    for_good: Annotated[bool, typer.Option("--for-good")] = False,
+    yes: Annotated[bool, typer.Option("--yes")] = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Take results away, so that they are asked again or are gone for good; without --yes, show what would go."""
+    """Take results away, so that they are asked again or are gone for good; without --yes, show what would go.
+
+    Parameters
+    ----------
+    where : NAME=VALUE
+        Only these results: a model, task, tier, parameter or facet, trial=0..3, status=invalid,refused, row_id=ID.
+        Give it again for more conditions.
+    cache
+        Delete the cached replies, too: without that, a run takes them from there.
+    for_good
+        Never ask for these cells again; without it, they are pending again.
+    yes
+        Take them away; else only show what would go.
+    """
     from evalcube.flows.keep.forget import forget as take_away
     from evalcube.flows.keep.to_forget import Choice
 
@@ -361,15 +374,16 @@ data_commands = typer.Typer(
 
 @data_commands.command(cls=Command)
 def fetch(
-    targets: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="SUITE|CONFIG|hf://…", help="What names the data sets: suites, configs, or addresses."
-        ),
-    ],
-    as_json: JsonOption = False,
+    targets: list[str],
+    as_json: options.Json = False,
 ) -> None:
-    """Bring data sets here, so that runs need no network for them; a token is read from HF_TOKEN, and kept nowhere."""
+    """Bring data sets here, so that runs need no network for them; a token is read from HF_TOKEN, and kept nowhere.
+
+    Parameters
+    ----------
+    targets : SUITE|CONFIG|hf://…
+        What names the data sets: suites, configs, or addresses.
+    """
     from evalcube.flows.keep.data import described, fetch_data
 
     found = fetch_data(targets, (lambda _: None) if as_json else _tell)
@@ -385,7 +399,7 @@ def _tell(record: FetchedRows) -> None:
 
 
 @data_commands.command("list", cls=Command)
-def list_data(as_json: JsonOption = False) -> None:
+def list_data(as_json: options.Json = False) -> None:
     """List the data sets that were fetched to this machine."""
     from evalcube.flows.keep.data import data_here
     from evalcube.stages.analyze.render.table import Column, TableSpec

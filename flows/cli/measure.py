@@ -10,26 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import (
-    AskedTrialsOption,
-    CacheOption,
-    ClusterOption,
-    ConfigsArgument,
-    CubeOption,
-    EndpointsOption,
-    GraderOption,
-    JsonOption,
-    JudgesOption,
-    KeysOption,
-    LogOption,
-    OnlyOption,
-    QuietOption,
-    RepeatsOption,
-    SchedulerOption,
-    TasksOption,
-    WhereOption,
-    WorkersOption,
-)
+from evalcube.flows.cli import options
 from evalcube.flows.cli.output import ExitStatus, complain, outlived, print_leaderboard, safe, show, show_json
 
 if TYPE_CHECKING:
@@ -151,51 +132,40 @@ def tell_what_is_left(summary: RunSummary) -> None:
 
 
 def run(
-    config: ConfigsArgument,
-    models: EndpointsOption = None,
-    key_envs: KeysOption = None,
-    judges: JudgesOption = None,
-    scheduler: SchedulerOption = None,
-    cube: CubeOption = None,
-    cache: CacheOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    only: OnlyOption = None,
-    trials: AskedTrialsOption = None,
-    repeats: RepeatsOption = None,
-    log: LogOption = None,
-    quiet: QuietOption = False,
-    extend_truncated: Annotated[
-        int | None,
-        typer.Option(
-            "--extend-truncated",
-            min=1,
-            metavar="TOKENS",
-            help="Have replies that were cut go on to this limit, as evaluations of their own.",
-        ),
-    ] = None,
-    grader: GraderOption = "current",
-    fresh: Annotated[
-        bool,
-        typer.Option("--fresh", help="Answer nothing from the cache: replies go into a new one beside it."),
-    ] = False,
-    max_age: Annotated[
-        str | None,
-        typer.Option(
-            "--max-age",
-            metavar="TIME",
-            help="Take no reply from the cache that is older than this, such as 7d.",
-        ),
-    ] = None,
-    wait: Annotated[
-        float,
-        typer.Option(
-            "--wait", min=0, metavar="SECONDS", help="Wait so long for another run to leave the cube."
-        ),
-    ] = 0.0,
-    as_json: JsonOption = False,
+    config: options.Configs,
+    models: options.Endpoints = None,
+    key_envs: options.Keys = None,
+    judges: options.Judges = None,
+    scheduler: str | None = None,
+    cube: options.Results = None,
+    cache: str | None = None,
+    workers: options.Workers = None,
+    cluster: str | None = None,
+    only: list[str] | None = None,
+    trials: options.AskedTrials = None,
+    repeats: int | None = None,
+    log: str | None = None,
+    quiet: options.Quiet = False,
+    extend_truncated: Annotated[int | None, typer.Option(min=1)] = None,
+    grader: options.Grader = "current",
+    fresh: Annotated[bool, typer.Option("--fresh")] = False,
+    max_age: str | None = None,
+    wait: Annotated[float, typer.Option(min=0)] = 0.0,
+    as_json: options.Json = False,
 ) -> None:
-    """Run a sweep, or resume it: what is recorded is never asked again."""
+    """Run a sweep, or resume it: what is recorded is never asked again.
+
+    Parameters
+    ----------
+    extend_truncated : TOKENS
+        Have replies that were cut go on to this limit, as evaluations of their own.
+    fresh
+        Answer nothing from the cache: replies go into a new one beside it.
+    max_age : TIME
+        Take no reply from the cache that is older than this, such as 7d.
+    wait : SECONDS
+        Wait so long for another run to leave the cube.
+    """
     from evalcube.flows.config.suites import load_sweep
     from evalcube.flows.plan.part import Only
     from evalcube.flows.run.stopping import RunInterrupted
@@ -228,66 +198,56 @@ def run(
 
 
 def upsample(
-    source: Annotated[str, typer.Argument(help="The sweep's config, or its cube.")],
-    trials: Annotated[
-        int | None, typer.Option(min=1, help="Trials of each selected cell in the end.")
-    ] = None,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Times that each question is asked in the end.")
-    ] = None,
-    precision: Annotated[
-        str | None,
-        typer.Option(
-            help="low, medium or high: as many trials as each selected cell needs, instead of --trials."
-        ),
-    ] = None,
-    budget: Annotated[
-        str | None,
-        typer.Option(help="2M (tokens) or 5USD: spend so much where it helps most, instead of --trials."),
-    ] = None,
-    purpose: Annotated[
-        str, typer.Option("--goal", help="What a budget is for: ranking (order of the models) or intervals.")
-    ] = "ranking",
-    models: Annotated[
-        list[str] | None,
-        typer.Option("--model", help="Label of a model; may be given again."),
-    ] = None,
-    tasks: TasksOption = None,
-    tiers: Annotated[
-        list[str] | None, typer.Option("--tier", help="Name of a tier; may be given again.")
-    ] = None,
-    where: WhereOption = None,
-    config: Annotated[
-        str | None,
-        typer.Option("--config", metavar="FILE", help="The config of a cube that you did not run."),
-    ] = None,
-    endpoints: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--endpoint",
-            metavar="[NAME=]URL",
-            help="Whom to ask for more of a cube that you did not run: the address of its models, or of one.",
-        ),
-    ] = None,
-    key_envs: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--key-env",
-            metavar="[NAME=]VARIABLE",
-            help="Environment variable with the key of those addresses, or of one.",
-        ),
-    ] = None,
-    scheduler: SchedulerOption = None,
-    cube: CubeOption = None,
-    cache: CacheOption = None,
-    workers: WorkersOption = None,
-    cluster: ClusterOption = None,
-    log: LogOption = None,
-    quiet: QuietOption = False,
-    grader: GraderOption = "current",
-    as_json: JsonOption = False,
+    source: str,
+    trials: Annotated[int | None, typer.Option(min=1)] = None,
+    repeats: Annotated[int | None, typer.Option(min=1)] = None,
+    precision: str | None = None,
+    budget: str | None = None,
+    purpose: Annotated[str, typer.Option("--goal")] = "ranking",
+    models: Annotated[list[str] | None, typer.Option("--model")] = None,
+    tasks: options.Tasks = None,
+    tiers: Annotated[list[str] | None, typer.Option("--tier")] = None,
+    where: list[str] | None = None,
+    config: str | None = None,
+    endpoints: Annotated[list[str] | None, typer.Option("--endpoint")] = None,
+    key_envs: Annotated[list[str] | None, typer.Option("--key-env")] = None,
+    scheduler: str | None = None,
+    cube: options.Results = None,
+    cache: str | None = None,
+    workers: options.Workers = None,
+    cluster: str | None = None,
+    log: str | None = None,
+    quiet: options.Quiet = False,
+    grader: options.Grader = "current",
+    as_json: options.Json = False,
 ) -> None:
-    """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked."""
+    """Add trials or repeats to a sweep, everywhere or where you say; only what is new is asked.
+
+    Parameters
+    ----------
+    source
+        The sweep's config, or its cube.
+    trials
+        Trials of each selected cell in the end.
+    repeats
+        Times that each question is asked in the end.
+    precision
+        low, medium or high: as many trials as each selected cell needs, instead of --trials.
+    budget
+        2M (tokens) or 5USD: spend so much where it helps most, instead of --trials.
+    purpose
+        What a budget is for: ranking (order of the models) or intervals.
+    models
+        Label of a model; may be given again.
+    tiers
+        Name of a tier; may be given again.
+    config : FILE
+        The config of a cube that you did not run.
+    endpoints : [NAME=]URL
+        Whom to ask for more of a cube that you did not run: the address of its models, or of one.
+    key_envs : [NAME=]VARIABLE
+        Environment variable with the key of those addresses, or of one.
+    """
     from evalcube.flows.run.stopping import RunInterrupted
     from evalcube.flows.run.upsample import upsample as add_trials
 

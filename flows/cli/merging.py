@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from evalcube.flows.cli.options import CubeArgument, CubesArgument, JsonOption
+from evalcube.flows.cli import options
 from evalcube.flows.cli.output import ExitStatus, complain, safe, show, show_json
 
 if TYPE_CHECKING:
@@ -22,28 +22,24 @@ _LAST_DAY = 253_370_764_800  # the year 9999
 
 
 def merge(
-    output: Annotated[
-        str, typer.Argument(metavar="OUT", help="Address of the merged cube; nothing may be there.")
-    ],
-    cubes: CubesArgument,
-    prefer: Annotated[
-        str,
-        typer.Option(
-            help="Whose outcome stays where two cubes have finished the same trial differently: fail refuses to "
-            "choose, first takes that of the cube named first, newer that which was written later.",
-        ),
-    ] = "fail",
-    rename: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rename",
-            metavar="CUBE:LABEL=NEW",
-            help="Another name for a model or a task of one cube. Give it again for more.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    output: str,
+    cubes: options.Cubes,
+    prefer: str = "fail",
+    rename: list[str] | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Make one cube of several: all models, tasks, points, trials and repeats of any of them, joined by identity."""
+    """Make one cube of several: all models, tasks, points, trials and repeats of any of them, joined by identity.
+
+    Parameters
+    ----------
+    output : OUT
+        Address of the merged cube; nothing may be there.
+    prefer
+        Whose outcome stays where two cubes have finished the same trial differently: fail refuses to choose, first
+        takes that of the cube named first, newer that which was written later.
+    rename : CUBE:LABEL=NEW
+        Another name for a model or a task of one cube. Give it again for more.
+    """
     from evalcube.flows.share.merge import ConflictError, merge_cubes
 
     try:
@@ -125,9 +121,9 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
 
 
 def diff(
-    first: CubeArgument,
-    second: CubeArgument,
-    as_json: JsonOption = False,
+    first: options.Cube,
+    second: options.Cube,
+    as_json: options.Json = False,
 ) -> None:
     """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
     from evalcube.flows.share.difference import diff_cubes
@@ -175,7 +171,7 @@ def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]])
         show(f"... and {len(rows) - _SHOWN} more")
 
 
-def log(cube: CubeArgument, as_json: JsonOption = False) -> None:
+def log(cube: options.Cube, as_json: options.Json = False) -> None:
     """Show a cube's past: the cubes that it was merged from, and when which regions were written, by which graders."""
     from evalcube.flows.read.merged.provenance import cube_history
 

@@ -20,131 +20,21 @@ from evalcube import EvalcubeError
 if TYPE_CHECKING:
     from evalcube.flows.read.selection import Part
 
-# Which cube, and which part of it
+# What is an argument here and an option there says what it is in `help`; all others, `MEANINGS` below does.
 
-CubeArgument = Annotated[
-    str,
-    typer.Argument(help="Address of a cube, such as results/quickstart.zarr."),
+Cube = Annotated[str, typer.Argument(help="Address of a cube, such as results/quickstart.zarr.")]
+Cubes = Annotated[list[str], typer.Argument(metavar="CUBE", help="Addresses of cubes.")]
+Results = Annotated[str | None, typer.Option(help="Address of the results; default: the config's.")]
+Cache = Annotated[
+    str, typer.Argument(help="Address of a cache: results/cache, s3://bucket/prefix, redis://host:6379/0.")
 ]
-CubesArgument = Annotated[list[str], typer.Argument(metavar="CUBE", help="Addresses of cubes.")]
-WhereOption = Annotated[
+Caches = Annotated[
     list[str] | None,
     typer.Option(
-        "--where",
-        metavar="NAME=VALUE",
-        help="Only this: task=sort,letters, tier=hard, model=NAME, template=, sampler=, a facet, or a task's "
-        "parameter as in param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.",
+        help="Address of the response cache; default: this user's own, or one beside the cube. May be given again."
     ),
 ]
-ReaderOption = Annotated[
-    str,
-    typer.Option(
-        "--reader",
-        metavar="ours|theirs",
-        help="Who says what is right: evalcube, or the second reader of the tasks that have one.",
-    ),
-]
-PART: dict[str, tuple[Any, Any]] = {
-    "where": (WhereOption, None),
-    "view": (
-        Annotated[
-            str | None, typer.Option("--view", metavar="NAME", help="Only a view of the sweep's config.")
-        ],
-        None,
-    ),
-    "trials": (
-        Annotated[
-            int | None, typer.Option("--trials", min=1, help="Only the first so many trials of each cell.")
-        ],
-        None,
-    ),
-    "unique_only": (
-        Annotated[bool, typer.Option("--unique-only", help="Only trials whose question is new in its cell.")],
-        False,
-    ),
-    "clip_tokens": (
-        Annotated[
-            int | None,
-            typer.Option(
-                "--clip-context",
-                min=1,
-                metavar="TOKENS",
-                help="As if the limit of completion tokens had been this: longer answers count as truncated.",
-            ),
-        ],
-        None,
-    ),
-    "reader": (ReaderOption, "ours"),
-}
-"""The options that choose and count a part of a cube, and their defaults, by the field of `Part` that each sets."""
-
-# How it is counted
-
-ModeOption = Annotated[
-    str,
-    typer.Option(
-        "--mode",
-        help="Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (guesses taken out); truncated trials as the "
-        "others (I), as wrong (P), as right (O). A board's auto is C_P, and accuracy (E_P) where all is of data sets.",
-    ),
-]
-ScoreOption = Annotated[
-    str,
-    typer.Option(
-        "--score",
-        help="auto: ReasonScore, or accuracy where trials are few. v1 (upper bounds) or v2 (what was measured): that "
-        "score, however few there are.",
-    ),
-]
-WeighOption = Annotated[
-    str,
-    typer.Option(
-        "--weigh",
-        help="What weighs the same: tasks (the points of a task weighing as in the first plan), points, or trials "
-        "(their plain sum).",
-    ),
-]
-ByTaskOption = Annotated[bool, typer.Option("--by-task", help="Tell tasks apart.")]
-
-# What comes out
-
-NewFolderOption = Annotated[
-    Path, typer.Option("--output", "-o", help="The folder to write; nothing may be there.")
-]
-GoldOption = Annotated[
-    str | None,
-    typer.Option(
-        help="File of ratings by people: how judges agree with them, and scores as they correct them."
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-MarkdownOption = Annotated[bool, typer.Option("--markdown", help="Print a Markdown table.")]
-CsvOption = Annotated[
-    bool,
-    typer.Option(
-        "--csv",
-        help="Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.",
-    ),
-]
-ControlOption = Annotated[
-    str | None, typer.Option(help="The variant in use: a model's label, or an evaluation's name or number.")
-]
-PlotOption = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", metavar="FILE", help="Draw it, too: FILE.svg or FILE.png; needs the extra `plots`."
-    ),
-]
-OnlyOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--only",
-        metavar="NAME=VALUE",
-        help="Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. Give it "
-        "again for more conditions; all must hold. The rest stays pending.",
-    ),
-]
-AskedTrialsOption = Annotated[
+AskedTrials = Annotated[
     str | None,
     typer.Option(
         "--trials",
@@ -154,52 +44,19 @@ AskedTrialsOption = Annotated[
         "first 100 of a data set are a random sample of its rows.",
     ),
 ]
-RepeatsOption = Annotated[
-    int | None,
-    typer.Option("--repeats", help="Times that each question is asked; default: the config's."),
-]
-QuietOption = Annotated[bool, typer.Option("--quiet", help="No progress display.")]
-LogOption = Annotated[
-    str | None,
-    typer.Option("--log", metavar="FILE", help="Append what happens to FILE, one JSON object per line."),
-]
-
-# What is asked, where, and where its results are
-
-ConfigsArgument = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="CONFIG",
-        help="The sweep's config, a YAML file (`evalcube init` writes one); or a suite, such as quick, m12 or gsm8k; "
-        "or several suites as one sweep.",
-    ),
-]
-EndpointsOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--model",
-        metavar="[NAME=]ENDPOINT",
-        help="A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. "
-        "Give it again for more. Takes the place of the config's models.",
-    ),
-]
-JudgesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--judge",
-        metavar="[NAME=]ENDPOINT",
-        help="Who judges, written as a model and not measured; goes with --model, and takes the place of the config's "
-        "judges. May be given again, with a NAME each.",
-    ),
-]
-KeysOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--key-env",
-        metavar="[NAME=]VARIABLE",
-        help="Environment variable with the API key of the models at http(s) endpoints, or of one.",
-    ),
-]
+ByTask = Annotated[bool, typer.Option("--by-task")]
+NewFolder = Annotated[Path, typer.Option("--output", "-o")]
+Json = Annotated[bool, typer.Option("--json")]
+Markdown = Annotated[bool, typer.Option("--markdown")]
+Csv = Annotated[bool, typer.Option("--csv")]
+Score = Annotated[str, typer.Option("--score")]
+Quiet = Annotated[bool, typer.Option("--quiet")]
+Configs = Annotated[list[str], typer.Argument(metavar="CONFIG")]
+Endpoints = Annotated[list[str] | None, typer.Option("--model")]
+Judges = Annotated[list[str] | None, typer.Option("--judge")]
+Keys = Annotated[list[str] | None, typer.Option("--key-env")]
+Tasks = Annotated[list[str] | None, typer.Option("--task")]
+Workers = Annotated[int | None, typer.Option(min=1, max=256)]
 
 
 def _grader(value: str) -> str:
@@ -208,56 +65,107 @@ def _grader(value: str) -> str:
     return value
 
 
-GraderOption = Annotated[
-    str,
-    typer.Option(
-        callback=_grader,
-        help="Replies that an older version graded: current grades them again from the cache, pinned keeps them.",
-    ),
-]
-TasksOption = Annotated[
-    list[str] | None,
-    typer.Option("--task", help="Name of a task; may be given again."),
-]
-CubeOption = Annotated[
-    str | None,
-    typer.Option("--cube", help="Address of the results; default: the config's."),
-]
-CacheOption = Annotated[
-    str | None, typer.Option("--cache", help="Address of the response cache; default: the config's.")
-]
-CachesOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--cache",
-        help="Address of the response cache; default: this user's own, or one beside the cube. May be given again.",
-    ),
-]
-CacheArgument = Annotated[
-    str,
-    typer.Argument(help="Address of a cache: results/cache, s3://bucket/prefix, redis://host:6379/0."),
-]
-SchedulerOption = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        help="Address of a running Dask scheduler, such as tcp://host:8786; default: that of DASK_SCHEDULER_ADDRESS, "
-        "else local processes.",
-    ),
-]
-ClusterOption = Annotated[
-    str | None,
-    typer.Option(
-        "--cluster",
-        metavar="local|ADDRESS|FILE",
-        help="Where to work: local, a scheduler's address, or a YAML file that describes a cluster; default: the "
-        "config's.",
-    ),
-]
-WorkersOption = Annotated[
-    int | None,
-    typer.Option("--workers", min=1, max=256, help="Local worker processes; default: one per core."),
-]
+Grader = Annotated[str, typer.Option(callback=_grader)]
+PART: dict[str, tuple[Any, Any]] = {
+    "where": (list[str] | None, None),
+    "view": (str | None, None),
+    "trials": (Annotated[int | None, typer.Option(min=1)], None),
+    "unique_only": (Annotated[bool, typer.Option("--unique-only")], False),
+    "clip_tokens": (Annotated[int | None, typer.Option("--clip-context", min=1)], None),
+    "reader": (str, "ours"),
+}
+"""The options that choose and count a part of a cube, and their defaults, by the field of `Part` that each sets."""
+
+
+def _shared() -> None:
+    """Say what options mean that several commands have.
+
+    Parameters
+    ----------
+    where : NAME=VALUE
+        Only this: task=sort,letters, tier=hard, model=NAME, template=, sampler=, a facet, or a task's parameter as in
+        param_length=4..16 (or 4.. or ..16). Give it again for more conditions; all must hold.
+    view : NAME
+        Only a view of the sweep's config.
+    trials
+        Only the first so many trials of each cell.
+    unique_only
+        Only trials whose question is new in its cell.
+    clip_tokens : TOKENS
+        As if the limit of completion tokens had been this: longer answers count as truncated.
+    reader : ours|theirs
+        Who says what is right: evalcube, or the second reader of the tasks that have one.
+    mode
+        Estimator: E_I, E_P, E_O (share right) or C_I, C_P, C_O (guesses taken out); truncated trials as the others
+        (I), as wrong (P), as right (O). A board's auto is C_P, and accuracy (E_P) where all is of data sets.
+    version
+        auto: ReasonScore, or accuracy where trials are few. v1 (upper bounds) or v2 (what was measured): that score,
+        however few there are.
+    weigh
+        What weighs the same: tasks (the points of a task weighing as in the first plan), points, or trials (their
+        plain sum).
+    by
+        What to group by: model, task, tier, a facet, a parameter as param_length, difficulty; several with commas.
+    by_task
+        Tell tasks apart.
+    output
+        The folder to write; nothing may be there.
+    gold
+        File of ratings by people: how judges agree with them, and scores as they correct them.
+    as_json
+        Print JSON.
+    markdown
+        Print a Markdown table.
+    as_csv
+        Print CSV with all digits; a text that a spreadsheet would take for a formula begins with an apostrophe.
+    control
+        The variant in use: a model's label, or an evaluation's name or number.
+    plot : FILE
+        Draw it, too: FILE.svg or FILE.png; needs the extra `plots`.
+    only : NAME=VALUE
+        Ask only this part of the plan now: model=NAME, task=sort,letters, tier=hard, length=4..16. Give it again for
+        more conditions; all must hold. The rest stays pending.
+    repeats
+        Times that each question is asked; default: the config's.
+    quiet
+        No progress display.
+    log : FILE
+        Append what happens to FILE, one JSON object per line.
+    config
+        The sweep's config, a YAML file (`evalcube init` writes one); or a suite, such as quick, m12 or gsm8k; or
+        several suites as one sweep.
+    models : [NAME=]ENDPOINT
+        A model to measure: sim:, local:smollm2, local:/path/model.gguf or https://host/v1#MODEL. Give it again for
+        more. Takes the place of the config's models.
+    judges : [NAME=]ENDPOINT
+        Who judges, written as a model and not measured; goes with --model, and takes the place of the config's
+        judges. May be given again, with a NAME each.
+    key_envs : [NAME=]VARIABLE
+        Environment variable with the API key of the models at http(s) endpoints, or of one.
+    grader
+        Replies that an older version graded: current grades them again from the cache, pinned keeps them.
+    tasks
+        Name of a task; may be given again.
+    cache
+        Address of the response cache; default: the config's.
+    scheduler
+        Address of a running Dask scheduler, such as tcp://host:8786; default: that of DASK_SCHEDULER_ADDRESS, else
+        local processes.
+    cluster : local|ADDRESS|FILE
+        Where to work: local, a scheduler's address, or a YAML file that describes a cluster; default: the config's.
+    workers
+        Local worker processes; default: one per core.
+    """
+
+
+def described(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
+    """What a docstring says of a command, and of its parameters: what stands for a value, and what it means."""
+    summary, _, below = inspect.cleandoc(text).partition("\n\nParameters\n----------\n")
+    found = re.findall(r"(?m)^(\w+)(?: : (.*))?\n((?: {4}.*(?:\n|\Z))+)", below)
+    return summary, {name: (value, " ".join(meaning.split())) for name, value, meaning in found}
+
+
+MEANINGS = described(_shared.__doc__ or "")[1]
 
 
 def of_part(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -357,8 +265,17 @@ class Command(TyperCommand):
     """A command whose errors name its flags.
 
     Parameters of a command have the names that the library gives them, whatever their flags are called: so the
-    command itself says that `version` is ``--score`` here.
+    command itself says that `version` is ``--score`` here. What each of them means is what its docstring says, or else
+    `_shared`.
     """
+
+    def __init__(self, *args: Any, **given: Any) -> None:  # noqa: ANN401 - as Typer makes it
+        given["help"], own = described(given.get("help") or "")
+        super().__init__(*args, **given)
+        for parameter in self.params:
+            value, meaning = own.get(parameter.name) or MEANINGS.get(parameter.name) or ("", "")
+            parameter.metavar = parameter.metavar or value or None
+            parameter.help = getattr(parameter, "help", None) or meaning
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as for `invoke`
         """Read the arguments, as Typer does, and refuse options that would take the place of their own first value.

@@ -8,20 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import (
-    AskedTrialsOption,
-    CacheOption,
-    ClusterOption,
-    ConfigsArgument,
-    CubeOption,
-    EndpointsOption,
-    JsonOption,
-    JudgesOption,
-    KeysOption,
-    OnlyOption,
-    RepeatsOption,
-    SchedulerOption,
-)
+from evalcube.flows.cli import options
 from evalcube.flows.cli.output import ExitStatus, complain, safe, show, show_json, show_table
 
 if TYPE_CHECKING:
@@ -220,43 +207,40 @@ def _sign(row: EvaluationEstimate) -> str:
 
 
 def plan(
-    config: ConfigsArgument,
-    models: EndpointsOption = None,
-    key_envs: KeysOption = None,
-    judges: JudgesOption = None,
-    cube: CubeOption = None,
-    cache: CacheOption = None,
-    task: Annotated[str | None, typer.Option(help="List the points of this task instead.")] = None,
-    only: OnlyOption = None,
-    trials: AskedTrialsOption = None,
-    repeats: RepeatsOption = None,
-    check: Annotated[
-        bool,
-        typer.Option("--check", help="Ask each worker instead what a run asks it before its first request."),
-    ] = False,
-    detect: Annotated[
-        float | None,
-        typer.Option(
-            metavar="POINTS",
-            help="Instead, how many questions tell two models apart that differ by so many points of 100.",
-        ),
-    ] = None,
-    power: Annotated[
-        float | None, typer.Option(help="With --detect: chance to tell it; default: 0.8.")
-    ] = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CUBE|SHARE",
-            help="With --detect: a cube in which two models answered such questions, or the share of questions that "
-            "only one of two gets right; default: the sweep's own cube, else 0.2.",
-        ),
-    ] = None,
-    scheduler: SchedulerOption = None,
-    cluster: ClusterOption = None,
-    as_json: JsonOption = False,
+    config: options.Configs,
+    models: options.Endpoints = None,
+    key_envs: options.Keys = None,
+    judges: options.Judges = None,
+    cube: options.Results = None,
+    cache: str | None = None,
+    task: str | None = None,
+    only: list[str] | None = None,
+    trials: options.AskedTrials = None,
+    repeats: int | None = None,
+    check: Annotated[bool, typer.Option("--check")] = False,
+    detect: float | None = None,
+    power: float | None = None,
+    against: str | None = None,
+    scheduler: str | None = None,
+    cluster: str | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Show what a run would ask and cost, without asking anything."""
+    """Show what a run would ask and cost, without asking anything.
+
+    Parameters
+    ----------
+    task
+        List the points of this task instead.
+    check
+        Ask each worker instead what a run asks it before its first request.
+    detect : POINTS
+        Instead, how many questions tell two models apart that differ by so many points of 100.
+    power
+        With --detect: chance to tell it; default: 0.8.
+    against : CUBE|SHARE
+        With --detect: a cube in which two models answered such questions, or the share of questions that only one
+        of two gets right; default: the sweep's own cube, else 0.2.
+    """
     from dataclasses import asdict
 
     from evalcube.flows.config.suites import load_sweep

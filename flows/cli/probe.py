@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import JsonOption, KeysOption
+from evalcube.flows.cli import options
 from evalcube.flows.cli.output import outlived, safe, show, show_json, show_table
 
 if TYPE_CHECKING:
@@ -16,36 +16,30 @@ if TYPE_CHECKING:
 
 
 def probe(
-    models: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="MODEL [MODEL]",
-            help="What to probe, as in `evalcube run --model MODEL`: sim:, local:smollm2, https://host/v1#MODEL; "
-            "or a config with a model. Two are shown side by side.",
-        ),
-    ],
-    key_envs: KeysOption = None,
-    against: Annotated[
-        str | None,
-        typer.Option(
-            metavar="CUBE",
-            help="In its place ask some of the model's answers in a cube again: is it still the same?",
-        ),
-    ] = None,
-    cache: Annotated[
-        str | None,
-        typer.Option(help="Where that cube's replies are; default: this user's own, or those beside it."),
-    ] = None,
-    limit: Annotated[
-        int, typer.Option(min=1, max=1000, help="How many of that cube's answers are asked again.")
-    ] = 40,
-    since: Annotated[
-        str | None,
-        typer.Option(metavar="FILE", help="JSON of an earlier probe: tell what it saw otherwise."),
-    ] = None,
-    as_json: JsonOption = False,
+    models: list[str],
+    key_envs: options.Keys = None,
+    against: str | None = None,
+    cache: str | None = None,
+    limit: Annotated[int, typer.Option(min=1, max=1000)] = 40,
+    since: str | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Find out what an endpoint really does, in at most 40 requests: exit code 1 where it has a vice or has changed."""
+    """Find out what an endpoint really does, in at most 40 requests: exit code 1 where it has a vice or has changed.
+
+    Parameters
+    ----------
+    models : MODEL [MODEL]
+        What to probe, as in `evalcube run --model MODEL`: sim:, local:smollm2, https://host/v1#MODEL; or a config
+        with a model. Two are shown side by side.
+    against : CUBE
+        In its place ask some of the model's answers in a cube again: is it still the same?
+    cache
+        Where that cube's replies are; default: this user's own, or those beside it.
+    limit
+        How many of that cube's answers are asked again.
+    since : FILE
+        JSON of an earlier probe: tell what it saw otherwise.
+    """
     from evalcube.flows.run.probe.probe import probe as find_out
 
     found = find_out(models, key_envs or (), against=against, cache=cache, limit=limit, since=since)

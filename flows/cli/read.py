@@ -9,23 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import (
-    CacheOption,
-    CachesOption,
-    CsvOption,
-    CubeArgument,
-    CubesArgument,
-    GoldOption,
-    JsonOption,
-    MarkdownOption,
-    ModeOption,
-    NewFolderOption,
-    PlotOption,
-    ScoreOption,
-    WeighOption,
-    of_part,
-    several,
-)
+from evalcube.flows.cli import options
+from evalcube.flows.cli.options import of_part, several
 from evalcube.flows.cli.output import (
     complain,
     noted,
@@ -50,33 +35,28 @@ if TYPE_CHECKING:
 @of_part()
 def leaderboard(
     *,
-    cube: CubesArgument,
-    version: ScoreOption = "auto",
-    mode: ModeOption = "auto",
-    by: Annotated[
-        str | None,
-        typer.Option(
-            "--group-by",
-            metavar="NAME",
-            help="A leaderboard for each value: tier, task, a facet, template, ...",
-        ),
-    ] = None,
-    sort: Annotated[
-        str,
-        typer.Option(
-            metavar="COLUMN",
-            help="Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: "
-            "by score, or where trials are few by accuracy.",
-        ),
-    ] = "",
-    gold: GoldOption = None,
-    plot: PlotOption = None,
+    cube: options.Cubes,
+    version: options.Score = "auto",
+    mode: str = "auto",
+    by: Annotated[str | None, typer.Option("--group-by")] = None,
+    sort: str = "",
+    gold: str | None = None,
+    plot: Path | None = None,
     part: Part,
-    as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
+    as_json: options.Json = False,
+    markdown: options.Markdown = False,
+    as_csv: options.Csv = False,
 ) -> None:
-    """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few."""
+    """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few.
+
+    Parameters
+    ----------
+    by : NAME
+        A leaderboard for each value: tier, task, a facet, template, ...
+    sort : COLUMN
+        Order the rows by this column, the best first: score/token, tokens, USD/1000, a tier, ...; default: by
+        score, or where trials are few by accuracy.
+    """
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.boards import boards
     from evalcube.flows.read.outputs import check_picture
@@ -123,29 +103,28 @@ def _draw(board: Leaderboard, plot: Path) -> None:
 @of_part()
 def report(
     *,
-    cube: CubesArgument,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.")] = Path(
-        "report.html"
-    ),
-    samples: Annotated[
-        int, typer.Option(min=0, max=5, help="Trials to show for each model and task; needs the cache.")
-    ] = 1,
-    cache: CacheOption = None,
-    version: ScoreOption = "auto",
-    mode: ModeOption = "auto",
-    weigh: WeighOption = "tasks",
+    cube: options.Cubes,
+    output: Annotated[Path, typer.Option("--output", "-o")] = Path("report.html"),
+    samples: Annotated[int, typer.Option(min=0, max=5)] = 1,
+    cache: str | None = None,
+    version: options.Score = "auto",
+    mode: str = "auto",
+    weigh: str = "tasks",
     part: Part,
-    trials: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--trials",
-            metavar="N|WHICH",
-            help="A number: only the first so many trials of each cell. A word: which trials are shown as samples: "
-            "mixed (the default), wrong, or an outcome such as truncated. Give it twice for both.",
-        ),
-    ] = None,
+    trials: list[str] | None = None,
 ) -> None:
-    """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else."""
+    """Write a report of a cube, or of several as if merged: one HTML file that needs nothing else.
+
+    Parameters
+    ----------
+    output
+        The HTML file to write.
+    samples
+        Trials to show for each model and task; needs the cache.
+    trials : N|WHICH
+        A number: only the first so many trials of each cell. A word: which trials are shown as samples: mixed (the
+        default), wrong, or an outcome such as truncated. Give it twice for both.
+    """
     from dataclasses import replace
 
     from evalcube.flows.read.report import report as write_report
@@ -181,21 +160,30 @@ def _first_and_outcomes(texts: Sequence[str]) -> tuple[int | None, str]:
 
 
 def show_trial(
-    cube: CubeArgument,
-    task: Annotated[str, typer.Option(help="Name of the task.")],
-    model: Annotated[str, typer.Option(help="Label or number of the evaluation.")] = "0",
-    params: Annotated[
-        str | None,
-        typer.Option(
-            help="Point of the task: length=4,max_depth=0, or its number, or JSON, which values with commas need."
-        ),
-    ] = None,
-    trial: Annotated[int, typer.Option(help="Number of the trial, from 0.")] = 0,
-    repeat: Annotated[int, typer.Option(help="Number of the repeat, from 0.")] = 0,
-    cache: CachesOption = None,
-    as_json: JsonOption = False,
+    cube: options.Cube,
+    task: Annotated[str, typer.Option()],
+    model: str = "0",
+    params: str | None = None,
+    trial: int = 0,
+    repeat: int = 0,
+    cache: options.Caches = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Show one trial: prompt, response, reasoning, parsed answer, reference, status."""
+    """Show one trial: prompt, response, reasoning, parsed answer, reference, status.
+
+    Parameters
+    ----------
+    task
+        Name of the task.
+    model
+        Label or number of the evaluation.
+    params
+        Point of the task: length=4,max_depth=0, or its number, or JSON, which values with commas need.
+    trial
+        Number of the trial, from 0.
+    repeat
+        Number of the repeat, from 0.
+    """
     from evalcube.flows.read.reader import Reader
 
     reader = Reader(cube, cache)
@@ -273,21 +261,26 @@ show_trial.__name__ = "show"
 
 
 def explore(
-    cube: CubesArgument,
-    host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS", help="Where it listens; anything but this machine itself asks for a token."
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Default: any that is free.")] = 0,
-    token: Annotated[
-        bool, typer.Option("--token", help="Ask for a token here too, as on a machine with other users.")
-    ] = False,
-    cache: CacheOption = None,
-    browser: Annotated[bool, typer.Option("--browser", help="Open it in a browser.")] = False,
+    cube: options.Cubes,
+    host: str = "127.0.0.1",
+    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
+    token: Annotated[bool, typer.Option("--token")] = False,
+    cache: str | None = None,
+    browser: Annotated[bool, typer.Option("--browser")] = False,
 ) -> None:
-    """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs."""
+    """Explore cubes in the browser: ranking, where it breaks, single trials; also while a sweep runs.
+
+    Parameters
+    ----------
+    host : ADDRESS
+        Where it listens; anything but this machine itself asks for a token.
+    port
+        Default: any that is free.
+    token
+        Ask for a token here too, as on a machine with other users.
+    browser
+        Open it in a browser.
+    """
     from evalcube.flows.explore.server import serve
 
     serve(
@@ -312,22 +305,22 @@ def _ready(url: str, browser: bool) -> None:
 
 
 def bundle(
-    cube: CubesArgument,
-    output: NewFolderOption,
-    trials: Annotated[
-        str,
-        typer.Option(
-            metavar="WHICH",
-            help="Single trials with their texts: sample (some of each outcome), wrong, all, none.",
-        ),
-    ] = "sample",
-    most: Annotated[
-        int, typer.Option(min=1, metavar="N", help="Most trials, shared out evenly to models and tasks.")
-    ] = 20_000,
-    cache: CacheOption = None,
-    as_json: JsonOption = False,
+    cube: options.Cubes,
+    output: options.NewFolder,
+    trials: str = "sample",
+    most: Annotated[int, typer.Option(min=1)] = 20_000,
+    cache: str | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Write the explorer's views as a folder of files, which opens from disk or from any web server."""
+    """Write the explorer's views as a folder of files, which opens from disk or from any web server.
+
+    Parameters
+    ----------
+    trials : WHICH
+        Single trials with their texts: sample (some of each outcome), wrong, all, none.
+    most : N
+        Most trials, shared out evenly to models and tasks.
+    """
     from evalcube.flows.explore.bundle import bundle as write
 
     with progress() as tick:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import CubeArgument, JsonOption, WhereOption
+from evalcube.flows.cli import options
 from evalcube.flows.cli.output import complain, progress, safe, show, show_json, size_text
 
 if TYPE_CHECKING:
@@ -18,36 +18,34 @@ _BYTES_OF_GB = 10**9
 
 
 def publish(
-    cube: CubeArgument,
-    url: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL",
-            help="Where the copy is made: s3://, gs:// or az:// BUCKET/PREFIX, a directory, or one file NAME.zarr.zip.",
-        ),
-    ],
+    cube: options.Cube,
+    url: str,
     tag: Annotated[str, _TAG] = "",
-    with_replies: Annotated[
-        bool, typer.Option("--with-replies", help="Pack the models' replies beside the cube.")
-    ] = False,
-    cache: Annotated[
-        str | None,
-        typer.Option("--cache", help="Address of the cache with the replies; default: that of your own run."),
-    ] = None,
-    where: WhereOption = None,
-    licence: Annotated[str, typer.Option("--licence", "--license", help="Such as CC-BY-4.0.")] = "",
-    by: Annotated[str, typer.Option("--by", metavar="NAME", help="Who publishes it.")] = "",
-    allow: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow",
-            metavar="ID|KIND",
-            help="A finding that is no secret, by its id, or all of a kind. Give it again for more.",
-        ),
-    ] = None,
-    as_json: JsonOption = False,
+    with_replies: Annotated[bool, typer.Option("--with-replies")] = False,
+    cache: str | None = None,
+    where: list[str] | None = None,
+    licence: Annotated[str, typer.Option("--licence", "--license")] = "",
+    by: str = "",
+    allow: list[str] | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Make an immutable, verified copy for others, rechunked for reading; what looks secret or private is refused."""
+    """Make an immutable, verified copy for others, rechunked for reading; what looks secret or private is refused.
+
+    Parameters
+    ----------
+    url : URL
+        Where the copy is made: s3://, gs:// or az:// BUCKET/PREFIX, a directory, or one file NAME.zarr.zip.
+    with_replies
+        Pack the models' replies beside the cube.
+    cache
+        Address of the cache with the replies; default: that of your own run.
+    licence
+        Such as CC-BY-4.0.
+    by : NAME
+        Who publishes it.
+    allow : ID|KIND
+        A finding that is no secret, by its id, or all of a kind. Give it again for more.
+    """
     from evalcube.flows.share.publish.check_secrets import SecretsError
     from evalcube.flows.share.publish.publish import publish_cube
 
@@ -85,29 +83,26 @@ def publish(
 
 
 def pull(
-    url: Annotated[
-        str,
-        typer.Argument(
-            metavar="URL", help="Address of a publication: s3://..., https://..., a directory, or a zip file."
-        ),
-    ],
-    directory: Annotated[
-        str, typer.Argument(metavar="DIR", help="Address of the copy; nothing may be there.")
-    ],
+    url: str,
+    directory: str,
     tag: Annotated[str, _TAG] = "",
-    cache: Annotated[
-        str | None,
-        typer.Option(
-            "--cache", help="A cache that gets the replies; default: one of its own beside the copy."
-        ),
-    ] = None,
-    most_bytes: Annotated[
-        float,
-        typer.Option("--most", min=0.001, max=1e6, metavar="GB", help="Refuse what claims to be larger."),
-    ] = 64.0,
-    as_json: JsonOption = False,
+    cache: str | None = None,
+    most_bytes: Annotated[float, typer.Option("--most", min=0.001, max=1e6)] = 64.0,
+    as_json: options.Json = False,
 ) -> None:
-    """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back."""
+    """Copy a publication, every byte compared with its digest, so that it can be measured further and merged back.
+
+    Parameters
+    ----------
+    url : URL
+        Address of a publication: s3://..., https://..., a directory, or a zip file.
+    directory : DIR
+        Address of the copy; nothing may be there.
+    cache
+        A cache that gets the replies; default: one of its own beside the copy.
+    most_bytes : GB
+        Refuse what claims to be larger.
+    """
     from evalcube.flows.share.publish.pull import pull_cube
 
     with progress() as tick:
@@ -130,10 +125,16 @@ def pull(
 
 
 def tags(
-    url: Annotated[str, typer.Argument(metavar="URL", help="Address below which states are published.")],
-    as_json: JsonOption = False,
+    url: str,
+    as_json: options.Json = False,
 ) -> None:
-    """List the states that were published below an address."""
+    """List the states that were published below an address.
+
+    Parameters
+    ----------
+    url : URL
+        Address below which states are published.
+    """
     from evalcube.flows.share.publish.record import tags_at
     from evalcube.storage.cube.address import space_of
 
@@ -152,53 +153,41 @@ def _date(seconds: int) -> str:
 
 
 def import_command(
-    logs: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="LOG...",
-            help="Logs: .eval and .json of Inspect, samples_*.jsonl of lm-eval, JSONL of your own; or directories of "
-            "logs.",
-        ),
-    ],
-    into: Annotated[
-        str, typer.Option("--into", metavar="CUBE", help="Address of the new cube; nothing may be there.")
-    ],
-    cache: Annotated[
-        str | None, typer.Option("--cache", help="Where the replies go; default: results/cache.")
-    ] = None,
-    data: Annotated[
-        str | None,
-        typer.Option("--data", metavar="DIR", help="Where the questions go; default: beside the cube."),
-    ] = None,
-    map: Annotated[
-        str,
-        typer.Option(
-            "--map",
-            metavar="NAME=FIELD,...",
-            help="Names that your own JSONL has for prompt, response, correct, id, model, repeat, reference, ...; of "
-            "any log cluster=FIELD, what questions have in common.",
-        ),
-    ] = "",
-    model: Annotated[
-        str | None, typer.Option("--model", help="Name of the model, in place of the logs'.")
-    ] = None,
-    task: Annotated[
-        str | None, typer.Option("--task", help="Name of the task, in place of the logs'.")
-    ] = None,
-    score: Annotated[
-        str | None,
-        typer.Option(
-            "--score",
-            help="Which of several scores counts, of lm-eval METRIC or METRIC,FILTER; default: the log's first.",
-        ),
-    ] = None,
-    correct_from: Annotated[
-        float | None,
-        typer.Option("--correct-from", metavar="X", help="Least score of a right answer, from 0 to 1."),
-    ] = None,
-    as_json: JsonOption = False,
+    logs: list[str],
+    into: Annotated[str, typer.Option()],
+    cache: str | None = None,
+    data: str | None = None,
+    map: str = "",
+    model: str | None = None,
+    task: str | None = None,
+    score: str | None = None,
+    correct_from: float | None = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Read logs of Inspect, lm-eval or your own into a cube, replies and all; nothing is asked."""
+    """Read logs of Inspect, lm-eval or your own into a cube, replies and all; nothing is asked.
+
+    Parameters
+    ----------
+    logs : LOG...
+        Logs: .eval and .json of Inspect, samples_*.jsonl of lm-eval, JSONL of your own; or directories of logs.
+    into : CUBE
+        Address of the new cube; nothing may be there.
+    cache
+        Where the replies go; default: results/cache.
+    data : DIR
+        Where the questions go; default: beside the cube.
+    map : NAME=FIELD,...
+        Names that your own JSONL has for prompt, response, correct, id, model, repeat, reference, ...; of any log
+        cluster=FIELD, what questions have in common.
+    model
+        Name of the model, in place of the logs'.
+    task
+        Name of the task, in place of the logs'.
+    score
+        Which of several scores counts, of lm-eval METRIC or METRIC,FILTER; default: the log's first.
+    correct_from : X
+        Least score of a right answer, from 0 to 1.
+    """
     from evalcube.flows.share.imports.logs import import_logs
 
     summary = import_logs(

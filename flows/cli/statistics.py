@@ -9,25 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalcube.flows.cli.options import (
-    ByTaskOption,
-    CacheOption,
-    CachesOption,
-    Command,
-    CsvOption,
-    CubeArgument,
-    CubesArgument,
-    JsonOption,
-    MarkdownOption,
-    ModeOption,
-    PlotOption,
-    ScoreOption,
-    WeighOption,
-    cubes_and_models,
-    names_of,
-    of_part,
-    several,
-)
+from evalcube.flows.cli import options
+from evalcube.flows.cli.options import Command, cubes_and_models, names_of, of_part, several
 from evalcube.flows.cli.output import emit, noted, one_form, show, show_below, warn
 
 if TYPE_CHECKING:
@@ -35,34 +18,27 @@ if TYPE_CHECKING:
     from evalcube.flows.read.selection import OpenPart, Part
     from evalcube.stages.analyze.render.table import TableSpec
 
-GroupsOption = Annotated[
-    str,
-    typer.Option(
-        help="What to group by: model, task, tier, a facet, a parameter as param_length, difficulty; several with "
-        "commas."
-    ),
-]
-
 
 @of_part()
 def table(
     *,
-    cube: CubesArgument,
-    by: GroupsOption = "model",
-    mode: ModeOption = "C_P",
-    weigh: WeighOption = "tasks",
-    joint: Annotated[
-        str,
-        typer.Option(
-            help="none, or bonferroni: intervals of the products C_P and C_O that are sure to cover."
-        ),
-    ] = "none",
+    cube: options.Cubes,
+    by: str = "model",
+    mode: str = "C_P",
+    weigh: str = "tasks",
+    joint: str = "none",
     part: Part,
-    as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
+    as_json: options.Json = False,
+    markdown: options.Markdown = False,
+    as_csv: options.Csv = False,
 ) -> None:
-    """Success rates with intervals, of any groups."""
+    """Success rates with intervals, of any groups.
+
+    Parameters
+    ----------
+    joint
+        none, or bonferroni: intervals of the products C_P and C_O that are sure to cover.
+    """
     from evalcube.flows.read.statistics import table as estimate_groups
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
@@ -73,18 +49,21 @@ def table(
 @of_part()
 def rank(
     *,
-    cube: CubesArgument,
-    version: ScoreOption = "auto",
-    prior: Annotated[
-        float,
-        typer.Option(min=0.0, help="Drawn games that each model is taken to have played, for the ratings."),
-    ] = 1.0,
+    cube: options.Cubes,
+    version: options.Score = "auto",
+    prior: Annotated[float, typer.Option(min=0.0)] = 1.0,
     part: Part,
-    as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
+    as_json: options.Json = False,
+    markdown: options.Markdown = False,
+    as_csv: options.Csv = False,
 ) -> None:
-    """Who stands where: rank intervals, groups not told apart, expected wins, ratings."""
+    """Who stands where: rank intervals, groups not told apart, expected wins, ratings.
+
+    Parameters
+    ----------
+    prior
+        Drawn games that each model is taken to have played, for the ratings.
+    """
     from evalcube.flows.read.statistics import rank as make_ranking
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
@@ -95,44 +74,35 @@ def rank(
 @of_part()
 def compare(
     *,
-    cube: CubeArgument,
-    models: Annotated[
-        list[str] | None,
-        typer.Argument(
-            help="More cubes, read as if they were merged; then labels or numbers of two models or more; default: all.",
-        ),
-    ] = None,
-    repeats: Annotated[
-        int | None, typer.Option(min=1, help="Only the first so many answers to each question.")
-    ] = None,
-    truncated: Annotated[
-        str,
-        typer.Option(
-            help="wrong: a truncated trial is a failure. drop: leave out trials that either truncated."
-        ),
-    ] = "wrong",
-    flips: Annotated[
-        bool,
-        typer.Option(
-            "--flips",
-            help="The questions that two models, or the same model in two cubes, answered differently, with both "
-            "answers. Of two cubes: A.zarr B.zarr [MODEL [MODEL OF B]].",
-        ),
-    ] = False,
-    limit: Annotated[
-        int | None,
-        typer.Option(
-            min=0, help="With --flips: most questions that are shown; default: 20, with --json and --csv all."
-        ),
-    ] = None,
-    weigh: WeighOption = "tasks",
-    cache: CacheOption = None,
+    cube: options.Cube,
+    models: Annotated[list[str] | None, typer.Argument()] = None,
+    repeats: Annotated[int | None, typer.Option(min=1)] = None,
+    truncated: str = "wrong",
+    flips: Annotated[bool, typer.Option("--flips")] = False,
+    limit: Annotated[int | None, typer.Option(min=0)] = None,
+    weigh: str = "tasks",
+    cache: str | None = None,
     part: Part,
-    as_json: JsonOption = False,
-    markdown: MarkdownOption = False,
-    as_csv: CsvOption = False,
+    as_json: options.Json = False,
+    markdown: options.Markdown = False,
+    as_csv: options.Csv = False,
 ) -> None:
-    """Compare models on the questions that both answered, task by task and overall."""
+    """Compare models on the questions that both answered, task by task and overall.
+
+    Parameters
+    ----------
+    models
+        More cubes, read as if they were merged; then labels or numbers of two models or more; default: all.
+    repeats
+        Only the first so many answers to each question.
+    truncated
+        wrong: a truncated trial is a failure. drop: leave out trials that either truncated.
+    flips
+        The questions that two models, or the same model in two cubes, answered differently, with both answers. Of
+        two cubes: A.zarr B.zarr [MODEL [MODEL OF B]].
+    limit
+        With --flips: most questions that are shown; default: 20, with --json and --csv all.
+    """
     from evalcube.flows.errors import SweepError
 
     one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
@@ -182,31 +152,27 @@ def compare(
 @of_part()
 def metrics(
     *,
-    cube: CubesArgument,
-    k: Annotated[
-        str, typer.Option(help="Numbers of draws, such as 1,4,8; default: powers of two up to the repeats.")
-    ] = "",
-    names: Annotated[
-        str,
-        typer.Option(
-            "--metrics",
-            help="pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as "
-            "NAME_ci, a Bayesian estimate.",
-        ),
-    ] = "pass_at_k,pass_hat_k",
-    by: GroupsOption = "model",
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            help="An argument of the metrics, such as tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, "
-            "weights=0.2,0.8; may be given again.",
-        ),
-    ] = None,
+    cube: options.Cubes,
+    k: str = "",
+    names: Annotated[str, typer.Option("--metrics")] = "pass_at_k,pass_hat_k",
+    by: str = "model",
+    settings: Annotated[list[str] | None, typer.Option("--set")] = None,
     part: Part,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
-    """Pass@k and its family: what several answers to each question are worth."""
+    """Pass@k and its family: what several answers to each question are worth.
+
+    Parameters
+    ----------
+    k
+        Numbers of draws, such as 1,4,8; default: powers of two up to the repeats.
+    names
+        pass_at_k, pass_hat_k, g_pass_at_k_tau, mg_pass_at_k, auc_at_k, bayes, avg, ...; each also as NAME_ci, a
+        Bayesian estimate.
+    settings
+        An argument of the metrics, such as tau=0.5, confidence=0.9, alpha0=0.5, pass_power=1, weights=0.2,0.8; may
+        be given again.
+    """
     from evalcube.flows.read.statistics import metrics as evaluate
 
     given = _settings(settings or ())
@@ -268,21 +234,21 @@ analyze = typer.Typer(
 @of_part("where", "view", "trials")
 def compression(
     *,
-    cube: CubeArgument,
-    replies: Annotated[
-        bool,
-        typer.Option(
-            "--replies",
-            help="Where a trial has no reasoning trace of its own, take what its reply says, from the cache.",
-        ),
-    ] = False,
-    cache: CachesOption = None,
-    by_task: ByTaskOption = False,
-    plot: PlotOption = None,
+    cube: options.Cube,
+    replies: Annotated[bool, typer.Option("--replies")] = False,
+    cache: options.Caches = None,
+    by_task: options.ByTask = False,
+    plot: Path | None = None,
     part: Part,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
-    """How well reasoning traces compress, by outcome: traces that loop compress well."""
+    """How well reasoning traces compress, by outcome: traces that loop compress well.
+
+    Parameters
+    ----------
+    replies
+        Where a trial has no reasoning trace of its own, take what its reply says, from the cache.
+    """
     from evalcube.flows.read.forensics import compression as measure
 
     lengths = None
@@ -302,14 +268,20 @@ def compression(
 @of_part("where", "view", "trials")
 def hazard(
     *,
-    cube: CubeArgument,
-    width: Annotated[int, typer.Option(min=1, help="Tokens in a line of the table.")] = 256,
-    by_task: ByTaskOption = False,
-    plot: PlotOption = None,
+    cube: options.Cube,
+    width: Annotated[int, typer.Option(min=1)] = 256,
+    by_task: options.ByTask = False,
+    plot: Path | None = None,
     part: Part,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
-    """When answers come: of the trials that still think at so many tokens, how many end right or wrong."""
+    """When answers come: of the trials that still think at so many tokens, how many end right or wrong.
+
+    Parameters
+    ----------
+    width
+        Tokens in a line of the table.
+    """
     from evalcube.flows.read.forensics import hazard as measure
 
     _answer(
@@ -328,20 +300,21 @@ _VERSIONS = {"clip": 2}
 @of_part("where", "view", "trials")
 def clip(
     *,
-    cube: CubeArgument,
-    limits: Annotated[
-        str,
-        typer.Option(
-            help="Limits of completion tokens, such as 256,1024; default: the five largest powers of two below the "
-            "longest answer."
-        ),
-    ] = "",
-    version: ScoreOption = "auto",
-    plot: PlotOption = None,
+    cube: options.Cube,
+    limits: str = "",
+    version: options.Score = "auto",
+    plot: Path | None = None,
     part: Part,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
-    """What the models would have scored with smaller token limits; nothing is asked again."""
+    """What the models would have scored with smaller token limits; nothing is asked again.
+
+    Parameters
+    ----------
+    limits
+        Limits of completion tokens, such as 256,1024; default: the five largest powers of two below the longest
+        answer.
+    """
     from evalcube.flows.read.forensics import clip as measure
 
     _answer(
@@ -356,11 +329,11 @@ def clip(
 @of_part("where", "view", "trials")
 def cost(
     *,
-    cube: CubeArgument,
-    by_task: ByTaskOption = False,
-    plot: PlotOption = None,
+    cube: options.Cube,
+    by_task: options.ByTask = False,
+    plot: Path | None = None,
     part: Part,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """What trials and right answers cost, and which models give most for it."""
     from evalcube.flows.read.forensics import cost as measure

@@ -14,19 +14,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from evalcube.flows.cli.options import (
-    CacheOption,
-    CachesOption,
-    CubeArgument,
-    CubesArgument,
-    JsonOption,
-    MarkdownOption,
-    NewFolderOption,
-    ReaderOption,
-    WhereOption,
-    in_flags,
-    names_of,
-)
+from evalcube.flows.cli import options
+from evalcube.flows.cli.options import in_flags, names_of
 from evalcube.flows.cli.output import (
     exclusive,
     print_table,
@@ -47,78 +36,56 @@ _MARKDOWN_WIDTH = 160
 
 
 def trials(
-    cube: CubesArgument,
-    where: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--where",
-            metavar="NAME=VALUE",
-            help="Only this: as for leaderboard, and what single trials have: trial=0..9, tokens=1000.., latency=..2, "
-            "repeat, prompt_tokens, fact, judge, ..., row_id=NAME of a data set, or disagree: where a second reader "
-            "differs from evalcube's. Give it again for more conditions; all must hold.",
-        ),
-    ] = None,
-    status: Annotated[
-        str,
-        typer.Option(
-            metavar="NAMES",
-            help="Only these outcomes: correct, incorrect, answered (where there is no reference), truncated, invalid, "
-            "refused; transport and missing, which are no trials, only if they are named.",
-        ),
-    ] = "",
-    grep: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Only trials with this text in what --in names.")
-    ] = None,
-    regex: Annotated[
-        str | None,
-        typer.Option(metavar="R", help="Only trials with this regular expression in what --in names."),
-    ] = None,
-    within: Annotated[
-        str,
-        typer.Option(
-            "--in",
-            metavar="NAMES",
-            help="Texts that are searched, out of prompt, response, reasoning, answer, reference.",
-        ),
-    ] = "prompt,response,reasoning",
-    sort: Annotated[
-        str | None,
-        typer.Option(metavar="COLUMN", help="Sort by a column; -COLUMN for the largest first."),
-    ] = None,
-    limit: Annotated[
-        int | None, typer.Option(help="Most rows; default: 20 where a table is shown, else all.")
-    ] = None,
-    columns: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Columns, or `all`; default: a few where a table is shown, else all.",
-        ),
-    ] = None,
-    count: Annotated[
-        str | None,
-        typer.Option(
-            metavar="NAMES",
-            help="Count the trials that have the same values in these columns, as in model,status or model,fault.",
-        ),
-    ] = None,
-    cache: CachesOption = None,
-    reader: ReaderOption = "ours",
-    as_json: JsonOption = False,
-    jsonl: Annotated[bool, typer.Option("--jsonl", help="Print a JSON object for each trial.")] = False,
-    as_csv: Annotated[
-        bool,
-        typer.Option(
-            "--csv",
-            help="Print CSV; a text that a spreadsheet would take for a formula begins with an apostrophe.",
-        ),
-    ] = False,
-    parquet: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Write a Parquet file; needs the extra `parquet`.")
-    ] = None,
-    markdown: MarkdownOption = False,
+    cube: options.Cubes,
+    where: list[str] | None = None,
+    status: str = "",
+    grep: str | None = None,
+    regex: str | None = None,
+    within: Annotated[str, typer.Option("--in")] = "prompt,response,reasoning",
+    sort: str | None = None,
+    limit: int | None = None,
+    columns: str | None = None,
+    count: str | None = None,
+    cache: options.Caches = None,
+    reader: str = "ours",
+    as_json: options.Json = False,
+    jsonl: Annotated[bool, typer.Option("--jsonl")] = False,
+    as_csv: Annotated[bool, typer.Option("--csv")] = False,
+    parquet: Path | None = None,
+    markdown: options.Markdown = False,
 ) -> None:
-    """List single trials: question, answer, reply, outcome, tokens, latency; filter, search and sort them."""
+    """List single trials: question, answer, reply, outcome, tokens, latency; filter, search and sort them.
+
+    Parameters
+    ----------
+    where : NAME=VALUE
+        Only this: as for leaderboard, and what single trials have: trial=0..9, tokens=1000.., latency=..2, repeat,
+        prompt_tokens, fact, judge, ..., row_id=NAME of a data set, or disagree: where a second reader differs from
+        evalcube's. Give it again for more conditions; all must hold.
+    status : NAMES
+        Only these outcomes: correct, incorrect, answered (where there is no reference), truncated, invalid,
+        refused; transport and missing, which are no trials, only if they are named.
+    grep : TEXT
+        Only trials with this text in what --in names.
+    regex : R
+        Only trials with this regular expression in what --in names.
+    within : NAMES
+        Texts that are searched, out of prompt, response, reasoning, answer, reference.
+    sort : COLUMN
+        Sort by a column; -COLUMN for the largest first.
+    limit
+        Most rows; default: 20 where a table is shown, else all.
+    columns : NAMES
+        Columns, or `all`; default: a few where a table is shown, else all.
+    count : NAMES
+        Count the trials that have the same values in these columns, as in model,status or model,fault.
+    jsonl
+        Print a JSON object for each trial.
+    as_csv
+        Print CSV; a text that a spreadsheet would take for a formula begins with an apostrophe.
+    parquet : FILE
+        Write a Parquet file; needs the extra `parquet`.
+    """
     forms = {
         "--json": as_json,
         "--jsonl": jsonl,
@@ -259,23 +226,23 @@ def _listed(table: Trials) -> Iterator[str]:
 
 
 def export(
-    cube: CubeArgument,
-    to: Annotated[
-        str,
-        typer.Option(
-            metavar="FORM",
-            help="eee (Every Eval Ever) or inspect (logs of Inspect).",
-        ),
-    ],
-    output: NewFolderOption,
-    where: WhereOption = None,
-    cache: CacheOption = None,
-    organization: Annotated[
-        str, typer.Option(metavar="NAME", help="Who measured, for --to eee.")
-    ] = "unknown",
-    as_json: JsonOption = False,
+    cube: options.Cube,
+    to: Annotated[str, typer.Option()],
+    output: options.NewFolder,
+    where: list[str] | None = None,
+    cache: str | None = None,
+    organization: str = "unknown",
+    as_json: options.Json = False,
 ) -> None:
-    """Write the trials of a cube in the form of another tool."""
+    """Write the trials of a cube in the form of another tool.
+
+    Parameters
+    ----------
+    to : FORM
+        eee (Every Eval Ever) or inspect (logs of Inspect).
+    organization : NAME
+        Who measured, for --to eee.
+    """
     from dataclasses import asdict
 
     from evalcube.flows.share.exports.export import export as write

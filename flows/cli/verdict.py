@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from evalcube.flows.cli.options import ControlOption, CubeArgument, GoldOption, JsonOption, TasksOption
+from evalcube.flows.cli import options
 from evalcube.flows.cli.output import number, outlived, safe, show, show_json
 
 if TYPE_CHECKING:
@@ -21,63 +21,45 @@ _LAYERS = ("fact", "behavior", "judge")
 
 
 def verdict(
-    cube: CubeArgument,
-    more: Annotated[
-        list[str] | None,
-        typer.Argument(metavar="[TREATMENT]...", help="Further treatments."),
-    ] = None,
-    control: ControlOption = None,
-    treatments: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--treatment",
-            help="What might replace it; more may follow. None: only the gate.",
-        ),
-    ] = None,
-    method: Annotated[
-        str | None,
-        typer.Option(
-            help="How intervals are found: sign-flip, studentised (a bootstrap), or anytime, which hold at all looks; "
-            "default: what makes all looks together err in 5 %."
-        ),
-    ] = None,
-    threshold: Annotated[
-        float, typer.Option(min=1.0, max=5.0, help="Lowest mean of a layer that passes the gate.")
-    ] = 3.5,
-    trivial: Annotated[
-        float,
-        typer.Option(
-            min=0.0,
-            max=4.0,
-            help="Smallest difference of composites that matters, for gains, harm and advice.",
-        ),
-    ] = 0.1,
-    weights: Annotated[
-        str | None, typer.Option(help="Weights of the layers, such as fact=2,judge=1; default: all the same.")
-    ] = None,
-    gold: GoldOption = None,
-    gold_variant: Annotated[
-        str | None,
-        typer.Option(
-            help="The variant whose answers they rated, where rows name none; default: the control."
-        ),
-    ] = None,
-    missing: Annotated[
-        float | None,
-        typer.Option(
-            min=0.0, max=1.0, help="Largest share of a variant's scores that may be missing; default: 0.1."
-        ),
-    ] = None,
-    holdout: Annotated[
-        float | None,
-        typer.Option(
-            help="Share of the questions, such as 0.3, on which a gain is to hold that the others show."
-        ),
-    ] = None,
-    tasks: TasksOption = None,
-    as_json: JsonOption = False,
+    cube: options.Cube,
+    more: Annotated[list[str] | None, typer.Argument()] = None,
+    control: str | None = None,
+    treatments: Annotated[list[str] | None, typer.Option("--treatment")] = None,
+    method: str | None = None,
+    threshold: Annotated[float, typer.Option(min=1.0, max=5.0)] = 3.5,
+    trivial: Annotated[float, typer.Option(min=0.0, max=4.0)] = 0.1,
+    weights: str | None = None,
+    gold: str | None = None,
+    gold_variant: str | None = None,
+    missing: Annotated[float | None, typer.Option(min=0.0, max=1.0)] = None,
+    holdout: float | None = None,
+    tasks: options.Tasks = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone)."""
+    """Tell whether a treatment may replace the control. Exit code 0: it may (PROGRESS, or a gate passed alone).
+
+    Parameters
+    ----------
+    more : [TREATMENT]...
+        Further treatments.
+    treatments
+        What might replace it; more may follow. None: only the gate.
+    method
+        How intervals are found: sign-flip, studentised (a bootstrap), or anytime, which hold at all looks; default:
+        what makes all looks together err in 5 %.
+    threshold
+        Lowest mean of a layer that passes the gate.
+    trivial
+        Smallest difference of composites that matters, for gains, harm and advice.
+    weights
+        Weights of the layers, such as fact=2,judge=1; default: all the same.
+    gold_variant
+        The variant whose answers they rated, where rows name none; default: the control.
+    missing
+        Largest share of a variant's scores that may be missing; default: 0.1.
+    holdout
+        Share of the questions, such as 0.3, on which a gain is to hold that the others show.
+    """
     from evalcube.flows.read.verdict import cube_verdict
 
     found = cube_verdict(

@@ -11,24 +11,23 @@ import typer.main
 
 from evalcube.flows import cli
 from evalcube.flows.cli.app import app
+from evalcube.flows.cli.options import MEANINGS, described
 
 FOLDER = Path(cli.__file__).parent
 
 
-def definitions():
-    """(help text, module) of each option and argument in the source."""
+def meanings():
+    """What the source says of each option and argument: in a docstring, or beside its type."""
     for path in sorted(FOLDER.glob("*.py")):
         for node in ast.walk(ast.parse(path.read_text())):
-            name = (
-                node.func.attr if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) else ""
-            )
-            if name in ("Option", "Argument"):
-                texts = [key.value for key in node.keywords if key.arg == "help"]
-                yield ast.literal_eval(texts[0]), path.stem
+            if isinstance(node, ast.FunctionDef):
+                yield from described(ast.get_docstring(node) or "")[1].values()
+            if isinstance(node, ast.Call) and getattr(node.func, "attr", "") in ("Option", "Argument"):
+                yield from (("", ast.literal_eval(key.value)) for key in node.keywords if key.arg == "help")
 
 
 def test_options__no_help_text_is_written_twice():
-    found = Counter(text for text, _ in definitions())
+    found = Counter(text for _, text in meanings())
 
     assert len(found) > 40
     assert [text for text, count in found.items() if count > 1] == []
@@ -36,15 +35,31 @@ def test_options__no_help_text_is_written_twice():
 
 def test_options__of_several_commands_stand_together():
     """What only one command has is defined there, and what several have in `evalcube.flows.cli.options`."""
-    shared = ast.parse((FOLDER / "options.py").read_text())
-    names = [node.targets[0].id for node in shared.body if isinstance(node, ast.Assign)]
-    texts = [path.read_text() for path in FOLDER.glob("*.py") if path.stem != "options"]
+    found = list(commands(typer.main.get_command(app)))
+    uses = Counter(parameter.name for _, command in found for parameter in command.params)
 
-    texts.append((FOLDER / "options.py").read_text())  # `of_part` gives some to many commands
-    uses = {name: sum(text.count(f": {name}") + text.count(f": ({name}") for text in texts) for name in names}
+    assert MEANINGS
+    assert {name: uses[name] for name in MEANINGS if uses[name] < 2} == {}
 
-    assert names
-    assert {name: count for name, count in uses.items() if count < 2} == {}
+
+def test_described__parts_what_a_command_does_from_what_its_options_mean():
+    text = """Do it.
+
+    Or not.
+
+    Parameters
+    ----------
+    cube
+        Where it is, or
+        was.
+    tag : NAME
+        Which one.
+    """
+
+    assert described(text) == (
+        "Do it.\n\nOr not.",
+        {"cube": ("", "Where it is, or was."), "tag": ("NAME", "Which one.")},
+    )
 
 
 PASTED = {"leaderboard", "table", "rank", "compare", "trials"}
