@@ -9,7 +9,7 @@ import typer
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command
-from evalcube.flows.cli.output import show, show_json, warn
+from evalcube.flows.cli.output import exclusive, print_rows, show, show_json, warn
 
 local = typer.Typer(help="The local model that `local:` endpoints serve.", no_args_is_help=True)
 
@@ -35,43 +35,30 @@ def init(
     force
         Overwrite the file if it exists.
     """
+    from evalcube.flows.config.plugin import plugin_files
     from evalcube.flows.config.suites import initial_config, suite_copy
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.outputs import check_output, write_output
 
+    exclusive({"--plugin": plugin is not None, "--suite": suite is not None})
     if suite is None and (models or key_envs):
         raise SweepError("--model and --key-env go with --suite", "Edit the models in the file")
+    path = path or Path(plugin or f"{suite or 'sweep'}.yaml")
     if plugin is not None:
-        _write_plugin(plugin, path, suite, force=force)
-        return
-    text = initial_config() if suite is None else suite_copy(suite, models or (), key_envs or ())
-    path = path or Path(f"{suite or 'sweep'}.yaml")
-    if check_output(path, "path").exists() and not force:
-        raise SweepError(f"'{path}' exists", "Give another name, or --force to overwrite it")
-    write_output(path, text.encode(), "write the config")
-    show(f"wrote {path}; next: evalcube plan {path}, then evalcube run {path}")
-
-
-def _write_plugin(name: str, path: Path | None, suite: str | None, *, force: bool) -> None:
-    from evalcube.flows.config.plugin import plugin_files
-    from evalcube.flows.errors import SweepError
-    from evalcube.flows.read.outputs import check_output, write_output
-
-    if suite is not None:
-        raise SweepError("--plugin and --suite are two things", "Give one of them")
-    files = plugin_files(name)
-    folder = path or Path(name)
+        files = {path / file: content for file, content in plugin_files(plugin).items()}
+        following = f"pip install --editable '{path}[test]', then pytest {path}"
+    else:
+        text = initial_config() if suite is None else suite_copy(suite, models or (), key_envs or ())
+        files, following = {path: text.encode()}, f"evalcube plan {path}, then evalcube run {path}"
     for file in files:
-        if check_output(folder / file, "path").exists() and not force:
-            raise SweepError(f"'{folder / file}' exists", "Give another folder, or --force to overwrite it")
+        if check_output(file, "path").exists() and not force:
+            raise SweepError(f"'{file}' exists", "Give another name, or --force to overwrite it")
     for file, content in files.items():
-        write_output(folder / file, content, "write the package")
-    show(f"wrote {folder}/; next: pip install --editable '{folder}[test]', then pytest {folder}")
+        write_output(file, content, f"write {path}")
+    show(f"wrote {path}; next: {following}")
 
 
-def simulate(
-    port: Annotated[int, typer.Option(min=0, max=65535)] = 0,
-) -> None:
+def simulate(port: Annotated[int, typer.Option(min=0, max=65535)] = 0) -> None:
     """Serve simulated models until Ctrl-C; point a config at it with `endpoint: sim:http://127.0.0.1:PORT/v1`.
 
     Parameters
@@ -96,10 +83,7 @@ def local_setup() -> None:
         show(f"installed {requirement}")
 
 
-def tasks(
-    name: Annotated[str | None, typer.Argument()] = None,
-    as_json: options.Json = False,
-) -> None:
+def tasks(name: Annotated[str | None, typer.Argument()] = None, as_json: options.Json = False) -> None:
     """List the tasks, or show one task's parameters and an example.
 
     Parameters
@@ -121,16 +105,9 @@ def tasks(
     if as_json:
         show_json({"tasks": rows}, "tasks")
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("task", "what is asked", "guessing")
-    for row in rows:
-        table.add_row(*(escape(str(row[column])) for column in ("name", "summary", "guess")))
-    for door, summary in DOORS.items():
-        table.add_row(f"{door}:NAME", escape(summary), "as NAME says")
-    Console().print(table)
+    told = [(row["name"], row["summary"], row["guess"]) for row in rows]
+    doors = [(f"{door}:NAME", summary, "as NAME says") for door, summary in DOORS.items()]
+    print_rows(("task", "what is asked", "guessing"), [*told, *doors])
 
 
 def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are imported when needed
@@ -153,23 +130,10 @@ def _one_task(task: Any, *, as_json: bool) -> None:  # noqa: ANN401 - stages are
             "task",
         )
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("param", "default", "range", "meaning")
-    for param in params:
-        table.add_row(
-            *(
-                escape("" if value is None else str(value))
-                for value in (param.name, param.default, param.allowed, param.description)
-            )
-        )
-    console = Console()
-    console.print(
-        f"[bold]{escape(task.name)}[/]: {escape(task.summary)}. Guess chance: {escape(task.guess_rule)}"
-    )
-    console.print(table)
+    show(f"{task.name}: {task.summary}. Guess chance: {task.guess_rule}")
+    fields = [(param.name, param.default, param.allowed, param.description) for param in params]
+    told = [["" if value is None else str(value) for value in row] for row in fields]
+    print_rows(("param", "default", "range", "meaning"), told)
     show(f"\n{example.prompt}\n\nReference answer: {example.answer}")
 
 

@@ -10,7 +10,7 @@ import typer
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import cubes_and_models, part_of
-from evalcube.flows.cli.output import complain, one_form, outlived, safe, show, show_json, show_table, warn
+from evalcube.flows.cli.output import complain, form_of, outlived, safe, show, show_json, show_table, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.config.views import Policy
@@ -47,7 +47,7 @@ def gate(
     from evalcube.flows.errors import SweepError
     from evalcube.flows.read.gate import gate_of
 
-    one_form(as_json=as_json, markdown=markdown)
+    form = form_of(as_json=as_json, markdown=markdown)
     rules = load_policy(policy)
     named = [name for name in (control, treatment) if name is not None]
     if config is not None:
@@ -58,9 +58,9 @@ def gate(
     else:
         raise SweepError("nothing to decide about", "Give a cube, or --run CONFIG")
     with outlived():
-        if as_json:
+        if form == "json":
             show_json(found.to_dict())
-        elif markdown:
+        elif form == "markdown":
             show(_markdown(found))
         else:
             _print(found)

@@ -6,7 +6,6 @@ import json
 import os
 import sys
 import time
-from collections import deque
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import typer
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command
-from evalcube.flows.cli.output import ExitStatus, safe, show, show_json
+from evalcube.flows.cli.output import ExitStatus, rich_rows, safe, show, show_json
 from evalcube.flows.read.trials.escaped import jsonable
 from evalcube.flows.run.follow.progress import duration, waits
 
@@ -70,9 +69,7 @@ def submit(
     show(safe(f"how it goes: evalcube status {made_of}; to end it: evalcube stop {made_of}"))
 
 
-def stop(
-    target: str,
-) -> None:
+def stop(target: str) -> None:
     """Stop the run that works on a cube in good order, from any machine that can write there.
 
     What is in flight ends, everything is recorded, and the same command goes on later. Jobs that you submitted for
@@ -108,10 +105,7 @@ cluster = typer.Typer(help="What jobs of a submitted sweep run.", no_args_is_hel
 
 @cluster.command(cls=Command, hidden=True)
 def attempt(
-    folder: Path,
-    workers: Annotated[int, typer.Option(min=1)] = 1,
-    container: str = "",
-    unbegun: str = "",
+    folder: Path, workers: Annotated[int, typer.Option(min=1)] = 1, container: str = "", unbegun: str = ""
 ) -> None:
     """Run one job of a submitted sweep; for the scripts that `submit` writes.
 
@@ -137,18 +131,9 @@ def attempt(
 
 
 _LOOK_SECONDS = 1.0
-_RATE_SECONDS = 30.0
 _SHOWN_CAUSES = 5
-_PATIENCE = 5
 _SHOWN_LINES = 5
 """Of what a submitted sweep's driver said; --json has more."""
-
-
-def print_status(document: dict[str, Any]) -> None:
-    """Print a status (see `evalcube.flows.read.status.cube_status`) for people."""
-    from rich.console import Console
-
-    Console().print(_render(document))
 
 
 def follow(cube: str, *, as_json: bool) -> None:
@@ -163,88 +148,55 @@ def follow(cube: str, *, as_json: bool) -> None:
     # Outside of the handler: an exit with an interrupt behind it would be taken for a run that was stopped.
     with suppress(KeyboardInterrupt):
         if as_json or not console.is_terminal:
-            _print_lines(cube, as_json=as_json)
+            for document, rate in _looks(cube):
+                line = f"{time.strftime('%H:%M:%S')}  {_line(document, rate)}"
+                told = jsonable({"time": time.time(), **document})
+                show(json.dumps(told, allow_nan=False) if as_json else line)
+                sys.stdout.flush()
             return
         with Live(console=console, auto_refresh=False) as live:
-            for document, pace in _looks(cube):
-                live.update(_render(document, pace), refresh=True)
+            for document, rate in _looks(cube):
+                live.update(_render(document, rate), refresh=True)
         return
     raise typer.Exit(ExitStatus.STOPPED)
 
 
-def _print_lines(cube: str, *, as_json: bool) -> None:
-    for document, pace in _looks(cube):
-        if as_json:
-            show(json.dumps(jsonable({"time": time.time(), **document}), allow_nan=False))
-        else:
-            show(f"{time.strftime('%H:%M:%S')}  {_line(document, pace)}")
-        sys.stdout.flush()
-
-
-class _Pace:
-    """Trials per second over the last looks."""
-
-    def __init__(self) -> None:
-        self._looks: deque[tuple[float, int]] = deque()
-
-    def add(self, now: float, done: int) -> None:
-        self._looks.append((now, done))
-        while now - self._looks[0][0] > _RATE_SECONDS and len(self._looks) > 2:
-            self._looks.popleft()
-
-    @property
-    def rate(self) -> float:
-        (first, before), (last, after) = self._looks[0], self._looks[-1]
-        return (after - before) / (last - first) if last > first else 0.0
-
-
-def _looks(cube: str) -> Iterator[tuple[dict[str, Any], _Pace]]:
+def _looks(cube: str) -> Iterator[tuple[dict[str, Any], float]]:
+    """What there is to see, again and again, each with the trials per second since the first look."""
     from evalcube.flows.read.status import cube_status
-    from evalcube.storage.errors import StorageError
 
-    pace, failures = _Pace(), 0
-    document = cube_status(cube)
+    document, begin = cube_status(cube), time.monotonic()
+    first = _graded(document)[0]
     while True:
-        pace.add(time.monotonic(), _graded(document)[0])
-        yield document, pace
+        yield document, (_graded(document)[0] - first) / max(time.monotonic() - begin, _LOOK_SECONDS)
         if document["complete"] and not document["running"]:
             return
         time.sleep(_LOOK_SECONDS)
-        try:
-            document, failures = cube_status(cube), 0
-        except StorageError:  # a network file system that is away for a moment
-            failures += 1
-            if failures > _PATIENCE:
-                raise
+        document = cube_status(cube)
 
 
 def _graded(document: dict[str, Any]) -> tuple[int, int]:
     """Trials done and in all: as a run that goes on says, else as recorded."""
-    live = document["live"]
-    if live is None:
-        return document["done"], document["trials"]
+    live = document["live"] or document
     return max(int(live["done"]), document["done"]), max(int(live["trials"]), document["trials"])
 
 
-def _line(document: dict[str, Any], pace: _Pace | None = None) -> str:
-    done, trials = _graded(document)
-    live = document["live"]
+def _line(document: dict[str, Any], rate: float | None = None) -> str:
+    """All of it in a line; `rate` where somebody watches."""
+    (done, trials), live, spent = _graded(document), document["live"], document["spent"]
     begun = trials or document["complete"] or live is not None
     parts = [f"{done} of {trials} trials done" if begun else "not begun: no run has got to its first request"]
     if live is not None:
-        parts.append(f"{document['done']} recorded")
-    if live is not None:
-        parts += _live_parts(live)
-    if pace is not None and pace.rate > 0 and done < trials:
-        parts.append(f"{pace.rate:.1f}/s, {duration((trials - done) / pace.rate)} left")
+        parts += [f"{document['done']} recorded", *_live_parts(live)]
+    if rate and done < trials:
+        parts.append(f"{rate:.1f}/s, {duration((trials - done) / rate)} left")
     if document["damaged"]:
         parts.append(f"{document['damaged']} regions damaged, which a run does again from the cache")
-    spent = document["spent"]
     if spent is not None and spent["usd"]:
         parts.append(f"{spent['usd']:.2f} USD spent")
     if document["running"]:
         parts.append(safe(document["running"]))
-    elif pace is not None and not document["complete"]:
+    elif rate is not None and not document["complete"]:
         parts.append("nobody works on it now")
     return "; ".join(parts)
 
@@ -267,41 +219,34 @@ def _driver_lines(driver: Mapping[str, Any] | None) -> list[str]:
     if driver is None:
         return []
     where = f"submitted to {driver['scheduler']}; driver last on {driver['worker']}, which said:"
-    return [safe(where), *(f"  {safe(line)}" for line in driver["lines"][-_SHOWN_LINES:])]
+    return [where, *(f"  {line}" for line in driver["lines"][-_SHOWN_LINES:])]
 
 
-def _render(document: dict[str, Any], pace: _Pace | None = None) -> RenderableType:
+def _render(document: dict[str, Any], rate: float | None = None) -> RenderableType:
     from rich.console import Group
-    from rich.table import Table
     from rich.text import Text
 
     from evalcube.flows.state.unasked import Unnamed
 
-    table = Table()
-    table.add_column("evaluation", overflow="fold")
     # While a run goes on, it knows of more than the records, from which these numbers are.
-    recorded = ("done", "missing") if document["live"] is None else ("recorded", "not recorded")
-    for name in ("trials", recorded[0], "transport errors", recorded[1], "regions"):
-        table.add_column(name, justify="right")
-    causes = []
+    done, missing = ("done", "missing") if document["live"] is None else ("recorded", "not recorded")
+    rows, causes = [], []
     for row in document["models"]:
-        name = safe(row["model"])
-        kept = document["unnamed"] is not None and row["model"] in document["unnamed"]["models"]
+        name = row["model"]
+        kept = document["unnamed"] is not None and name in document["unnamed"]["models"]
         regions = f"{row['regions_complete']}/{row['regions']}"
         numbers = (row["trials"], row["done"], row["transport"], row["missing"], regions)
-        table.add_row(Text(f"{name} (not in the run)" if kept else name), *map(str, numbers))
-        causes += [f"{name}: answered by {safe(row['answered_by'])}"] if row["answered_by"] else []
-        causes += [safe(row["warning"])] if row["warning"] else []
-        causes += [
-            f"{name}: {count} trials failed with {safe(cause)}" for cause, count in row["causes"].items()
-        ]
-    if pace is not None and len(causes) > _SHOWN_CAUSES:
+        rows.append((f"{name} (not in the run)" if kept else name, *numbers))
+        causes += [f"{name}: answered by {row['answered_by']}"] if row["answered_by"] else []
+        causes += [row["warning"]] if row["warning"] else []
+        causes += [f"{name}: {count} trials failed with {cause}" for cause, count in row["causes"].items()]
+    if rate is not None and len(causes) > _SHOWN_CAUSES:
         causes[_SHOWN_CAUSES:] = [f"... and {len(causes) - _SHOWN_CAUSES} causes more"]
-    causes += map(safe, document["refused"])
-    causes += _driver_lines(document["driver"])
+    causes += [*document["refused"], *_driver_lines(document["driver"])]
     if document["unnamed"] is not None:
-        causes.append(safe(str(Unnamed(**document["unnamed"]))))
-    return Group(table, *map(Text, causes), Text(_line(document, pace)))
+        causes.append(str(Unnamed(**document["unnamed"])))
+    table = rich_rows(("evaluation", "trials", done, "transport errors", missing, "regions"), rows)
+    return Group(table, *(Text(safe(cause)) for cause in causes), Text(_line(document, rate)))
 
 
 def status(
@@ -316,40 +261,36 @@ def status(
     watch
         Go on showing it until the sweep is complete, or Ctrl-C.
     """
+    from evalcube.flows.errors import SweepError
+    from evalcube.flows.read.status import cube_status
+
     cubes = list(dict.fromkeys(cube))
     if watch and len(cubes) > 1:
-        from evalcube.flows.errors import SweepError
-
         raise SweepError("--watch follows one cube", "Give one cube")
-    if as_json and len(cubes) > 1:
-        from evalcube.flows.read.status import cube_status
+    if watch:
+        follow(cubes[0], as_json=as_json)
+    elif as_json:
+        found = {one: cube_status(one) for one in cubes}
+        show_json({"cubes": found} if len(cubes) > 1 else found[cubes[0]], "status")
+    else:
+        for one in cubes:
+            if len(cubes) > 1:
+                show(safe(one))
+            _print_status(one)
 
-        show_json({"cubes": {one: cube_status(one) for one in cubes}}, "status")
-        return
-    for one in cubes:
-        if len(cubes) > 1:
-            show(safe(one))
-        _one_status(one, watch=watch, as_json=as_json)
 
+def _print_status(cube: str) -> None:
+    from rich.console import Console
 
-def _one_status(cube: str, *, watch: bool, as_json: bool) -> None:
     from evalcube import EvalcubeError
     from evalcube.flows.read.status import cube_status
     from evalcube.flows.run.jobs.submissions import lines_about
 
-    if watch:
-        follow(cube, as_json=as_json)
-        return
-    told = [] if as_json else lines_about(cube)
+    told = lines_about(cube)
     for line in told:
         show(safe(line))
     try:
-        document = cube_status(cube)
+        Console().print(_render(cube_status(cube)))
     except EvalcubeError:
-        if not told:
+        if not told:  # else its jobs have made none yet, or those of its parts
             raise
-        return  # its jobs have made none yet, or those of its parts
-    if as_json:
-        show_json(document, "status")
-    else:
-        print_status(document)

@@ -11,8 +11,10 @@ import typer
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import (
+    MOST_ROWS,
     ExitStatus,
     complain,
+    print_rows,
     progress,
     safe,
     show,
@@ -109,10 +111,7 @@ def gc(
 
 @cache_commands.command("export", cls=Command)
 def export_entries(
-    cache: options.Cache,
-    file: Path,
-    cube: str | None = None,
-    as_json: options.Json = False,
+    cache: options.Cache, file: Path, cube: str | None = None, as_json: options.Json = False
 ) -> None:
     """Write entries into one file, for `evalcube cache import` elsewhere.
 
@@ -138,11 +137,7 @@ def export_entries(
 
 
 @cache_commands.command("import", cls=Command)
-def import_entries(
-    cache: options.Cache,
-    file: Path,
-    as_json: options.Json = False,
-) -> None:
+def import_entries(cache: options.Cache, file: Path, as_json: options.Json = False) -> None:
     """Put the entries of a file into a cache; those that are there stay. Import only files that you trust.
 
     Parameters
@@ -159,8 +154,6 @@ def import_entries(
     else:
         show(f"{made.entries} entries read, {made.new} of them new")
 
-
-_SHOWN = 50
 
 cube_commands = typer.Typer(help="Look after a cube.", no_args_is_help=True)
 
@@ -186,11 +179,11 @@ def verify(
         show_json(found.to_dict(), "verification")
     else:
         show(f"{found.regions} regions compared: {len(found.damages)} damages")
-        for damage in found.damages[:_SHOWN]:
+        for damage in found.damages[:MOST_ROWS]:
             cost = f"; the cache lacks {damage.requests} of its replies" if damage.requests else ""
             show(safe(f"{'healed' if damage.healed else 'damaged'}: {damage}{cost}"))
-        if len(found.damages) > _SHOWN:
-            show(f"... and {len(found.damages) - _SHOWN} more")
+        if len(found.damages) > MOST_ROWS:
+            show(f"... and {len(found.damages) - MOST_ROWS} more")
     if found.lines:
         complain(
             f"{found.lines} lines of the ledger are damaged: run the sweep again, which asks nothing twice"
@@ -233,23 +226,18 @@ def rescore(
 
 
 def _print_recounts(done: Rescoring) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     from evalcube.stages.process.grading import IMPORTED
 
+    def cell(before: int, after: int) -> object:
+        return after if before == after else f"{before} → {after}"
+
     graders = ", ".join(grader for grader in done.before if grader != IMPORTED)
-    table = Table("model", "task", title=f"grader {graders} → {done.grader}", title_justify="left")
-    for name in ("correct", "incorrect", "invalid"):
-        table.add_column(name, justify="right")
-    for row in done.rows:
-        cells = (
-            str(row.new[name]) if row.old[name] == row.new[name] else f"{row.old[name]} → {row.new[name]}"
-            for name in row.new
-        )
-        table.add_row(escape(safe(row.model)), escape(safe(row.task)), *cells)
-    Console().print(table)
+    rows = [
+        (row.model, row.task, *(cell(row.old[name], count) for name, count in row.new.items()))
+        for row in done.rows
+    ]
+    names = ("model", "task", "correct", "incorrect", "invalid")
+    print_rows(names, rows, f"grader {graders} → {done.grader}")
     show(f"{done.regions} regions graded again: {done.changed} trials changed")
 
 
@@ -310,28 +298,14 @@ def forget(
 
 
 def _print_forgetting(shown: Forgetting) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
     if not shown.rows:
         show("no result fulfils this")
     else:
-        table = Table("model", "task", title=escape(safe(shown.cube)), title_justify="left", show_footer=True)
-        columns = {
-            "results": (shown.trials, [row.trials for row in shown.rows]),
-            ("to ask again" if shown.cache else "pending again"): (
-                sum(row.requests for row in shown.rows),
-                [row.requests for row in shown.rows],
-            ),
-        }
-        for name, (total, _) in columns.items():
-            table.add_column(name, justify="right", footer=f"{total:,}")
-        table.add_column("USD", justify="right", footer=_usd(sum(row.usd for row in shown.rows)))
-        for row in shown.rows:
-            cells = (f"{row.trials:,}", f"{row.requests:,}", _usd(row.usd))
-            table.add_row(escape(safe(row.model)), escape(safe(row.task)), *cells)
-        Console().print(table)
+        rows = [(row.model, row.task, row.trials, row.requests, _usd(row.usd)) for row in shown.rows]
+        trials, requests = shown.trials, sum(row.requests for row in shown.rows)
+        asked = "to ask again" if shown.cache else "pending again"
+        total = ("all", "", trials, requests, _usd(sum(row.usd for row in shown.rows)))
+        print_rows(("model", "task", "results", asked, "USD"), [total, *rows], shown.cube)
     for note in _forgetting_notes(shown):
         show(note)
 
@@ -373,10 +347,7 @@ data_commands = typer.Typer(
 
 
 @data_commands.command(cls=Command)
-def fetch(
-    targets: list[str],
-    as_json: options.Json = False,
-) -> None:
+def fetch(targets: list[str], as_json: options.Json = False) -> None:
     """Bring data sets here, so that runs need no network for them; a token is read from HF_TOKEN, and kept nowhere.
 
     Parameters

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.output import ExitStatus, complain, safe, show, show_json
+from evalcube.flows.cli.output import ExitStatus, complain, print_rows, safe, show, show_json
 
 if TYPE_CHECKING:
     from evalcube.flows.read.merged.dataset import Conflict
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from evalcube.flows.share.difference import Difference
     from evalcube.flows.share.merge import Merged
 
-_SHOWN = 50
-_DATE = len("2026-01-31")
 _LAST_DAY = 253_370_764_800  # the year 9999
 
 
@@ -43,12 +41,7 @@ def merge(
     from evalcube.flows.share.merge import ConflictError, merge_cubes
 
     try:
-        done = merge_cubes(
-            output,
-            cubes,
-            prefer=prefer,
-            rename=rename or (),
-        )
+        done = merge_cubes(output, cubes, prefer=prefer, rename=rename or ())
     except ConflictError as error:
         if as_json:
             show_json(_document({"cube": None, "cubes": cubes, "prefer": prefer}, error.conflicts), "merge")
@@ -86,33 +79,16 @@ def _print_merged(done: Merged) -> None:
 def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
     if not conflicts:
         return
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table("model", "task", title="the same trials with other outcomes", title_justify="left")
-    for name in ("trials", "other status"):
-        table.add_column(name, justify="right")
-    for name in ("cubes", "such as"):
-        table.add_column(name)
-    for one in conflicts[:_SHOWN]:
-        example = one.example
-        params = ", ".join(f"{name}={value}" for name, value in example["params"].items())
-        table.add_row(
-            *(escape(safe(text)) for text in (one.model, one.task)),
-            f"{one.trials:,}",
-            f"{one.status_changes:,}",
-            escape(safe(f"{one.kept}\n{one.hidden}")),
-            escape(
-                safe(
-                    f"{params}\ntrial {example['trial']}, repeat {example['repeat']}: "
-                    f"{example['kept']}, {example['hidden']}"
-                )
-            ),
+    rows = []
+    for one in conflicts:
+        params = ", ".join(f"{name}={value}" for name, value in one.example["params"].items())
+        said = "{params}\ntrial {trial}, repeat {repeat}: {kept}, {hidden}"
+        example = said.format(**{**one.example, "params": params})
+        rows.append(
+            (one.model, one.task, one.trials, one.status_changes, f"{one.kept}\n{one.hidden}", example)
         )
-    Console().print(table)
-    if len(conflicts) > _SHOWN:
-        show(f"... and {len(conflicts) - _SHOWN} more")
+    names = ("model", "task", "trials", "other status", "cubes", "such as")
+    print_rows(names, rows, "the same trials with other outcomes")
     natural = sum(one.trials for one in conflicts if one.by_nature)
     if natural:
         show(
@@ -120,11 +96,7 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
         )
 
 
-def diff(
-    first: options.Cube,
-    second: options.Cube,
-    as_json: options.Json = False,
-) -> None:
+def diff(first: options.Cube, second: options.Cube, as_json: options.Json = False) -> None:
     """Compare two cubes: what they ask, how far they are planned, how trials ended; exit code 1 if they differ."""
     from evalcube.flows.share.difference import diff_cubes
 
@@ -149,26 +121,10 @@ def _print_difference(found: Difference) -> None:
         )
     if found.status_changes:
         rows = [
-            [one.model, one.task, f"{one.first} → {one.second}", f"{one.trials:,}"]
-            for one in found.status_changes
+            (one.model, one.task, f"{one.first} → {one.second}", one.trials) for one in found.status_changes
         ]
-        _print_rows("trials that ended otherwise", ("model", "task", "status", "trials"), rows)
+        print_rows(("model", "task", "status", "trials"), rows, "trials that ended otherwise")
     show("equal" if found.equal else "different")
-
-
-def _print_rows(title: str, names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    from rich.console import Console
-    from rich.markup import escape
-    from rich.table import Table
-
-    table = Table(title=title, title_justify="left")
-    for name in names:
-        table.add_column(name, overflow="fold", min_width=_DATE if name in ("from", "to") else None)
-    for row in rows[:_SHOWN]:
-        table.add_row(*(escape(safe(text)) for text in row))
-    Console().print(table)
-    if len(rows) > _SHOWN:
-        show(f"... and {len(rows) - _SHOWN} more")
 
 
 def log(cube: options.Cube, as_json: options.Json = False) -> None:
@@ -187,31 +143,20 @@ def log(cube: options.Cube, as_json: options.Json = False) -> None:
 def _print_history(found: History) -> None:
     if found.sources:
         rows = [
-            [
-                one.name,
-                ", ".join(one.models),
-                f"{one.trials:,}",
-                _day(one.first),
-                _day(one.last),
-                one.ledger[:12],
-            ]
+            (one.name, ", ".join(one.models), one.trials, _day(one.first), _day(one.last), one.ledger[:12])
             for one in found.sources
         ]
-        _print_rows("merged from", ("cube", "models", "trials", "from", "to", "ledger"), rows)
-    rows = [
-        [
-            _day(one.first),
-            _day(one.last),
+        print_rows(("cube", "models", "trials", "from", "to", "ledger"), rows, "merged from")
+    written = [
+        (
+            *(_day(one.first), _day(one.last)),
             f"{one.regions:,}" + (f" ({one.replaced:,} replaced since)" if one.replaced else ""),
-            f"{one.trials:,}",
-            f"{one.transport:,}",
-            ", ".join(one.graders),
-            ", ".join(one.models),
-        ]
+            *(one.trials, one.transport, ", ".join(one.graders), ", ".join(one.models)),
+        )
         for one in found.writings
     ]
     columns = ("from", "to", "regions", "trials", "transport", "graders", "models")
-    _print_rows("regions written", columns, rows)
+    print_rows(columns, written, "regions written")
 
 
 def _day(seconds: int | None) -> str:

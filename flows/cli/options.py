@@ -16,6 +16,7 @@ from typer import BadParameter
 from typer.core import TyperCommand
 
 from evalcube import EvalcubeError
+from evalcube.flows.cli.output import form_of
 
 if TYPE_CHECKING:
     from evalcube.flows.read.selection import Part
@@ -168,40 +169,46 @@ def described(text: str) -> tuple[str, dict[str, tuple[str, str]]]:
 MEANINGS = described(_shared.__doc__ or "")[1]
 
 
+FORM: dict[str, tuple[Any, Any]] = {
+    "as_json": (Json, False),
+    "markdown": (Markdown, False),
+    "as_csv": (Csv, False),
+}
+"""The options that say in which form a table is printed."""
+
+
 def of_part(*names: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Have a command take the options of `PART` with these names, by default all of them, as its one argument `part`.
 
-    An option that the command declares itself stands among them, and is the command's alone.
+    If it has an argument `form`, that is which option of `FORM` is given. An option that the command declares itself
+    stands among them, and is the command's alone.
     """
 
     def decorate(command: Callable[..., None]) -> Callable[..., None]:
         del command.__annotations__["part"]  # a name for type checkers only
         signature = inspect.signature(command, eval_str=True)
         own = dict(signature.parameters)
-        del own["part"]
-        shared = [name for name in names or PART if name not in own]
+        groups = {"part": {name: PART[name] for name in names or PART}, "form": FORM}
+        members = {one for name in groups for one in groups[name] if name in own}
 
         def options() -> Iterator[inspect.Parameter]:
-            for name in signature.parameters:
-                if name == "part":
-                    yield from (own.get(one) or _keyword(one, *PART[one]) for one in names or PART)
-                elif name not in (names or PART):
-                    yield own[name]
+            for name, parameter in own.items():
+                for one, (kind, default) in groups.get(name, {}).items():
+                    yield own.get(one) or parameter.replace(name=one, annotation=kind, default=default)
+                if name not in groups and name not in members:
+                    yield parameter
 
         @wraps(command)
-        def with_part(**given: Any) -> None:  # noqa: ANN401 - what the command line gave
-            part = part_of(**{name: given.pop(name) for name in shared})
+        def with_groups(**given: Any) -> None:  # noqa: ANN401 - what the command line gave
+            if "form" in own:
+                given["form"] = form_of(**{one: given.pop(one) for one in FORM})
+            part = part_of(**{one: given.pop(one) for one in groups["part"] if one not in own})
             command(**given, part=part)
 
-        keywords = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options()]
-        with_part.__signature__ = signature.replace(parameters=keywords)  # type: ignore[attr-defined]
-        return with_part
+        with_groups.__signature__ = signature.replace(parameters=list(options()))  # type: ignore[attr-defined]
+        return with_groups
 
     return decorate
-
-
-def _keyword(name: str, kind: Any, default: Any) -> inspect.Parameter:  # noqa: ANN401 - as `PART` has them
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
 
 
 def part_of(where: Sequence[str] | None = None, **fields: Any) -> Part:  # noqa: ANN401 - fields of `Part`

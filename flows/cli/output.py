@@ -6,6 +6,7 @@ import io
 import json
 import math
 import os
+import re
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,6 +18,7 @@ from evalcube.flows.read.trials.escaped import csv_text, jsonable, visible
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from evalcube.flows.read.outputs import Ticker
     from evalcube.stages.analyze.render.table import TableSpec
@@ -172,35 +174,19 @@ def size_text(count: int) -> str:
     return f"{count} B"
 
 
-def one_form(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> None:
-    """Refuse several forms of output at once.
-
-    Raises
-    ------
-    SweepError
-        If more than one is asked for.
-    """
-    exclusive({"--json": as_json, "--markdown": markdown, "--csv": as_csv})
+def form_of(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> str:
+    """The form of output that is asked for: json, markdown, csv, or none of them; several at once are refused."""
+    return exclusive({"--json": as_json, "--markdown": markdown, "--csv": as_csv}).removeprefix("--")
 
 
-def exclusive(flags: Mapping[str, bool]) -> None:
-    """Refuse several flags at once of which each excludes the others.
-
-    Parameters
-    ----------
-    flags
-        By name, whether each was given.
-
-    Raises
-    ------
-    SweepError
-        If more than one was.
-    """
+def exclusive(flags: Mapping[str, bool]) -> str:
+    """The flag that is given, of those of which each excludes the others; empty for none, refused if there are more."""
     named = [name for name, given in flags.items() if given]
     if len(named) > 1:
         from evalcube.flows.errors import SweepError
 
         raise SweepError(f"{' and '.join(named)} exclude each other", "Give one of them")
+    return "".join(named)
 
 
 def warn(warnings: Sequence[str]) -> None:
@@ -223,33 +209,15 @@ def show_below(warnings: Sequence[str]) -> None:
 
 
 def emit(
-    table: TableSpec,
-    document: Mapping[str, Any],
-    *,
-    as_json: bool,
-    markdown: bool = False,
-    as_csv: bool = False,
-    rows: Sequence[Mapping[str, Any]] | None = None,
+    table: TableSpec, document: Mapping[str, Any], form: str, rows: Sequence[Mapping[str, Any]] | None = None
 ) -> None:
-    """Print a table in the form that was asked for.
-
-    Parameters
-    ----------
-    table
-        For people.
-    document
-        For programs.
-    as_json, markdown, as_csv
-        The form, at most one of them; else the table is shown as the terminal allows.
-    rows
-        What CSV has, a line each; default: the document's ``rows``.
-    """
-    if as_json:
+    """Print a table for people, its document for programs, or as CSV `rows`, by default those of the document."""
+    if form == "json":
         show_json(document)
-    elif as_csv:
+    elif form == "csv":
         show_csv(document["rows"] if rows is None else rows)
     else:
-        print_table(table, markdown=markdown)
+        print_table(table, markdown=form == "markdown")
 
 
 def print_table(table: TableSpec, *, markdown: bool) -> None:
@@ -303,6 +271,34 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
         console.print(Text(f"A wider terminal also shows: {', '.join(dict.fromkeys(hidden))}."), style="dim")
     for note in shown_notes(table, width=console.width):
         console.print(Text(note), style="dim")
+
+
+MOST_ROWS = 50
+_NUMBER = re.compile(r"[-+]?[\d,.]+(/[\d,]+)?|[-–]")
+
+
+def print_rows(names: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
+    """Print rows of anybody's texts and of numbers, the first `MOST_ROWS` of them."""
+    from rich.console import Console
+
+    Console().print(rich_rows(names, rows[:MOST_ROWS], title))
+    if len(rows) > MOST_ROWS:
+        show(f"... and {len(rows) - MOST_ROWS} more")
+
+
+def rich_rows(names: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> Table:
+    """The same as rich draws it; numbers stand at the right."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title=Text(safe(title)) if title else None, title_justify="left")
+    texts = [[f"{one:,}" if isinstance(one, int) else safe(str(one)) for one in row] for row in rows]
+    for place, name in enumerate(names):
+        right = all(_NUMBER.fullmatch(row[place]) for row in texts)
+        table.add_column(name, justify="right" if right else "left", overflow="fold")
+    for row in texts:
+        table.add_row(*map(Text, row))
+    return table
 
 
 def print_leaderboard(cube: str) -> None:

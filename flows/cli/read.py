@@ -14,7 +14,6 @@ from evalcube.flows.cli.options import of_part, several
 from evalcube.flows.cli.output import (
     complain,
     noted,
-    one_form,
     print_table,
     progress,
     safe,
@@ -43,9 +42,7 @@ def leaderboard(
     gold: str | None = None,
     plot: Path | None = None,
     part: Part,
-    as_json: options.Json = False,
-    markdown: options.Markdown = False,
-    as_csv: options.Csv = False,
+    form: str = "",
 ) -> None:
     """Rank the models of a cube, or of several as if merged, by ReasonScore; by accuracy where trials are few.
 
@@ -63,7 +60,6 @@ def leaderboard(
     from evalcube.stages.analyze.render.board_spec import leaderboard_spec
     from evalcube.stages.analyze.render.text import sentence
 
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     if plot is not None:
         if by is not None:
             raise SweepError(
@@ -74,12 +70,12 @@ def leaderboard(
     warn(warnings)
     if plot is not None:
         _draw(found[""], plot)
-    if as_json:
+    if form == "json":
         documents = {value: board.to_dict() for value, board in found.items()}
         document = {"by": by, "leaderboards": documents} if by else documents[""]
         show_json({**several(cube), **document, **noted(warnings)})
         return
-    if as_csv:
+    if form == "csv":
         show_csv(
             [({by: value} if by else {}) | row for value, board in found.items() for row in board.records()]
         )
@@ -87,9 +83,9 @@ def leaderboard(
     for place, (value, board) in enumerate(found.items()):
         if by:
             head = f"{by} = {value}"
-            show(("\n" if place else "") + (f"{sentence(head)}\n" if markdown else safe(head)))
-        print_table(leaderboard_spec(board), markdown=markdown)
-    if markdown:
+            show(("\n" if place else "") + (f"{sentence(head)}\n" if form == "markdown" else safe(head)))
+        print_table(leaderboard_spec(board), markdown=form == "markdown")
+    if form == "markdown":
         show_below(warnings)
 
 
@@ -283,14 +279,7 @@ def explore(
     """
     from evalcube.flows.explore.server import serve
 
-    serve(
-        cube,
-        host=host,
-        port=port,
-        with_token=token,
-        cache=cache,
-        ready=lambda url: _ready(url, browser),
-    )
+    serve(cube, host=host, port=port, with_token=token, cache=cache, ready=lambda url: _ready(url, browser))
 
 
 def _ready(url: str, browser: bool) -> None:

@@ -107,12 +107,7 @@ def pull(
 
     with progress() as tick:
         done = pull_cube(
-            url,
-            directory,
-            tag=tag,
-            cache=cache,
-            most_bytes=int(most_bytes * _BYTES_OF_GB),
-            tick=tick,
+            url, directory, tag=tag, cache=cache, most_bytes=int(most_bytes * _BYTES_OF_GB), tick=tick
         )
     if as_json:
         show_json(done.to_dict(), "pull")
@@ -124,10 +119,7 @@ def pull(
         show(safe(f"licence: {done.publication.licence}"))
 
 
-def tags(
-    url: str,
-    as_json: options.Json = False,
-) -> None:
+def tags(url: str, as_json: options.Json = False) -> None:
     """List the states that were published below an address.
 
     Parameters

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -11,7 +11,7 @@ import typer
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command, cubes_and_models, names_of, of_part, several
-from evalcube.flows.cli.output import emit, noted, one_form, show, show_below, warn
+from evalcube.flows.cli.output import emit, form_of, noted, show, show_below, warn
 
 if TYPE_CHECKING:
     from evalcube.flows.read.results import MetricsResult, RankingResult, TableResult
@@ -28,9 +28,7 @@ def table(
     weigh: str = "tasks",
     joint: str = "none",
     part: Part,
-    as_json: options.Json = False,
-    markdown: options.Markdown = False,
-    as_csv: options.Csv = False,
+    form: str = "",
 ) -> None:
     """Success rates with intervals, of any groups.
 
@@ -41,9 +39,8 @@ def table(
     """
     from evalcube.flows.read.statistics import table as estimate_groups
 
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     found = estimate_groups(cube, part, by=names_of(by), mode=mode, weigh=weigh, joint=joint)  # type: ignore[arg-type]
-    _emit(found, cube, as_json=as_json, markdown=markdown, as_csv=as_csv)
+    _emit(found, cube, form)
 
 
 @of_part()
@@ -53,9 +50,7 @@ def rank(
     version: options.Score = "auto",
     prior: Annotated[float, typer.Option(min=0.0)] = 1.0,
     part: Part,
-    as_json: options.Json = False,
-    markdown: options.Markdown = False,
-    as_csv: options.Csv = False,
+    form: str = "",
 ) -> None:
     """Who stands where: rank intervals, groups not told apart, expected wins, ratings.
 
@@ -66,9 +61,8 @@ def rank(
     """
     from evalcube.flows.read.statistics import rank as make_ranking
 
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     found = make_ranking(cube, part, version=version, prior=prior)  # type: ignore[arg-type]
-    _emit(found, cube, as_json=as_json, markdown=markdown, as_csv=as_csv)
+    _emit(found, cube, form)
 
 
 @of_part()
@@ -83,9 +77,7 @@ def compare(
     weigh: str = "tasks",
     cache: str | None = None,
     part: Part,
-    as_json: options.Json = False,
-    markdown: options.Markdown = False,
-    as_csv: options.Csv = False,
+    form: str = "",
 ) -> None:
     """Compare models on the questions that both answered, task by task and overall.
 
@@ -105,7 +97,6 @@ def compare(
     """
     from evalcube.flows.errors import SweepError
 
-    one_form(as_json=as_json, markdown=markdown, as_csv=as_csv)
     cubes, chosen = cubes_and_models(cube, models or ())
     if flips:
         if weigh != "tasks":
@@ -114,7 +105,7 @@ def compare(
         from evalcube.flows.read.trials.flips import flips as find
 
         changed = find(cubes, chosen, part, repeats=repeats, truncated=truncated, cache=cache)
-        print_flips(changed, limit, truncated=truncated, as_json=as_json, as_csv=as_csv, markdown=markdown)
+        print_flips(changed, limit, truncated, form)
         return
     if limit is not None or cache is not None:
         raise SweepError("--limit and --cache go with --flips", "Add --flips, or leave them out")
@@ -145,7 +136,7 @@ def compare(
         if len(pairs) == 1
         else pairs_spec(pairs, (*part_note, "Name two models to see their tasks."))
     )
-    emit(sheet, document, as_json=as_json, markdown=markdown, as_csv=as_csv, rows=found.records())
+    emit(sheet, document, form, found.records())
     warn(opened.warnings)
 
 
@@ -177,23 +168,15 @@ def metrics(
 
     given = _settings(settings or ())
     found = evaluate(cube, part, names=names_of(names), k=_numbers(k), by=names_of(by), settings=given)
-    _emit(found, cube, as_json=as_json)
+    _emit(found, cube, form_of(as_json=as_json))
 
 
-def _emit(
-    found: TableResult | RankingResult | MetricsResult,
-    cubes: Sequence[str],
-    *,
-    as_json: bool,
-    markdown: bool = False,
-    as_csv: bool = False,
-) -> None:
+def _emit(found: TableResult | RankingResult | MetricsResult, cubes: Sequence[str], form: str) -> None:
     """Print a result and what its reader should know."""
     warnings = found.part.warnings
     warn(warnings)
-    document = {**several(cubes), **found.to_dict(), **noted(warnings)}
-    emit(found.sheet(), document, as_json=as_json, markdown=markdown, as_csv=as_csv)
-    if markdown:
+    emit(found.sheet(), {**several(cubes), **found.to_dict(), **noted(warnings)}, form)
+    if form == "markdown":
         show_below(warnings)
 
 
@@ -256,12 +239,7 @@ def compression(
         from evalcube.flows.read.forensics import with_replies
 
         lengths = partial(with_replies, cube=cube, cache=cache)
-    _answer(
-        "compression",
-        plot,
-        as_json,
-        lambda: measure(cube, part, by_task=by_task, plot=plot, traces=lengths),
-    )
+    _answer("compression", measure(cube, part, by_task=by_task, plot=plot, traces=lengths), plot, as_json)
 
 
 @analyze.command(cls=Command)
@@ -284,12 +262,7 @@ def hazard(
     """
     from evalcube.flows.read.forensics import hazard as measure
 
-    _answer(
-        "hazard",
-        plot,
-        as_json,
-        lambda: measure(cube, part, width=width, by_task=by_task, plot=plot),
-    )
+    _answer("hazard", measure(cube, part, width=width, by_task=by_task, plot=plot), plot, as_json)
 
 
 _VERSIONS = {"clip": 2}
@@ -317,12 +290,7 @@ def clip(
     """
     from evalcube.flows.read.forensics import clip as measure
 
-    _answer(
-        "clip",
-        plot,
-        as_json,
-        lambda: measure(cube, part, limits=names_of(limits), version=version, plot=plot),
-    )
+    _answer("clip", measure(cube, part, limits=names_of(limits), version=version, plot=plot), plot, as_json)
 
 
 @analyze.command(cls=Command)
@@ -338,28 +306,16 @@ def cost(
     """What trials and right answers cost, and which models give most for it."""
     from evalcube.flows.read.forensics import cost as measure
 
-    _answer(
-        "cost",
-        plot,
-        as_json,
-        lambda: measure(cube, part, by_task=by_task, plot=plot),
-    )
+    _answer("cost", measure(cube, part, by_task=by_task, plot=plot), plot, as_json)
 
 
 def _answer(
-    name: str,
-    plot: Path | None,
-    as_json: bool,
-    measure: Callable[[], tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]]],
+    name: str, found: tuple[OpenPart, TableSpec, Sequence[dict[str, Any]]], plot: Path | None, as_json: bool
 ) -> None:
-    opened, table, rows = measure()
+    opened, table, rows = found
     warn(opened.warnings)
-    document = {
-        "schema": f"evalcube.{name}",
-        "schema_version": _VERSIONS.get(name, 1),
-        "selection": opened.selection,
-        "rows": list(rows),
-    }
-    emit(table, document, as_json=as_json)
+    schema = {"schema": f"evalcube.{name}", "schema_version": _VERSIONS.get(name, 1)}
+    document = {**schema, "selection": opened.selection, "rows": list(rows)}
+    emit(table, document, form_of(as_json=as_json))
     if plot is not None and not as_json:
         show(str(plot))

@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict
-from itertools import chain
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -86,22 +85,16 @@ def trials(
     parquet : FILE
         Write a Parquet file; needs the extra `parquet`.
     """
-    forms = {
-        "--json": as_json,
-        "--jsonl": jsonl,
-        "--csv": as_csv,
-        "--parquet": parquet is not None,
-        "--markdown": markdown,
-    }
-    exclusive(forms)
+    from evalcube.flows.read.trials.brief import FIRST
     from evalcube.flows.read.trials.read import trials as read
 
-    for_people = markdown or not any(forms.values())
+    given = {"--json": as_json, "--jsonl": jsonl, "--csv": as_csv, "--markdown": markdown}
+    form = exclusive({**given, "--parquet": parquet is not None})
+    for_people = form in ("", "--markdown")
     if count is not None:
         others = {"--columns": columns, "--limit": limit, "--sort": sort, "--jsonl": jsonl or None}
-        for name, given in {**others, "--parquet": parquet}.items():
-            exclusive({"--count": True, name: given is not None})
-    named = None if columns in (None, "all") else names_of(str(columns))
+        for name, one in {**others, "--parquet": parquet}.items():
+            exclusive({"--count": True, name: one is not None})
     table = read(
         cube,
         where=where or (),
@@ -110,70 +103,58 @@ def trials(
         regex=regex,
         within=names_of(within),
         sort=sort,
-        limit=_first(for_people and count is None) if limit is None else limit,
-        columns=named,
+        limit=FIRST if limit is None and for_people and count is None else limit,
+        columns=None if columns in (None, "all") else names_of(str(columns)),
         cache=cache,
         reader=reader,
     )
     if count is not None:
-        _show_counts(table, names_of(count), as_json=as_json, as_csv=as_csv, markdown=markdown)
+        _show_counts(table, names_of(count), form)
         return
     if for_people:
         _show_brief(table, columns, markdown=markdown, counted=limit is None or not (grep or regex))
         return
+    from evalcube.flows.read.trials.forms import csv_lines, json_line, write_parquet
+
     if parquet is not None:
-        from evalcube.flows.read.trials.forms import write_parquet
-
         show(f"{write_parquet(table, parquet):,} trials: {parquet}")
-    elif as_csv:
-        from evalcube.flows.read.trials.forms import csv_lines
-
-        _print(csv_lines(table))
-    elif jsonl:
-        from evalcube.flows.read.trials.forms import json_line
-
-        _print(map(json_line, table.rows()))
-    else:
+    elif form == "--json":
         _print_json(table)
+    else:
+        for line in csv_lines(table) if as_csv else map(json_line, table.rows()):
+            show(line)
     warn(_in_flags(table.notes))
 
 
 def _in_flags(notes: Iterable[str]) -> list[str]:
-
     return [in_flags(note, {"cache": "--cache"}) for note in notes]
 
 
-def _first(for_people: bool) -> int | None:
-    if not for_people:
-        return None
-    from evalcube.flows.read.trials.brief import FIRST
-
-    return FIRST
-
-
-def _show_counts(table: Trials, names: Sequence[str], *, as_json: bool, as_csv: bool, markdown: bool) -> None:
+def _width(markdown: bool) -> int:
     from rich.console import Console
 
+    return _MARKDOWN_WIDTH if markdown else Console().width
+
+
+def _show_counts(table: Trials, names: Sequence[str], form: str) -> None:
     from evalcube.flows.read.trials.brief import brief_table, counted
     from evalcube.flows.read.trials.columns import chosen
 
     table = table.with_columns(chosen(names, {one.name: one for one in table.columns}, "count"))
     columns, rows = counted(table)
-    if as_json:
+    if form == "--json":
         show_json({"rows": rows, "notes": list(table.notes)}, "trial_counts")
-    elif as_csv:
+        return
+    if form == "--csv":
         show_csv(rows, [column.name for column in columns])
     else:
-        width = _MARKDOWN_WIDTH if markdown else Console().width
-        print_table(brief_table(columns, rows, (), width, table.varying), markdown=markdown)
-    if not as_json:
-        warn(_in_flags(table.notes))
+        markdown = form == "--markdown"
+        print_table(brief_table(columns, rows, (), _width(markdown), table.varying), markdown=markdown)
+    warn(_in_flags(table.notes))
 
 
 def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: bool) -> None:
     """A table for people, with a note where only some rows are in it, if to count them all is wanted."""
-    from rich.console import Console
-
     from evalcube.flows.read.trials.brief import brief_of, brief_table
 
     if columns is None:
@@ -185,44 +166,30 @@ def _show_brief(table: Trials, columns: str | None, *, markdown: bool, counted: 
         notes.insert(0, "No trial fulfils all of this.")
     elif count > len(rows):
         notes.insert(0, f"{len(rows)} of {count:,} trials; --limit says how many are shown.")
-    width = _MARKDOWN_WIDTH if markdown else Console().width
     # Layers that no trial has would take the room of the others.
     shown = [
         one for one in table.columns if columns or one.kind != "single" or any(row[one.name] for row in rows)
     ]
-    spec = brief_table(shown, rows, notes, width, table.varying)
-    print_table(spec, markdown=markdown)
-
-
-def _print(lines: Iterable[str]) -> None:
-    for line in lines:
-        sys.stdout.write(f"{line}\n")
+    print_table(brief_table(shown, rows, notes, _width(markdown), table.varying), markdown=markdown)
 
 
 def _print_json(table: Trials) -> None:
     """One JSON document, written row by row: a table may be larger than the memory."""
-    import json
+    from evalcube.flows.read.trials.forms import json_line
 
+    columns = {column.name: column.meaning for column in table.columns}
     head = {
         "schema": "evalcube.trials",
         "schema_version": 1,
         "cubes": list(table.addresses),
-        "columns": {column.name: column.meaning for column in table.columns},
+        "columns": columns,
     }
-    _print(chain([json.dumps(head, indent=2)[:-2] + ',\n  "rows": ['], _listed(table)))
-    _print([f'  ],\n  "notes": {json.dumps(list(table.notes))}\n}}'])
-
-
-def _listed(table: Trials) -> Iterator[str]:
-    from evalcube.flows.read.trials.forms import json_line
-
-    before = ""
+    sys.stdout.write(json.dumps(head, indent=2)[:-2] + ',\n  "rows": [')
+    separator = "\n"
     for row in table.rows():
-        if before:
-            yield f"{before},"
-        before = f"    {json_line(row)}"
-    if before:
-        yield before
+        sys.stdout.write(f"{separator}    {json_line(row)}")
+        separator = ",\n"
+    show(f'\n  ],\n  "notes": {json.dumps(list(table.notes))}\n}}')
 
 
 def export(
@@ -243,8 +210,6 @@ def export(
     organization : NAME
         Who measured, for --to eee.
     """
-    from dataclasses import asdict
-
     from evalcube.flows.share.exports.export import export as write
 
     done = write(cube, to=to, output=output, where=where or (), cache=cache, organization=organization)
@@ -266,9 +231,7 @@ _CSV = (
 _HEADS = tuple(name.replace(".", "_") for name in _CSV)
 
 
-def print_flips(
-    found: Flips, limit: int | None, *, truncated: str, as_json: bool, as_csv: bool, markdown: bool
-) -> None:
+def print_flips(found: Flips, limit: int | None, truncated: str, form: str) -> None:
     """Print what changed between two, in the form that was asked for.
 
     Parameters
@@ -279,16 +242,16 @@ def print_flips(
         Most questions that are shown; default: `_SHOWN` where people read, else all.
     truncated
         How truncated trials were counted.
-    as_json, as_csv, markdown
-        The form, at most one of them.
+    form
+        See `form_of`.
     """
-    limit = _SHOWN if limit is None and not (as_json or as_csv) else limit
-    if as_csv:
+    limit = _SHOWN if limit is None and form not in ("json", "csv") else limit
+    if form == "csv":
         show_csv([_csv_row(flip) for flip in found.rows(limit)], _HEADS)
-    elif as_json:
+    elif form == "json":
         show_json(document(found, limit, truncated))
     else:
-        _print_in_form(found, limit, markdown=markdown)
+        _print_in_form(found, limit, markdown=form == "markdown")
     warn(found.sides.warnings)
 
 
@@ -355,8 +318,6 @@ def _print_in_form(found: Flips, limit: int | None, *, markdown: bool) -> None:
 
 
 def _print_flips(rows: list[dict[str, Any]]) -> None:
-    from rich.console import Console
-
     from evalcube.flows.read.trials.brief import brief_table
     from evalcube.flows.read.trials.columns import TrialColumn
     from evalcube.stages.analyze.render.flips import flip_cells
@@ -364,7 +325,7 @@ def _print_flips(rows: list[dict[str, Any]]) -> None:
     cells = [flip_cells(row) for row in rows]
     differ = any(row["shown"] for row in rows)
     columns = [TrialColumn(name, "text", "cube", "") for name in cells[0] if name != "point" or differ]
-    show_table(brief_table(columns, cells, (), Console().width, {}))
+    show_table(brief_table(columns, cells, (), _width(markdown=False), {}))
 
 
 def _notes(found: Flips, shown: int) -> list[str]:

@@ -8,12 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.output import number, outlived, safe, show, show_json
+from evalcube.flows.cli.output import number, outlived, print_rows, safe, show, show_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
     from evalcube.flows.read.verdict import CubeVerdict
     from evalcube.stages.analyze.verdict.result import PairResult
 
@@ -101,11 +98,9 @@ def _read_weights(text: str) -> dict[str, float]:
 
 
 def _print(found: CubeVerdict) -> None:
-    from rich.console import Console
-
     from evalcube.stages.analyze.render.verdicts import BADGES
 
-    result, console = found.verdict, Console()
+    result = found.verdict
     pair = (
         ""
         if result.representative is None
@@ -115,7 +110,7 @@ def _print(found: CubeVerdict) -> None:
     for reason in result.reasons:
         show(f"  {safe(reason)}")
     show(f"next: {result.next_step}")
-    _print_arms(found, console)
+    _print_arms(found)
     for pair_result in result.pairs:
         show(f"{safe(pair_result.treatment)} - {safe(pair_result.control)}: {pair_result.verdict}")
         _print_intervals(pair_result)
@@ -140,19 +135,13 @@ def _print(found: CubeVerdict) -> None:
         show(f"note: {safe(note)}")
 
 
-def _print_arms(found: CubeVerdict, console: Console) -> None:
-    from rich.markup import escape
-    from rich.table import Table
-
-    title = f"{found.units} questions of {', '.join(found.tasks)}"
-    table: Table = Table("variant", "composite", title=escape(safe(title)), title_justify="left")
-    for name in _LAYERS:
-        table.add_column(name, justify="right")
-    table.add_column("gate")
+def _print_arms(found: CubeVerdict) -> None:
+    rows = []
     for arm in found.verdict.arms:
         layers = (number(arm.layers.get(name, math.nan)) for name in _LAYERS)
-        table.add_row(escape(safe(arm.name)), arm.shown, *layers, "passed" if arm.gate_passed else "failed")
-    console.print(table)
+        rows.append((arm.name, arm.shown, *layers, "passed" if arm.gate_passed else "failed"))
+    title = f"{found.units} questions of {', '.join(found.tasks)}"
+    print_rows(("variant", "composite", *_LAYERS, "gate"), rows, title)
 
 
 def _print_intervals(pair: PairResult) -> None:
