@@ -13,21 +13,7 @@ from typing import Annotated
 import typer
 
 from evalcube import EvalcubeError
-from evalcube.flows.cli import (
-    begin,
-    gate,
-    jobs,
-    keep,
-    measure,
-    merging,
-    plan,
-    probe,
-    read,
-    share,
-    statistics,
-    trials,
-    verdict,
-)
+from evalcube.flows.cli import begin, decide, jobs, keep, measure, plan, read, share, statistics, trials
 from evalcube.flows.cli.options import Command
 from evalcube.flows.cli.output import EXIT_CODES, ExitStatus, Messages, Output, complain, safe
 
@@ -64,7 +50,7 @@ MEASURE, READ, SHARE, KEEP, BEGIN = "Measure", "Read", "Share", "Look after", "B
 """Headings of ``--help``, under which its commands stand."""
 _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
     BEGIN: (begin.init, begin.simulate, begin.tasks, begin.sample),
-    MEASURE: (measure.run, plan.plan, probe.probe, measure.upsample, jobs.submit, jobs.stop, jobs.status),
+    MEASURE: (measure.run, plan.plan, measure.probe, measure.upsample, jobs.submit, jobs.stop, jobs.status),
     READ: (
         read.leaderboard,
         read.report,
@@ -72,16 +58,16 @@ _COMMANDS: dict[str, tuple[Callable[..., None], ...]] = {
         statistics.rank,
         statistics.compare,
         statistics.metrics,
-        verdict.verdict,
-        gate.gate,
+        decide.verdict,
+        decide.gate,
         read.show_trial,
         trials.trials,
         read.explore,
     ),
     SHARE: (
-        merging.merge,
-        merging.diff,
-        merging.log,
+        share.merge,
+        share.diff,
+        share.log,
         share.publish,
         share.pull,
         share.tags,

@@ -43,16 +43,13 @@ def print_estimate(result: SweepEstimate) -> None:
     per_cell = f"{result.trials} trials" + (f" × {result.repeats} repeats" if result.repeats > 1 else "")
     show(safe(f"{result.name}: {result.cells} cells × {per_cell} per evaluation"))
     if result.most_trials > result.trials:
-        rounds = f"then rounds of more trials where they are needed, up to {result.most_trials} per cell"
-        show(safe(rounds))
-    for line in (f"cube {result.cube}, cache {result.cache}", *result.notes):
+        show(f"then rounds of more trials where they are needed, up to {result.most_trials} per cell")
+    for line in (f"cube {result.cube}, cache {result.cache}", *result.notes, ""):
         show(safe(line))
-    show("")
     show_table(_points(result))
     show("")
     show_table(_requests(result))
-    show("")
-    for line in _sums(result):
+    for line in ("", *_sums(result)):
         show(safe(line))
 
 
@@ -169,25 +166,8 @@ def _requests(result: SweepEstimate) -> TableSpec:
             return "–"
         if row.cost is None:
             return f">{_money(row.prompt_cost)}"
-        return dollars(row, row.cost)
+        return f"{_sign(row)}{_money(row.cost)}" if row.cost else "0"
 
-    def dollars(row: EvaluationEstimate, amount: float) -> str:
-        return f"{_sign(row)}{_money(amount)}" if amount else "0"
-
-    def way(row: EvaluationEstimate, *, batch: bool) -> str:
-        if row.in_batches == batch:
-            return cost(row)
-        return "–" if row.other_cost is None else f"({dollars(row, row.other_cost)})"
-
-    both = any(row.other_cost is not None for row in result.rows)
-    usd = (
-        (
-            Column("USD live", lambda row: way(row, batch=False)),
-            Column("in batch", lambda row: way(row, batch=True)),
-        )
-        if both
-        else (Column("USD", cost),)
-    )
     columns = (
         Column("evaluation", lambda row: safe(row.evaluation), right=False, name=True),
         Column("requests", lambda row: str(row.requests), 6),
@@ -196,9 +176,9 @@ def _requests(result: SweepEstimate) -> TableSpec:
         Column("to send", lambda row: about(row, row.to_send)),
         Column("tokens in", lambda row: f"~{row.prompt_tokens}" if row.prompt_tokens else "0", 7),
         Column("tokens out", answers, 7),
-        *usd,
+        Column("USD", cost),
     )
-    return TableSpec(columns, result.rows, ("in brackets: the way that is not taken",) if both else ())
+    return TableSpec(columns, result.rows)
 
 
 def _sign(row: EvaluationEstimate) -> str:

@@ -188,8 +188,6 @@ def test_plan__compares_live_and_batch_and_says_what_the_config_takes(tmp_path):
     assert (waits.in_batches, waits.other_cost) == (True, pytest.approx(4 * waits.cost))
     assert waits.cost == pytest.approx(plain.cost / 4, rel=0.01)
     assert (plain.in_batches, plain.other_cost) == (False, None)
-    assert "USD live" in shown
-    assert "in batch" in shown
     assert "live: sent live, up to 0.0" in shown
     assert "waits: sent in batches, up to 0.00" in shown
 

@@ -8,7 +8,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from evalcube.flows.cli.verdict import verdict as command
+from evalcube.flows.cli.decide import verdict as command
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
