@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pydantic import ValidationError
@@ -35,8 +36,6 @@ class Finding:
     """The last key may be a secret: it only serves to find the line."""
     text_line: int | None = None
     """Line inside the text at `path`, from 1."""
-    shown: bool = False
-    """The value is to be what is written at `path`."""
     meant: Path | None = None
     """The field that an unknown one was meant to be."""
 
@@ -126,7 +125,7 @@ def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_ke
     if where[:1] == ("\0key",):
         where, at_key = where[1:], True
     secret = context["secret"] or _sensitive(path)
-    shown = "" if secret or context["told"] else show(inside(value, where))
+    shown = "" if secret or context["told"] else show(_inside(value, where))
     return Finding(
         path + where,
         context["rule"],
@@ -138,7 +137,7 @@ def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_ke
     )
 
 
-def inside(value: object, where: Path) -> object:
+def _inside(value: object, where: Path) -> object:
     """What stands at `where` in a value."""
     for step in where:
         if isinstance(value, Mapping):
@@ -195,9 +194,36 @@ def _meaning(path: Path, root: type[Section]) -> str:
     return f"Add it: {field.description}".rstrip(".") if field and field.description else "Add it"
 
 
-def config_error(error: ValidationError, source: str, root: type[Section] | None) -> ConfigError:
-    """What is wrong with a part of a config that was given by itself, as the mistake of whoever gave it."""
-    return sorted_error(problem_of(finding, source, None) for finding in findings(error, root or Sweep))
+@contextmanager
+def reported(
+    source: str,
+    text: YamlText | None = None,
+    *,
+    root: type[Section] | None = None,
+    at: Path = (),
+    without: int = 0,
+) -> Iterator[None]:
+    """A context in which what pydantic refuses of a section is the mistake of whoever gave it, a `ConfigError`.
+
+    Parameters
+    ----------
+    source, text
+        As for `problem_of`.
+    root
+        The section; default: the whole config.
+    at, without
+        Steps that stand before a path in the source, and how many steps of it do not stand there.
+    """
+    try:
+        yield
+    except ValidationError as error:
+        found = (replace(one, path=(*at, *one.path[without:])) for one in findings(error, root or Sweep))
+        raise sorted_error(problem_of(one, source, text) for one in found) from None
+
+
+def failure(source: str, rule: str, remedy: str, *, line: int | None = None, value: str = "") -> ConfigError:
+    """What is wrong with a whole source, as an error."""
+    return ConfigError([Problem(source, line, "", value, rule, remedy)])
 
 
 def sorted_error(problems: Iterable[Problem]) -> ConfigError:

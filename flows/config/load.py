@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 
 from evalcube.flows.config.cluster import Cluster, ClusterSection, SlurmSection
-from evalcube.flows.config.findings import Finding, findings, inside, problem_of, sorted_error
+from evalcube.flows.config.findings import failure, findings, problem_of, reported, sorted_error
 from evalcube.flows.config.kept_questions import mappings, nodes, offer_missing
 from evalcube.flows.config.models import MOST_REPEATS, Sweep
 from evalcube.flows.config.recipes import with_suites
@@ -21,7 +20,7 @@ from evalcube.flows.config.section import Name, Section
 from evalcube.flows.config.templates import code_of
 from evalcube.flows.config.text import DEEPEST, YamlProblem, YamlText
 from evalcube.flows.config.views import Policy, ViewConfig
-from evalcube.flows.errors import ConfigError, Problem, SweepError, need_number, need_path
+from evalcube.flows.errors import SweepError, need_number, need_path
 from evalcube.stages.named_code import allow_code, folder_code
 
 LARGEST_FILE = 10_000_000
@@ -71,7 +70,7 @@ def _text(path: str | Path, start: str = _START) -> tuple[str, str]:
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         rule = f"not UTF-8 text: byte 0x{data[error.start]:02x} at position {error.start}"
-        raise _failure(source, rule, "Save the file as UTF-8", line) from None
+        raise failure(source, rule, "Save the file as UTF-8", line=line) from None
 
 
 class _PolicyFile(Section):
@@ -97,10 +96,8 @@ def load_policy(path: str | Path) -> Policy:
     """
     text, source = _text(path)
     parsed, mapping = _parsed(text, source, "Write a section such as policy: {critical: [{noninferior: 1}]}")
-    try:
+    with reported(source, parsed):
         return _PolicyFile.model_validate(mapping).policy
-    except ValidationError as error:
-        raise sorted_error(problem_of(finding, source, parsed) for finding in findings(error)) from None
 
 
 def as_policy(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
@@ -109,10 +106,8 @@ def as_policy(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
         return policy
     if not isinstance(policy, Mapping):
         return load_policy(need_path("policy", policy))
-    try:
+    with reported("policy"):
         return Policy.model_validate(dict(policy))
-    except ValidationError as error:
-        raise sorted_error(problem_of(finding, "policy", None) for finding in findings(error)) from None
 
 
 class _ClusterFile(BaseModel):
@@ -147,12 +142,9 @@ def _given_cluster(cluster: str | Path | Mapping[str, Any]) -> ClusterSection:
         text, source = _text(Path(cluster).expanduser(), "Check the path of the cluster's file")
         parsed = _yaml(text, source)
         value = parsed.value
-    try:
+    # What stands in a config below the name of the field stands at the top here.
+    with reported(source, parsed, without=1):
         return _ClusterFile.model_validate({"cluster": value}).cluster
-    except ValidationError as error:
-        # What stands in a config below the name of the field stands at the top here.
-        found = [replace(finding, path=finding.path[1:]) for finding in findings(error)]
-        raise sorted_error(problem_of(finding, source, parsed) for finding in found) from None
 
 
 def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
@@ -163,12 +155,8 @@ def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:
     ConfigError
         With all problems of the views.
     """
-    try:
+    with reported("the config in the cube's notes", at=("views",)):
         return TypeAdapter(dict[Name, ViewConfig]).validate_python(config.get("views") or {})
-    except ValidationError as error:
-        source = "the config in the cube's notes"
-        found = (replace(finding, path=("views", *finding.path)) for finding in findings(error))
-        raise sorted_error(problem_of(finding, source, None) for finding in found) from None
 
 
 def parse_config(
@@ -234,10 +222,10 @@ def _parsed(text: str, source: str, start: str) -> tuple[YamlText, dict[str, obj
     """The text as YAML, and the mapping that it is; `start` is the remedy of an empty one."""
     parsed = _yaml(text, source)
     if parsed.value is None:
-        raise _failure(source, "the config is empty", start, 1)
+        raise failure(source, "the config is empty", start, line=1)
     if not isinstance(parsed.value, dict):
         rule = f"the config must be a mapping, got {show(parsed.value)}"
-        raise _failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", 1)
+        raise failure(source, rule, "Begin with lines such as models:, samplers:, tasks:", line=1)
     return parsed, parsed.value
 
 
@@ -245,7 +233,7 @@ def _yaml(text: str, source: str) -> YamlText:
     try:
         return YamlText(text)
     except YamlProblem as error:
-        raise _failure(source, error.rule, error.remedy, error.line) from None
+        raise failure(source, error.rule, error.remedy, line=error.line) from None
 
 
 def _only_judges(model: object) -> bool:
@@ -310,7 +298,7 @@ def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = Non
         With all problems of the mapping.
     """
     if not isinstance(mapping, Mapping):
-        raise _failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict", None)
+        raise failure("config", f"the config must be a mapping, got {show(mapping)}", "Give a dict")
     plain = _plain(mapping, DEEPEST)
     return _validate(plain if isinstance(plain, dict) else {}, "config", None, cube=cube)
 
@@ -318,7 +306,7 @@ def from_mapping(mapping: Mapping[str, object], *, cube: str | Path | None = Non
 def _plain(value: object, levels: int) -> object:
     """Copy; sections (which Python users may put in) become mappings of what was given, keys texts, as in YAML."""
     if levels == 0:
-        raise _failure("config", f"nested deeper than {DEEPEST} levels", "Flatten it", None)
+        raise failure("config", f"nested deeper than {DEEPEST} levels", "Flatten it")
     if isinstance(value, BaseModel):
         return value.model_dump(exclude_unset=True)
     if isinstance(value, Mapping):
@@ -342,17 +330,15 @@ def _validate(
     try:
         config = Sweep.model_validate(raw)
         offer_missing(raw.get("tasks"), str(cube or config.cube))
-        found += [_with_value(finding, raw) for finding in ([] if found else check(config))]
+        found += [] if found else check(config)
     except ValidationError as error:
         found += findings(error)
     if found:
-        problems = [
-            problem_of(finding, models_from, None)
-            if models_from and finding.path[:1] == ("models",)
-            else problem_of(finding, source, text)
-            for finding in found
-        ]
-        raise sorted_error(problems)
+        elsewhere = [bool(models_from) and finding.path[:1] == ("models",) for finding in found]
+        raise sorted_error(
+            problem_of(finding, models_from, None) if other else problem_of(finding, source, text)
+            for finding, other in zip(found, elsewhere, strict=True)
+        )
     return config
 
 
@@ -368,16 +354,8 @@ def named_code(config: Mapping[str, object]) -> set[str]:
     return found | {folder_code(path) for path in folders if isinstance(path, str)}
 
 
-def _with_value(finding: Finding, raw: Mapping[str, object]) -> Finding:
-    return replace(finding, value=show(inside(raw, finding.path))) if finding.shown else finding
-
-
 def _printable(source: str) -> str:
     return source if source.isprintable() else ascii(source)
-
-
-def _failure(source: str, rule: str, remedy: str, line: int | None) -> ConfigError:
-    return ConfigError([Problem(source, line, "", "", rule, remedy)])
 
 
 def _read(path: Path, source: str, start: str) -> bytes:
@@ -385,16 +363,12 @@ def _read(path: Path, source: str, start: str) -> bytes:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
-        raise _failure(source, "no such file", _nearby(path, start), None) from None
-    except IsADirectoryError:
-        raise _failure(source, "is a directory, not a config file", "Give a .yaml file in it", None) from None
+        raise failure(source, "no such file", _nearby(path, start)) from None
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
-        raise _failure(
-            source, f"cannot be read: {reason}", "Check the path and its permissions", None
-        ) from None
+        raise failure(source, f"cannot be read: {reason}", "Give a .yaml file that you can read") from None
     if len(data) > LARGEST_FILE:
-        raise _failure(source, f"larger than {LARGEST_FILE:,} bytes", "Split it into several configs", None)
+        raise failure(source, f"larger than {LARGEST_FILE:,} bytes", "Split it into several configs")
     return data
 
 

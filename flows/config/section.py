@@ -40,10 +40,11 @@ def as_written(name: str, root: type[Section] | None = None) -> Iterator[None]:
     """
     try:
         yield
-    except ValidationError as error:
-        from evalcube.flows.config.findings import config_error  # which knows all sections
+    except ValidationError:
+        from evalcube.flows.config.findings import reported  # which knows all sections
 
-        raise config_error(error, name, root) from None
+        with reported(name, root=root):
+            raise
 
 
 if TYPE_CHECKING:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Literal, Self
 
@@ -12,96 +11,61 @@ from pydantic_core import PydanticCustomError
 
 from evalcube.flows.config import values
 from evalcube.flows.config.given import Given, optional
-from evalcube.flows.config.secrecy import looks_secret, secret_word
+from evalcube.flows.config.secrecy import secret_word
 from evalcube.flows.config.section import Number, Section, StorePath
 
 SERVED = "serve:"
 """Endpoint of a model that has a server of its own: its address is known when that has been started."""
 PresetName = Literal["vllm", "sglang", "llama.cpp", "ollama"]
 
-_MOST_ARGUMENTS = 256
 _COMMAND_REMEDY = "Write a list such as [my-server, -p, '{port}'], or one text"
 _ENV_REMEDY = "Have the server read it from a variable, and name that under env_from"
+_NO_VARIABLE = "must be the name of an environment variable"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
 
 
 def _arguments(value: object) -> tuple[str, ...]:
-    """Check words of a command; a text is split as a shell does, and no shell ever sees it."""
-    if isinstance(value, str):
-        try:
-            value = shlex.split(value)
-        except ValueError:  # a quote without its end
-            raise values.refusal("has a quote that does not end", _COMMAND_REMEDY, secret=True) from None
-    if not isinstance(value, (list, tuple)) or len(value) > _MOST_ARGUMENTS:
-        raise values.refusal(
-            f"must be a text, or a list of at most {_MOST_ARGUMENTS} words", _COMMAND_REMEDY, secret=True
-        )
-    for index, word in enumerate(value):
-        _word(word, (index,))
-    return tuple(value)
-
-
-def _word(word: object, where: tuple[str | int, ...]) -> None:
-    if not isinstance(word, str) or len(word) > values.LONGEST_PATH * 4 or "\0" in word:
-        raise values.refusal("must be a text", "Put quotes round it", secret=True, where=where)
-    # Of a path, its folders are none: a snapshot of weights lies below long names with digits.
-    if "://" in word or "/" not in word:
-        _refuse_secret(word, where)
-    values.unicode(word)
-
-
-def _refuse_secret(text: str, where: tuple[str | int, ...]) -> None:
-    if looks_secret(text):
-        raise values.refusal(
-            "looks like a key, and is no place for one", _ENV_REMEDY, secret=True, where=where
-        )
+    return values.words(value, _COMMAND_REMEDY, _ENV_REMEDY)
 
 
 def _command(value: object) -> tuple[str, ...]:
-    words = _arguments(value)
-    if not words or not words[0].strip():
-        raise values.refusal("must begin with a program", _COMMAND_REMEDY, secret=True)
-    return words
+    return values.command(value, _COMMAND_REMEDY, _ENV_REMEDY)
 
 
 def _env(value: object) -> dict[str, str]:
     """Check plain variables of the server's environment."""
-    for name, text in _variables(value).items():
+    found = _variables(value)
+    for name, text in found.items():
         if secret_word(name) is not None:
+            where = ("\0key", name)
             raise values.refusal(
-                "a variable of this name carries a secret", _ENV_REMEDY, secret=True, where=("\0key", name)
+                "a variable of this name carries a secret", _ENV_REMEDY, secret=True, where=where
             )
-        _word(text, (name,))
-    return dict(_variables(value))
+        values.word(text, (name,), _ENV_REMEDY)
+    return found
 
 
 def _env_from(value: object) -> dict[str, str]:
     """Check variables that are taken from others, whose values no config holds."""
-    for name, source in _variables(value).items():
+    found = _variables(value)
+    for name, source in found.items():
         try:
             values.key_env(source)
         except PydanticCustomError:
             raise values.refusal(
-                "must be the name of an environment variable",
-                "Write {HF_TOKEN: HF_TOKEN}",
-                secret=True,
-                where=(name,),
+                _NO_VARIABLE, "Write {HF_TOKEN: HF_TOKEN}", secret=True, where=(name,)
             ) from None
-    return dict(_variables(value))
+    return found
 
 
-def _variables(value: object) -> Mapping[str, str]:
+def _variables(value: object) -> dict[str, str]:
     if not isinstance(value, Mapping):
         raise values.refusal("must be a mapping of variables to texts", "Write {NAME: 'text'}", secret=True)
     for name in value:
         if not isinstance(name, str) or not _VARIABLE.fullmatch(name):
-            raise values.refusal(
-                "must be the name of an environment variable",
-                "Use letters, digits and _",
-                secret=True,
-                where=("\0key", str(name)),
-            )
-    return value
+            where = ("\0key", str(name))
+            raise values.refusal(_NO_VARIABLE, "Use letters, digits and _", secret=True, where=where)
+    return dict(value)
 
 
 class Serve(Section):
@@ -139,17 +103,12 @@ class Serve(Section):
     @model_validator(mode="after")
     def _one_way_to_start(self) -> Self:
         if (self.preset is None) == (self.command is None):
-            raise values.refusal(
-                "needs either preset or command",
-                "Write {preset: vllm} or {command: 'my-server -p {port}'}",
-            )
+            remedy = "Write {preset: vllm} or {command: 'my-server -p {port}'}"
+            raise values.refusal("needs either preset or command", remedy)
         if self.command is not None and self.args:
             raise values.refusal("excludes command", "Put them into the command", where=("args",))
         told = (*(self.command or ()), *self.args, *self.env.values())
         if self.command is not None and not any("{port}" in word for word in told):
-            raise values.refusal(
-                "must tell the server its port",
-                "Put {port} where the port stands, in command or env",
-                where=("command",),
-            )
+            remedy = "Put {port} where the port stands, in command or env"
+            raise values.refusal("must tell the server its port", remedy, where=("command",))
         return self

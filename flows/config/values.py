@@ -5,6 +5,7 @@ from __future__ import annotations
 import difflib
 import math
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Literal
 from urllib.parse import SplitResult, urlsplit
@@ -23,7 +24,7 @@ KEY_REMEDY = (
 
 _FILE_REMEDY = "Put the key in a file that the workers can read and give the file's path"
 _COMMAND_REMEDY = "Give a command that finds the key, such as [pass, show, openai]"
-_MOST_ARGUMENTS = 64
+_MOST_ARGUMENTS = 256
 _MOST_REPLICAS = 256
 MISSING = "\0missing"
 """Stands for an endpoint that is not there; no config can hold it."""
@@ -41,14 +42,7 @@ _RESERVED_PARAMS = {
     "n": "repeats are requests of their own, so that each is cached",
     "repeat": "evalcube counts repeats itself",
 }
-_RESERVED_HEADERS = {
-    "host",
-    "content-length",
-    "content-type",
-    "transfer-encoding",
-    "connection",
-    "accept-encoding",
-}
+_RESERVED_HEADERS = "host content-length content-type transfer-encoding connection accept-encoding".split()
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _DEEPEST_JSON = 20
 _CAPITALS = re.compile(r"[A-Z]{2,16}(_[A-Z]{2,16}){1,6}")
@@ -76,18 +70,8 @@ def refusal(
     told
         The rule says the value already.
     """
-    return PydanticCustomError(
-        "rule",
-        "{rule}",
-        {
-            "rule": rule,
-            "remedy": remedy,
-            "secret": secret,
-            "where": list(where),
-            "text_line": text_line,
-            "told": told,
-        },
-    )
+    found = {"rule": rule, "remedy": remedy, "secret": secret, "told": told}
+    return PydanticCustomError("rule", "{rule}", {**found, "where": list(where), "text_line": text_line})
 
 
 def name(value: str) -> str:
@@ -106,9 +90,8 @@ def revision(value: object) -> str:
 def path(value: str) -> str:
     """Check a path or URL of a store."""
     if re.search(r"://[^/@]*@", value):
-        raise refusal(
-            "a URL must not hold a user or password", "Use the store's own credentials", secret=True
-        )
+        remedy = "Use the store's own credentials"
+        raise refusal("a URL must not hold a user or password", remedy, secret=True)
     return _label(value, LONGEST_PATH)
 
 
@@ -137,10 +120,8 @@ def endpoint(value: object) -> str | tuple[str, ...]:
         return _endpoint(value)
     if not isinstance(value, (list, tuple)):
         raise refusal("must be a text, or a list of texts", "Put quotes round it")
-    if not value:
-        raise refusal("must not be empty", "Give at least one", told=True)
-    if len(value) > _MOST_REPLICAS:
-        raise refusal(f"must have at most {_MOST_REPLICAS} addresses, has {len(value)}", told=True)
+    if not 0 < len(value) <= _MOST_REPLICAS:
+        raise refusal(f"must have from 1 to {_MOST_REPLICAS} addresses, has {len(value)}", told=True)
     found: list[str] = []
     for item in value:
         found.append(_replica(item, found))
@@ -149,24 +130,19 @@ def endpoint(value: object) -> str | tuple[str, ...]:
 
 def _replica(item: object, before: Sequence[str]) -> str:
     """Check one of several addresses, after those before it."""
-    index = len(before)
+    where = (len(before),)
     if not isinstance(item, str):
-        raise refusal("must be a text", "Put quotes round it", where=(index,))
+        raise refusal("must be a text", "Put quotes round it", where=where)
     try:
         found = _endpoint(item)
     except PydanticCustomError as error:
         context = dict(error.context or {})
-        raise PydanticCustomError("rule", "{rule}", {**context, "where": [index]}) from None
-    if "://" not in found:
-        raise refusal(
-            "only servers at addresses of their own can be one of several",
-            "Give http(s)://host/v1 for each",
-            where=(index,),
-        )
+        raise PydanticCustomError("rule", "{rule}", {**context, "where": list(where)}) from None
+    if "://" not in found or (before and found.startswith("sim:") != before[0].startswith("sim:")):
+        rule = "only servers at addresses of their own, all simulators or none, can be one of several"
+        raise refusal(rule, "Give http(s)://host/v1 for each", where=where)
     if found in before:
-        raise refusal("is in the list already", "Remove it", where=(index,))
-    if before and found.startswith("sim:") != before[0].startswith("sim:"):
-        raise refusal("must be of the kind of the first one", "Simulators go with simulators", where=(index,))
+        raise refusal("is in the list already", "Remove it", where=where)
     return found
 
 
@@ -189,10 +165,8 @@ def _running_simulator(value: str) -> str:
     """Check the address of a simulator that the user started; the trial's truth goes there, so it must be here."""
     url = value.removeprefix("sim:")
     if not url.startswith(("http://127.0.0.1:", "http://localhost:")):
-        raise refusal(
-            "a simulated endpoint is sim: or sim:http://127.0.0.1:PORT/v1",
-            "Give its abilities as simulate: {...}, and the address that `evalcube simulate` prints",
-        )
+        remedy = "Give its abilities as simulate: {...}, and the address that `evalcube simulate` prints"
+        raise refusal("a simulated endpoint is sim: or sim:http://127.0.0.1:PORT/v1", remedy)
     return f"sim:{_url(url)}"
 
 
@@ -201,27 +175,21 @@ def _local(rest: str) -> str:
         return f"local:{rest}"
     if rest.endswith(".gguf"):
         return f"local:{path(rest)}"
-    raise refusal(
-        "a local endpoint is local:, local:smollm2 or local:/path/model.gguf",
-        "Give a file that ends in .gguf",
-    )
+    rule = "a local endpoint is local:, local:smollm2 or local:/path/model.gguf"
+    raise refusal(rule, "Give a file that ends in .gguf")
 
 
 def _url(value: str) -> str:
     parts = _split(value)
     if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
         remedy = f"Did you mean 'http://{value}'?" if re.match(r"[\w.-]+:\d+(/|$)", value) else ""
-        raise refusal(
-            "must be http(s)://host/v1, local:smollm2, local:/path/model.gguf or sim:",
-            remedy,
-            secret="@" in value,
-        )
+        rule = "must be http(s)://host/v1, local:smollm2, local:/path/model.gguf or sim:"
+        raise refusal(rule, remedy, secret="@" in value)
     if "@" in parts.netloc:
         raise refusal("a URL must not hold a user or password", KEY_REMEDY, secret=True)
     if parts.query or parts.fragment or "?" in value or "#" in value:
-        raise refusal(
-            "a URL must end before ? and #", "Give the base URL, such as http://host/v1", secret=True
-        )
+        remedy = "Give the base URL, such as http://host/v1"
+        raise refusal("a URL must end before ? and #", remedy, secret=True)
     if any(c.isspace() or ord(c) < 32 for c in value) or len(value) > LONGEST_PATH:
         raise refusal("a URL must have no spaces and at most 1024 characters", "Encode a space as %20")
     trimmed = value.rstrip("/")
@@ -260,31 +228,70 @@ def variable(value: object, remedy: str = "Give its NAME alone, such as HF_HOME"
 
 def key_file(value: object) -> str:
     """Check the path of a file with a key; a key given in its place is never shown."""
-    if not isinstance(value, str) or not value.strip() or not value.isprintable():
+    if (
+        not isinstance(value, str)
+        or not value.strip()
+        or not value.isprintable()
+        or len(value) > LONGEST_PATH
+    ):
         raise refusal("must be the path of a file that holds the key", _FILE_REMEDY, secret=True)
     # Of a path, the parts are looked at: a mounted secret's folder may well be a long name with digits.
     if looks_secret(value) and "/" not in value and "\\" not in value:
         raise refusal("looks like a key, not like the path of a file", _FILE_REMEDY, secret=True)
-    if len(value) > LONGEST_PATH:
-        raise refusal(f"must have at most {LONGEST_PATH} characters", _FILE_REMEDY, secret=True)
     return value
 
 
 def key_command(value: object) -> tuple[str, ...]:
     """Check a program with its arguments that prints a key; none of them is ever shown."""
-    if not isinstance(value, (list, tuple)) or not value or len(value) > _MOST_ARGUMENTS:
+    if isinstance(value, str):
         raise refusal("must be a list of a program and its arguments", _COMMAND_REMEDY, secret=True)
-    for index, text in enumerate(value):
-        where = (index,)
-        if not isinstance(text, str) or not text.isprintable() or len(text) > LONGEST_PATH:
-            raise refusal("must be a text on one line", "Put quotes round it", secret=True, where=where)
-        if looks_secret(text):
-            raise refusal(
-                "looks like a key, and is no place for one", _COMMAND_REMEDY, secret=True, where=where
-            )
-    if not value[0].strip():
-        raise refusal("must begin with a program", _COMMAND_REMEDY, secret=True)
-    return tuple(value)
+    found = command(value, _COMMAND_REMEDY, _COMMAND_REMEDY)
+    for index, one in enumerate(found):
+        _no_key(one, (index,), _COMMAND_REMEDY)  # paths, too: here a key is what is at hand
+    return found
+
+
+def command(value: object, remedy: str, elsewhere: str) -> tuple[str, ...]:
+    """Check a program with its arguments; see `words`."""
+    found = words(value, remedy, elsewhere)
+    if not found or not found[0].strip():
+        raise refusal("must be a list of a program and its arguments", remedy, secret=True)
+    return found
+
+
+def words(value: object, remedy: str, elsewhere: str) -> tuple[str, ...]:
+    """Check words of a command, none of which is ever shown; a text is split as a shell does, and no shell sees it.
+
+    Parameters
+    ----------
+    remedy
+        What to do if it is no such list.
+    elsewhere
+        Where a key belongs.
+    """
+    if isinstance(value, str):
+        try:
+            value = shlex.split(value)
+        except ValueError:
+            raise refusal("has a quote that does not end", remedy, secret=True) from None
+    if not isinstance(value, (list, tuple)) or len(value) > _MOST_ARGUMENTS:
+        raise refusal(f"must be a list of at most {_MOST_ARGUMENTS} words", remedy, secret=True)
+    return tuple(word(one, (index,), elsewhere) for index, one in enumerate(value))
+
+
+def word(value: object, where: tuple[str | int, ...], elsewhere: str) -> str:
+    """Check a word of a command, or a variable's value: it is no key, and is never shown."""
+    if not isinstance(value, str) or len(value) > LONGEST_PATH * 4 or "\0" in value:
+        raise refusal("must be a text", "Put quotes round it", secret=True, where=where)
+    # Of a path, its folders are none: a snapshot of weights lies below long names with digits.
+    if "://" in value or "/" not in value:
+        _no_key(value, where, elsewhere)
+    return unicode(value)
+
+
+def _no_key(value: str, where: tuple[str | int, ...], elsewhere: str) -> None:
+    if looks_secret(value):
+        raise refusal("looks like a key, and is no place for one", elsewhere, secret=True, where=where)
 
 
 def headers(value: object) -> dict[str, str]:
@@ -297,37 +304,29 @@ def headers(value: object) -> dict[str, str]:
 
 
 def _header(header: object, text: object) -> None:
-    word = secret_word(str(header))
-    if word is None and looks_secret(str(header)):
-        word = "a key"
-    if word is not None:
-        raise refusal(
-            f"a header with {word!r} in its name carries a secret",
-            KEY_REMEDY,
-            secret=True,
-            where=("\0key", str(header)),
-        )
+    said = secret_word(str(header)) or ("a key" if looks_secret(str(header)) else None)
+    if said is not None:
+        rule = f"a header with {said!r} in its name carries a secret"
+        raise refusal(rule, KEY_REMEDY, secret=True, where=("\0key", str(header)))
     if not isinstance(header, str) or not _HEADER_NAME.fullmatch(header):
         raise refusal("a header's name must be letters, digits and dashes", "Write X-Team", secret=True)
-    where = (header,)
-    lower = header.lower()
-    if lower in _RESERVED_HEADERS or lower.startswith("x-evalcube-"):
-        raise refusal("evalcube sets this header itself", "Remove it", secret=True, where=where)
-    if not isinstance(text, str) or not text.isprintable() or not text.isascii() or len(text) > 4096:
-        raise refusal(
-            "a header must be one line of plain ASCII text", "Put quotes round it", secret=True, where=where
-        )
-    if looks_secret(text):
-        raise refusal("this header's value looks like a key", KEY_REMEDY, secret=True, where=where)
+    rule, remedy = "", ""
+    if header.lower() in _RESERVED_HEADERS or header.lower().startswith("x-evalcube-"):
+        rule, remedy = "evalcube sets this header itself", "Remove it"
+    elif not isinstance(text, str) or not text.isprintable() or not text.isascii() or len(text) > 4096:
+        rule, remedy = "a header must be one line of plain ASCII text", "Put quotes round it"
+    elif looks_secret(text):
+        rule, remedy = "this header's value looks like a key", KEY_REMEDY
+    if rule:
+        raise refusal(rule, remedy, secret=True, where=(header,))
 
 
 def sampler_param(value: str) -> str:
     """Check the name of a request parameter."""
     _label(value, LONGEST_NAME)
     if value in _RESERVED_PARAMS:
-        raise refusal(
-            f"{value!r} cannot be a sampler's parameter: {_RESERVED_PARAMS[value]}", "Remove it", told=True
-        )
+        rule = f"{value!r} cannot be a sampler's parameter: {_RESERVED_PARAMS[value]}"
+        raise refusal(rule, "Remove it", told=True)
     if (word := secret_word(value)) is not None:
         if near := difflib.get_close_matches(value.lower(), _TOKEN_PARAMS, n=1, cutoff=_NEAR):
             raise refusal(f"unknown parameter {value!r}", f"Did you mean {near[0]!r}?", secret=True)
@@ -362,9 +361,8 @@ def _json(value: object, levels: int) -> object:
         return [_json(item, levels - 1) for item in value]
     if isinstance(value, Mapping) and all(isinstance(key, str) for key in value):
         return {unicode(key): _json(item, levels - 1) for key, item in value.items()}
-    raise refusal(
-        "must be a value that JSON can hold", "Use texts, numbers, true, false, null, lists, mappings"
-    )
+    remedy = "Use texts, numbers, true, false, null, lists, mappings"
+    raise refusal("must be a value that JSON can hold", remedy)
 
 
 def axis(value: object) -> list[object]:
@@ -407,19 +405,17 @@ def criterion(value: object) -> object:
         raise refusal("must not be empty", "Give at least one value", told=True)
     for index, item in enumerate(value):
         if isinstance(item, (list, tuple, Mapping)) or item is None:
-            raise refusal(
-                "must be a text, a finite number, true or false", "Write a range as {min: 4}", where=(index,)
-            )
+            rule = "must be a text, a finite number, true or false"
+            raise refusal(rule, "Write a range as {min: 4}", where=(index,))
     return [facet(item) for item in value]
 
 
 def _check_bounds(value: object, limits: tuple[object, object]) -> None:
-    unknown = [key for key in value if key not in ("min", "max")] if isinstance(value, Mapping) else []
+    unknown = isinstance(value, Mapping) and set(value) - {"min", "max"}
     numbers = [limit for limit in limits if limit is not None]
     if unknown or not numbers or not all(map(_is_number, numbers)):
-        raise refusal(
-            "a range must be {min: NUMBER, max: NUMBER} or one of the two", "Write {min: 4, max: 8}"
-        )
+        rule = "a range must be {min: NUMBER, max: NUMBER} or one of the two"
+        raise refusal(rule, "Write {min: 4, max: 8}")
     if numbers[0] > numbers[-1]:  # type: ignore[operator]  # both are numbers
         raise refusal(
             f"max must be at least min ({numbers[0]}), is {numbers[-1]}", "Exchange them", told=True
@@ -435,9 +431,8 @@ def template(value: object) -> str | list[dict[str, str]]:
     try:
         Template(value)  # type: ignore[arg-type]  # a wrong type is one of its errors
     except TemplateError as error:
-        raise refusal(
-            error.message, error.remedy, where=error.where, text_line=error.line, told=True
-        ) from None
+        where, line = error.where, error.line
+        raise refusal(error.message, error.remedy, where=where, text_line=line, told=True) from None
     if isinstance(value, str):
         return value
     return [dict(message) for message in value]  # type: ignore[attr-defined]

@@ -9,7 +9,7 @@ from evalcube.flows.config.judges import declared_path, known_hooks, offers_tool
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.rules.models import names_of, repeated
 from evalcube.flows.config.rules.sampling import limits
-from evalcube.flows.config.secrecy import mask
+from evalcube.flows.config.secrecy import mask, show
 from evalcube.stages.process.assertions import DeclarationError, parse_assertions, unmeasurable
 
 
@@ -69,12 +69,10 @@ def control(config: Sweep) -> Iterator[Finding]:
 def unique_names(config: Sweep) -> Iterator[Finding]:
     """No two judges have one name."""
     for index, first in repeated(judge.name for judge in config.judges):
-        yield Finding(
-            ("judges", index, "name" if "name" in config.judges[index].model_fields_set else "model"),
-            f"judges need different names: judges[{first}] has this one, too",
-            remedy="Give it a name of its own",
-            shown=True,
-        )
+        judge = config.judges[index]
+        path: Path = ("judges", index, "name" if "name" in judge.model_fields_set else "model")
+        rule = f"judges need different names: judges[{first}] has this one, too"
+        yield Finding(path, rule, show(judge.name), "Give it a name of its own")
 
 
 def rubrics_are_used(config: Sweep) -> Iterator[Finding]:
@@ -83,9 +81,5 @@ def rubrics_are_used(config: Sweep) -> Iterator[Finding]:
         return
     for label, task in config.tasks.items():
         if task.rubric is not None:
-            yield Finding(
-                ("tasks", label, "rubric"),
-                "nobody judges by it",
-                remedy="Add judges: [{model: NAME}], or give `judges` with the models, or remove the rubric",
-                at_key=True,
-            )
+            remedy = "Add judges: [{model: NAME}], or give `judges` with the models, or remove the rubric"
+            yield Finding(("tasks", label, "rubric"), "nobody judges by it", remedy=remedy, at_key=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from evalcube.flows.config.findings import Finding, Path, unknown_name
 from evalcube.flows.config.models import Model, Sweep
@@ -18,12 +18,9 @@ from evalcube.stages.reply.forms import CHAT
 def unique_names(config: Sweep) -> Iterator[Finding]:
     """No two models have one name."""
     for index, first in repeated(model.name for model in config.models):
-        yield Finding(
-            ("models", index, "name"),
-            f"model names must be unique: models[{first}] has this one, too",
-            remedy="Give one of them another name",
-            shown=True,
-        )
+        rule = f"model names must be unique: models[{first}] has this one, too"
+        value = show(config.models[index].name)
+        yield Finding(("models", index, "name"), rule, value, "Give one of them another name")
 
 
 def repeated(names: Iterable[str]) -> Iterator[tuple[int, int]]:
@@ -42,43 +39,54 @@ def whole_prices(config: Sweep) -> Iterator[Finding]:
         for name in sorted(lacking):
             yield Finding(path, f"lacks {name}", remedy=f"Add {name}: 0 if they are free")
         if prices.cached is not None and not lacking and prices.cached > prices.prompt:
-            yield Finding(
-                (*path, "cached"),
-                f"must be at most what other prompt tokens cost, {prices.prompt:g}",
-                remedy="Remove it",
-                shown=True,
-            )
+            rule = f"must be at most what other prompt tokens cost, {prices.prompt:g}"
+            yield Finding((*path, "cached"), rule, show(prices.cached), "Remove it")
 
 
-def simulate_only_with_sim(config: Sweep) -> Iterator[Finding]:
-    """Only simulated models have abilities."""
+_Mistake = tuple[str, str, str]
+"""A field of a model, the rule that it breaks, and what to do."""
+
+
+def consistent(config: Sweep) -> Iterator[Finding]:
+    """What a model says of itself goes together."""
     for index, model in enumerate(config.models):
-        if model.simulate is not None and not model.addresses[0].startswith("sim:"):
-            yield Finding(
-                ("models", index, "simulate"),
-                "only a simulated model has abilities to simulate",
-                remedy='Remove it, or write endpoint: "sim:"',
-            )
+        for field, rule, remedy in (*_mistakes(model), *_of_server(model)):
+            path = ("models", index, *field.split("."))
+            yield Finding(path, rule, remedy=remedy, at_key=rule.startswith("excludes"))
 
 
-def simulated_models_speak_chat(config: Sweep) -> Iterator[Finding]:
-    """The simulated model that a run starts answers chat completions, each by itself."""
-    for index, model in enumerate(config.models):
-        asked = {"api": model.api != "chat", "batch": model.batch is not None}
-        for name in (name for name, wrong in asked.items() if wrong and model.addresses[0] == "sim:"):
-            yield Finding(
-                ("models", index, name),
-                "a simulated model answers chat completions, one request at a time",
-                remedy="Remove it",
-            )
+def _mistakes(model: Model) -> Iterator[_Mistake]:
+    place = model.addresses[0]
+    if model.simulate is not None and not place.startswith("sim:"):
+        rule = "only a simulated model has abilities to simulate"
+        yield "simulate", rule, 'Remove it, or write endpoint: "sim:"'
+    for name, asked in (("api", model.api != CHAT), ("batch", model.batch is not None)):
+        if asked and place == "sim:":
+            yield name, "a simulated model answers chat completions, one request at a time", "Remove it"
+    keys = [name for name in ("key_env", "key_file", "key_command") if getattr(model, name) is not None]
+    for name in keys[1:]:
+        yield name, f"excludes {keys[0]}", "Give one of them"
+    excluded = {
+        "stream: true, as a batch's answers come as a file": model.stream,
+        "local models, whose server has no batches": place.startswith("local:"),
+        "serve, as servers that a run starts have no batches": model.serve is not None,
+        "several addresses, as a batch is known to one server only": len(model.addresses) > 1,
+    }
+    for what, there in excluded.items():
+        if there and model.batch is not None:
+            yield "batch", f"excludes {what}", "Remove one of the two"
 
 
-def one_key(config: Sweep) -> Iterator[Finding]:
-    """A model's key is in one place."""
-    for index, model in enumerate(config.models):
-        given = [name for name in ("key_env", "key_file", "key_command") if getattr(model, name) is not None]
-        for name in given[1:]:
-            yield Finding(("models", index, name), f"excludes {given[0]}", remedy="Give one of them")
+def _of_server(model: Model) -> Iterator[_Mistake]:
+    serve = model.serve
+    if serve is None and model.endpoint == SERVED:
+        rule = "is the address of a model with serve: only"
+        yield "endpoint", rule, "Add serve: {...}, or give its address"
+    if serve is not None and model.endpoint != SERVED:
+        yield "endpoint", "excludes serve", "Remove one of the two"
+    if serve is not None and serve.preset == "ollama" and serve.model not in (None, model.model):
+        rule = "Ollama serves a model under its own name, which is what is sent as model"
+        yield "serve.model", rule, f"Write model: {show(serve.model)} beside the name, and leave this out"
 
 
 def names_of(config: Sweep) -> list[str]:
@@ -115,53 +123,14 @@ def only_measured_are_evaluated(config: Sweep) -> Iterator[Finding]:
     for index, rule in enumerate(config.evaluations or ()):
         for position, name in enumerate(rule.models or ()):
             if name in judging:
+                path = ("evaluations", index, "models", position)
                 yield Finding(
-                    ("evaluations", index, "models", position),
-                    f"model {show(name)} has `measured: false`",
-                    remedy="Remove it here, or there",
+                    path, f"model {show(name)} has `measured: false`", remedy="Remove it here, or there"
                 )
 
 
 Samples = Mapping[str, Mapping[str, object]]
 """Task -> params of one of its points, to render templates with."""
-
-_NO_BATCHES: tuple[tuple[str, Callable[[Model], bool]], ...] = (
-    ("stream: true, as a batch's answers come as a file", lambda model: model.stream),
-    ("local models, whose server has no batches", lambda model: model.addresses[0].startswith("local:")),
-    ("serve, as servers that a run starts have no batches", lambda model: model.serve is not None),
-    ("several addresses, as a batch is known to one server only", lambda model: len(model.addresses) > 1),
-)
-"""What a batch excludes."""
-
-
-def batches(config: Sweep) -> Iterator[Finding]:
-    """Only endpoints that have batches are asked so."""
-    for index, model in enumerate(config.models):
-        for what, there in _NO_BATCHES if model.batch is not None else ():
-            if there(model):
-                path, remedy = ("models", index, "batch"), "Remove one of the two"
-                yield Finding(path, f"excludes {what}", remedy=remedy, at_key=True, shown=True)
-
-
-def served(config: Sweep) -> Iterator[Finding]:
-    """A model has either an address or a server of its own, and a preset can serve it."""
-    for index, model in enumerate(config.models):
-        serve, given = model.serve, model.serve is not None
-        if given != (model.endpoint == SERVED):
-            rule = "excludes serve" if given else "is the address of a model with serve: only"
-            yield Finding(
-                ("models", index, "endpoint"),
-                rule,
-                remedy="Remove one of the two" if given else "Add serve: {...}, or give its address",
-                at_key=given,
-            )
-        if serve is not None and serve.preset == "ollama" and serve.model not in (None, model.model):
-            yield Finding(
-                ("models", index, "serve", "model"),
-                "Ollama serves a model under its own name, which is what is sent as model",
-                remedy=f"Write model: {show(serve.model)} beside the name, and leave this out",
-                shown=True,
-            )
 
 
 def evaluations_fit(config: Sweep, samples: Samples) -> Iterator[Finding]:

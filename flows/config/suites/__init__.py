@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Sequence
 from importlib import resources
 from pathlib import Path, PurePath
 
+from evalcube.flows.config.findings import failure
 from evalcube.flows.config.load import MODELS, load_config, parse_config
 from evalcube.flows.config.models import Sweep
 from evalcube.flows.config.near_names import close_name, did_you_mean
 from evalcube.flows.config.recipes import joined_suites, suite_names, suite_text
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.config.text import yaml_text
-from evalcube.flows.errors import ConfigError, Problem, SweepError, need_text, no_bare_text
+from evalcube.flows.errors import SweepError, need_text, no_bare_text
 
 _NAMED = re.compile(r"([^=:/#]+)=(.+)", re.DOTALL)
 _KEY_OF = re.compile(r"(.+)=([^=]+)", re.DOTALL)
@@ -46,12 +46,8 @@ def model_section(models: Sequence[str], key_envs: Sequence[str] = ()) -> list[d
     remote = [model for model in section if str(model["endpoint"]).startswith("http")]
     for text in key_envs:
         if not remote:
-            raise _failure(
-                "`key_envs`",
-                show(text),
-                "no model has an http(s) endpoint",
-                "Give one with `models`, or leave it out",
-            )
+            remedy = "Give one with `models`, or leave it out"
+            raise failure("`key_envs`", "no model has an http(s) endpoint", remedy, value=show(text))
         _give_key(text, remote)
     return section
 
@@ -75,12 +71,9 @@ def _model(text: str) -> dict[str, object]:
         return {"name": name or _local_name(endpoint), "endpoint": endpoint}
     endpoint, _, model = endpoint.partition("#")
     if not model:
-        raise _failure(
-            MODELS,
-            show(text),
-            "a URL must say which model to ask there",
-            f"Write {_shown(endpoint)}#MODEL",
-        )
+        shown = show(endpoint).strip("'")
+        remedy = f"Write {shown}#MODEL"
+        raise failure(MODELS, "a URL must say which model to ask there", remedy, value=show(text))
     return {"name": name or model, "endpoint": endpoint, "model": model}
 
 
@@ -104,17 +97,9 @@ def _give_key(text: str, remote: list[dict[str, object]]) -> None:
     if not chosen:
         names = [str(model["name"]) for model in remote]
         remedy = did_you_mean(named[1], names, "Models with http(s) endpoints")
-        raise _failure("`key_envs`", "", f"no model {show(named[1])} has an http(s) endpoint", remedy)
+        raise failure("`key_envs`", f"no model {show(named[1])} has an http(s) endpoint", remedy)
     for model in chosen:
         model["key_env"] = named[2]
-
-
-def _shown(endpoint: str) -> str:
-    return show(endpoint).strip("'")
-
-
-def _failure(source: str, value: str, rule: str, remedy: str) -> ConfigError:
-    return ConfigError([Problem(source, None, "", value, rule, remedy)])
 
 
 MARK = "# models:"
@@ -174,7 +159,7 @@ def load_suite(
     if not models:
         rule = "has no models of its own" if len(names) == 1 else "have no models of their own"
         remedy = f"Give some, as in: evalcube run {' '.join(names)} --model sim:"
-        raise _problem(f"suite {' '.join(names)}", rule, remedy)
+        raise failure(f"suite {' '.join(names)}", rule, remedy)
     return parse_config(text, f"suite {' '.join(names)}", models=section, judges=judging)
 
 
@@ -211,7 +196,7 @@ def load_sweep(
         return load_suite(suites, models, key_envs, judges)
     if len(targets) != 1:
         files = [show(str(one)) for one in targets if str(one) not in suites]
-        raise _problem(
+        raise failure(
             ", ".join(files),
             "only suites can be run several at once",
             f"Give one config, whose tasks may be of suites: {{gsm8k: {{suite: gsm8k}}}}. Suites: {', '.join(known)}",
@@ -220,7 +205,7 @@ def load_sweep(
     if not path.exists() and path.name == str(path) and path.suffix not in (".yaml", ".yml"):
         near = close_name(str(path), known)
         listed = f"Suites: {', '.join(known)}; a config is a YAML file, which `evalcube init` writes"
-        raise _problem(
+        raise failure(
             show(str(path)),
             "no such file, and no suite of that name",
             f"Did you mean '{near}'? {listed}" if near else listed,
@@ -244,20 +229,7 @@ def suite_copy(name: str, models: Sequence[str] = (), key_envs: Sequence[str] = 
     text = suite_text(name)
     if models or key_envs:
         load_suite("quick", models, key_envs)  # for the models' sake: of this one no rows need be fetched
-    block = _models_text(model_section(models, key_envs)) if models else _SAMPLE
+    block = yaml_text({"models": model_section(models, key_envs)}) if models else _SAMPLE
     lines = text.splitlines(keepends=True)
     at = next(index for index, line in enumerate(lines) if line.startswith(MARK))
     return "".join([*lines[:at], block, *lines[at + 1 :]])
-
-
-def _models_text(section: Sequence[dict[str, object]]) -> str:
-    """The section as YAML; JSON's texts are YAML, too."""
-    lines = ["models:\n"]
-    for model in section:
-        first, *others = (f"{key}: {json.dumps(value, ensure_ascii=False)}\n" for key, value in model.items())
-        lines += [f"  - {first}", *(f"    {line}" for line in others)]
-    return "".join(lines)
-
-
-def _problem(source: str, rule: str, remedy: str) -> ConfigError:
-    return ConfigError([Problem(source, None, "", "", rule, remedy)])

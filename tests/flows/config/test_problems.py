@@ -181,7 +181,7 @@ BAD = {
     ),
     "number in a command": (
         text(models='- {name: a, endpoint: "sim:", key_command: [echo, 4711]}'),
-        f"{MODEL}.key_command[1]: must be a text on one line. Put quotes round it",
+        f"{MODEL}.key_command[1]: must be a text. Put quotes round it",
     ),
     "command of nothing": (
         text(models='- {name: a, endpoint: "sim:", key_command: []}'),
