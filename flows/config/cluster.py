@@ -32,25 +32,21 @@ def seconds(value: object) -> object:
     return value
 
 
-def _word(value: object) -> object:
-    # These go into the lines of a job script that a shell or sbatch reads.
-    if isinstance(value, str) and re.fullmatch(r"[\w@%+=:,./-]{1,256}", value, re.ASCII):
-        return value
-    raise values.refusal(
-        "must be one word of letters, digits and @%+=:,./-", "Write it as your site names it"
-    )
+def _matching(pattern: str, rule: str, remedy: str) -> BeforeValidator:
+    """Texts of a form alone."""
+
+    def check(value: object) -> object:
+        if isinstance(value, str) and re.fullmatch(pattern, value, re.ASCII):
+            return value
+        raise values.refusal(rule, remedy)
+
+    return BeforeValidator(check)
 
 
 def _line(value: object) -> object:
     if isinstance(value, str) and value.strip() and len(value) <= 4096 and value.isprintable():
         return value
     raise values.refusal("must be one line of text", "Give each line as an item of its own")
-
-
-def _memory(value: object) -> object:
-    if isinstance(value, str) and re.fullmatch(r"\d{1,9}(\.\d{1,3})?[KMGT]", value):
-        return value
-    raise values.refusal("must be a size such as 4G or 500M", "Write digits and one of K, M, G, T")
 
 
 def _walltime(value: object) -> object:
@@ -61,7 +57,17 @@ def _walltime(value: object) -> object:
 
 
 Seconds = Annotated[float, BeforeValidator(seconds)]
-Word = Annotated[str, BeforeValidator(_word)]
+# These go into the lines of a job script that a shell or sbatch reads.
+_WORD = "must be one word of letters, digits and @%+=:,./-"
+Word = Annotated[str, _matching(r"[\w@%+=:,./-]{1,256}", _WORD, "Write it as your site names it")]
+Memory = Annotated[
+    str,
+    _matching(
+        r"\d{1,9}(\.\d{1,3})?[KMGT]",
+        "must be a size such as 4G or 500M",
+        "Write digits and one of K, M, G, T",
+    ),
+]
 Line = Annotated[str, BeforeValidator(_line)]
 Variable = Annotated[str, BeforeValidator(values.variable)]
 
@@ -124,7 +130,7 @@ class SlurmSection(Section):
 
     walltime: Given[str, Annotated[float, BeforeValidator(_walltime)]] = optional(3600.0)
     cores: Whole = Field(default=1, ge=1, le=1024)
-    memory: Annotated[str, BeforeValidator(_memory)] = "4G"
+    memory: Memory = "4G"
     partition: Word | None = None
     account: Word | None = None
     python: Line | None = None

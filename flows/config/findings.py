@@ -34,8 +34,6 @@ class Finding:
     """The key is wrong, not its value."""
     hide_key: bool = False
     """The last key may be a secret: it only serves to find the line."""
-    text_line: int | None = None
-    """Line inside the text at `path`, from 1."""
     meant: Path | None = None
     """The field that an unknown one was meant to be."""
 
@@ -133,7 +131,6 @@ def _broken_rule(path: Path, context: Mapping[str, Any], value: object, *, at_ke
         context["remedy"],
         at_key=at_key,
         hide_key=at_key and (secret or looks_secret(str((path + where)[-1]))),
-        text_line=context["text_line"],
     )
 
 
@@ -201,7 +198,6 @@ def reported(
     *,
     root: type[Section] | None = None,
     at: Path = (),
-    without: int = 0,
 ) -> Iterator[None]:
     """A context in which what pydantic refuses of a section is the mistake of whoever gave it, a `ConfigError`.
 
@@ -211,13 +207,13 @@ def reported(
         As for `problem_of`.
     root
         The section; default: the whole config.
-    at, without
-        Steps that stand before a path in the source, and how many steps of it do not stand there.
+    at
+        Steps that stand before a path in the source.
     """
     try:
         yield
     except ValidationError as error:
-        found = (replace(one, path=(*at, *one.path[without:])) for one in findings(error, root or Sweep))
+        found = (replace(one, path=(*at, *one.path)) for one in findings(error, root or Sweep))
         raise sorted_error(problem_of(one, source, text) for one in found) from None
 
 
@@ -244,11 +240,7 @@ def problem_of(finding: Finding, source: str, text: YamlText | None) -> Problem:
         None where there is none.
     """
     path = finding.path
-    line = None
-    if text is not None and finding.text_line is not None:
-        line = text.text_line(path, finding.text_line)
-    elif text is not None:
-        line = text.line(path, key=finding.at_key)
+    line = None if text is None else text.line(path, key=finding.at_key)
     shown = path[:-1] if finding.hide_key else path
     return Problem(source, line, dotted(shown), finding.value, finding.rule, finding.remedy)
 

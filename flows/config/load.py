@@ -110,10 +110,6 @@ def as_policy(policy: Policy | Mapping[str, Any] | str | Path) -> Policy:
         return Policy.model_validate(dict(policy))
 
 
-class _ClusterFile(BaseModel):
-    cluster: Cluster
-
-
 def cluster_section(
     settings: Sweep, cluster: str | Path | Mapping[str, Any] | None = None
 ) -> ClusterSection | SlurmSection | None:
@@ -142,9 +138,8 @@ def _given_cluster(cluster: str | Path | Mapping[str, Any]) -> ClusterSection:
         text, source = _text(Path(cluster).expanduser(), "Check the path of the cluster's file")
         parsed = _yaml(text, source)
         value = parsed.value
-    # What stands in a config below the name of the field stands at the top here.
-    with reported(source, parsed, without=1):
-        return _ClusterFile.model_validate({"cluster": value}).cluster
+    with reported(source, parsed, root=ClusterSection):
+        return TypeAdapter[ClusterSection](Cluster).validate_python(value)
 
 
 def noted_views(config: Mapping[str, object]) -> dict[str, ViewConfig]:

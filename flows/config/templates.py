@@ -110,7 +110,9 @@ class _Text:
         yield self._source[end:]
 
     def _placed(self, error: TemplateError) -> TemplateError:
-        return TemplateError(error.message, error.remedy, where=self._where, line=error.line)
+        several = error.line is not None and "\n" in self._source
+        message = f"{error.message} (line {error.line} of the text)" if several else error.message
+        return TemplateError(message, error.remedy, where=self._where, line=error.line)
 
 
 def _hint(uses: Iterable[str]) -> str:
@@ -253,34 +255,26 @@ def _check_messages(value: object, verb: str) -> None:
     if not value:
         raise TemplateError(f"{verb} an empty list of messages", _EXAMPLE)
     for index, message in enumerate(value):
-        _check_message(message, index)
+        what, remedy, *where = _mistake(message)
+        if what:
+            raise TemplateError(f"message {index + 1} {what}", remedy, where=(index, *where))
 
 
-def _check_message(message: object, index: int) -> None:
+def _mistake(message: object) -> tuple[str, ...]:
+    """What is wrong with a message, and what to do; then where, below it. Nothing is two empty texts."""
     if not isinstance(message, Mapping):
-        raise TemplateError(
-            f"message {index + 1} is {show(message)}, not a mapping", _EXAMPLE, where=(index,)
-        )
+        return f"is {show(message)}, not a mapping", _EXAMPLE
     for name in message:
         if name not in ("role", "content"):
-            raise TemplateError(
-                f"message {index + 1} has an unknown field {show(name)}",
-                "Messages have role and content",
-                where=(index, str(name)),
-            )
+            return f"has an unknown field {show(name)}", "Messages have role and content", str(name)
     for name in ("role", "content"):
         if name not in message:
-            raise TemplateError(f"message {index + 1} has no {name}", _EXAMPLE, where=(index,))
+            return f"has no {name}", _EXAMPLE
     role, content = message["role"], message["content"]
     if role not in ROLES:
         close = difflib.get_close_matches(str(role), ROLES, n=1)
         remedy = f"Did you mean {close[0]!r}?" if close else f"Roles: {', '.join(ROLES)}"
-        raise TemplateError(
-            f"message {index + 1} has an unknown role {show(role)}", remedy, where=(index, "role")
-        )
+        return f"has an unknown role {show(role)}", remedy, "role"
     if not isinstance(content, str):
-        raise TemplateError(
-            f"the content of message {index + 1} is {show(content)}, not a text",
-            "Put quotes round it",
-            where=(index, "content"),
-        )
+        return f"has {show(content)} for its content, not a text", "Put quotes round it", "content"
+    return "", ""

@@ -13,7 +13,6 @@ from collections.abc import Iterator, Mapping
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
-from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.representer import SafeRepresenter
 
 from evalcube.flows.config.secrecy import mask, show
@@ -83,18 +82,6 @@ class YamlText:
             line = _line(key_node if at_key and key_node is not None else node)
         return line
 
-    def text_line(self, path: Path, offset: int) -> int | None:
-        """Find the file's line of line `offset` (from 1) of the text at `path`."""
-        node: Node | None = self._root
-        for step in path:
-            found = None if node is None else self._step(node, step)
-            node = found[1] if found else None
-        if not isinstance(node, ScalarNode):
-            return self.line(path)
-        if node.style == "|":
-            return _line(node) + offset
-        return _line(node)
-
     def _step(self, node: Node, step: str | int) -> tuple[Node | None, Node] | None:
         if isinstance(node, SequenceNode) and isinstance(step, int):
             return (None, node.value[step]) if 0 <= step < len(node.value) else None
@@ -128,22 +115,13 @@ def _compose(text: str) -> Node | None:
         node: Node | None = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
         raise _syntax_problem(error) from None
-    except ReaderError as error:
-        line = text.count("\n", 0, int(error.position)) + 1
-        raise YamlProblem(
-            f"wrong YAML: control character {_character(error.character)} is not allowed", line, "Remove it"
-        ) from None
     except RecursionError:
         raise YamlProblem("nested too deeply", 1, f"Use at most {DEEPEST} levels") from None
     except (YAMLError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError) as error:
-        # ruamel.yaml lets a few plain errors through on broken directives, tags and escapes
+        # ruamel.yaml lets a few plain errors through on control characters, broken directives, tags and escapes
         rule = mask(" ".join(str(error).split())[:120])
         raise YamlProblem(f"wrong YAML: {rule}" if rule else "wrong YAML", 1) from None
     return node
-
-
-def _character(character: object) -> str:
-    return ascii(chr(character) if isinstance(character, int) else character)
 
 
 def _syntax_problem(error: MarkedYAMLError) -> YamlProblem:

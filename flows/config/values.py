@@ -54,7 +54,6 @@ def refusal(
     *,
     secret: bool = False,
     where: tuple[str | int, ...] = (),
-    text_line: int | None = None,
     told: bool = False,
 ) -> PydanticCustomError:
     """Build the error of a broken rule.
@@ -65,13 +64,11 @@ def refusal(
         The value must not be shown.
     where
         Path from the checked value to the offending part.
-    text_line
-        Line inside the text at `where`, from 1.
     told
         The rule says the value already.
     """
     found = {"rule": rule, "remedy": remedy, "secret": secret, "told": told}
-    return PydanticCustomError("rule", "{rule}", {**found, "where": list(where), "text_line": text_line})
+    return PydanticCustomError("rule", "{rule}", {**found, "where": list(where)})
 
 
 def name(value: str) -> str:
@@ -431,8 +428,7 @@ def template(value: object) -> str | list[dict[str, str]]:
     try:
         Template(value)  # type: ignore[arg-type]  # a wrong type is one of its errors
     except TemplateError as error:
-        where, line = error.where, error.line
-        raise refusal(error.message, error.remedy, where=where, text_line=line, told=True) from None
+        raise refusal(error.message, error.remedy, where=error.where, told=True) from None
     if isinstance(value, str):
         return value
     return [dict(message) for message in value]  # type: ignore[attr-defined]

@@ -121,7 +121,6 @@ def _tried(name: str, template: Template, samples: Mapping[str, Mapping[str, obj
                 ("templates", name, *error.where),
                 mask(error.message) + at,
                 remedy=error.remedy,
-                text_line=error.line,
             )
     if "prompt" not in template.uses:
         rule = "never uses the prompt: every question would be the same"

@@ -258,8 +258,8 @@ BAD = {
     "template with wrong Jinja": (
         text(templates="t:\n    - role: user\n      content: |\n        Hello\n        {{ prompt | }}\n"),
         (
-            "c.yaml:12: templates.t[0].content: wrong Jinja: expected token 'name', "
-            "got 'end of print statement'. Write a literal {{ as {{ '{{' }}"
+            "c.yaml:10: templates.t[0].content: wrong Jinja: expected token 'name', "
+            "got 'end of print statement' (line 2 of the text). Write a literal {{ as {{ '{{' }}"
         ),
     ),
     "template without the prompt": (
@@ -380,7 +380,10 @@ BAD = {
     ),
     "control character": (
         "name: a\nseed: \x01\n",
-        "c.yaml:2: wrong YAML: control character '\\x01' is not allowed. Remove it",
+        (
+            "c.yaml:1: wrong YAML: unacceptable character #x0001: special characters are not allowed in "
+            '"<unicode string>", position 14'
+        ),
     ),
     "alias of itself": (
         "name: &a [*a]\n",

@@ -143,7 +143,7 @@ def test_render__refuses(content: str, message: str) -> None:
         ([{"role": "user"}], "message 1 has no content"),
         ([{"content": "x"}], "message 1 has no role"),
         ([{"role": "boss", "content": "x"}], "message 1 has an unknown role 'boss'. Roles: system, user"),
-        ([{"role": "user", "content": ["x"]}], "the content of message 1 is a list, not a text"),
+        ([{"role": "user", "content": ["x"]}], "message 1 has a list for its content, not a text"),
         ([{"role": "user", "content": "x", "name": "y"}], "message 1 has an unknown field 'name'"),
     ],
 )
