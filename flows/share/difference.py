@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
@@ -21,6 +21,8 @@ from evalcube.stages.reply.status import LAST_FINISHED, Status
 from evalcube.storage.cube.schema import LAYERS, VARIABLES
 
 _MOST_SAID = 100
+_LONGEST_SAID = 100
+"""Characters of two things that are said for comparison."""
 _STATUSES = 256
 
 
@@ -240,57 +242,46 @@ class _Comparison:
 
 def identity_differences(first: Spec, second: Spec) -> list[str]:
     """What two sweeps ask differently, in words; empty if they are the same one, in whatever order."""
+    common = {label for label, _ in _common_tasks(first, second)}
+    names = {row.eval_id: row.label for row in first.evaluations}
+    sides = [dict(_facts(spec, common, names)) for spec in (first, second)]
     found = []
-    if first.seed != second.seed:
-        found.append(f"seed is {first.seed} in the first and {second.seed} in the second")
-    rows = [{row.eval_id: row.label for row in spec.evaluations} for spec in (first, second)]
-    found += _only("evaluation", *rows)
-    found += [
-        f"evaluation {rows[0][key]} is called {rows[1][key]} in the second"
-        for key in rows[0]
-        if key in rows[1] and rows[0][key] != rows[1][key]
-    ]
-    tasks = [{task.label: task for task in spec.tasks} for spec in (first, second)]
-    found += _only("task", *({label: label for label in each} for each in tasks))
-    for label in (label for label in tasks[0] if label in tasks[1]):
-        one, other = tasks[0][label], tasks[1][label]
-        makers = [f"{task.name} version {task.version}" for task in (one, other)]
-        if makers[0] != makers[1]:
-            found.append(
-                f"generator of task {label} is {makers[0]} in the first and {makers[1]} in the second"
-            )
-            continue
-        points = [{point.cell_id: point for point in task.points} for task in (one, other)]
-        found += _only(
-            f"point of task {label}",
-            *(
-                {key: json.dumps(point.params, sort_keys=True) for key, point in each.items()}
-                for each in points
-            ),
-        )
-        moved = sum(
-            set(point.tiers) != set(points[1][key].tiers)
-            for key, point in points[0].items()
-            if key in points[1]
-        )
-        if moved:
-            found.append(f"{moved} points of task {label} are in other tiers")
-        found += [
-            f"{what} of task {label} differ"
-            for what in ("assertions", "rubric")
-            if getattr(one, what) != getattr(other, what)
-        ]
-    judges = [{judge.name: judge for judge in spec.judges} for spec in (first, second)]
-    if judges[0] != judges[1]:
-        found.append("judges differ")
+    for fact in dict.fromkeys([*sides[0], *sides[1]]):
+        one, other = (side.get(fact) for side in sides)
+        if one is None or other is None:
+            found.append(f"{fact} is only in the {'second' if one is None else 'first'}")
+        elif one != other and len(one) + len(other) > _LONGEST_SAID:
+            found.append(f"{fact} is another one in the second")
+        elif one != other:
+            found.append(f"{fact} is {one} in the first and {other} in the second")
     return found if len(found) <= _MOST_SAID else [*found[:_MOST_SAID], f"and {len(found) - _MOST_SAID} more"]
 
 
-def _only(kind: str, first: Mapping[str, str], second: Mapping[str, str]) -> list[str]:
-    found = [f"{kind} {name} is only in the first" for key, name in first.items() if key not in second]
-    return found + [
-        f"{kind} {name} is only in the second" for key, name in second.items() if key not in first
-    ]
+def _facts(spec: Spec, common: Collection[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    """What a sweep asks: names of things, and what there is to compare of each; points of tasks that both have.
+
+    Parameters
+    ----------
+    common
+        Labels of these tasks.
+    names
+        Id of an evaluation of the first -> what it is called there.
+    """
+
+    def told(value: object) -> str:
+        return json.dumps(value, sort_keys=True)
+
+    yield "the seed", str(spec.seed)
+    for row in spec.evaluations:
+        yield f"evaluation {names.get(row.eval_id, row.label)}", f"{row.label} ({row.eval_id})"
+    for task in spec.tasks:
+        yield f"the generator of task {task.label}", f"{task.name} version {task.version}"
+        if task.label in common:
+            for point in task.points:
+                tiers = ", ".join(sorted(set(point.tiers)))
+                yield f"point {told(point.params)} of task {task.label}", f"in tiers {tiers}"
+            yield f"what task {task.label} is judged by", told([task.assertions, task.rubric])
+    yield "the jury", told({judge.name: judge.model_dump(mode="json") for judge in spec.judges})
 
 
 _Cells = tuple[str, list[str]]

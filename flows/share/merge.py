@@ -82,11 +82,7 @@ class Merged(MadeCube):
 
 
 def merge_cubes(
-    output: str | Path,
-    cubes: Sequence[OneCube],
-    *,
-    prefer: str = "fail",
-    rename: Sequence[str] = (),
+    output: str | Path, cubes: Sequence[OneCube], *, prefer: str = "fail", rename: Sequence[str] = ()
 ) -> Merged:
     """Make one cube of several: the union of their evaluations, points, trials and repeats, by identity.
 

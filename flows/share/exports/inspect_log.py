@@ -10,8 +10,9 @@ import json
 import math
 import uuid
 import zipfile
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryFile
 from typing import Any
@@ -38,8 +39,6 @@ SAMPLE = "samples/{id}_epoch_{epoch}.json"
 _STOPS = {"length": "max_tokens", "context": "model_length", "refused": "content_filter"}
 _SHORT = 1000
 """Characters of a text in a summary, and of what is left out of its metadata."""
-_LARGE = 1 << 31
-"""Bytes from which a member needs the larger form of ZIP."""
 _NAMESPACE = uuid.UUID("6a1c3f3e-3b0a-5d3e-9a0e-5b8f6f0a4d11")
 _ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
@@ -94,19 +93,18 @@ class _Log:
         ):
             for row in self._source.rows(self._model, self._number):
                 sample = self._sample(row)
-                name = SAMPLE.format(id=sample["id"], epoch=sample["epoch"])
-                _put(log, name, [json.dumps(sample, allow_nan=False)])
+                _put(log, SAMPLE.format(id=sample["id"], epoch=sample["epoch"]), sample)
                 summaries.write(",\n" if self._samples else "[")
-                summaries.write(json.dumps(_summary(sample), allow_nan=False))
+                summaries.write(json.dumps(_summary(row, sample), allow_nan=False))
                 self._count(row, sample)
-            spec = self._spec()
-            start = {"version": VERSION, "eval": spec, "plan": _plan(self._evaluation)}
-            _put(log, START, [json.dumps(start, allow_nan=False)])
             summaries.write("]" if self._samples else "[]")
-            large = summaries.tell() > _LARGE
             summaries.seek(0)
-            _put(log, SUMMARIES, iter(lambda: summaries.read(1 << 20), ""), large=large)
-            _put(log, HEADER, [json.dumps(self._header(spec), allow_nan=False)])
+            with log.open(_member(SUMMARIES), "w", force_zip64=True) as file:
+                for text in iter(partial(summaries.read, 1 << 20), ""):
+                    file.write(text.encode())
+            spec, plan = self._spec(), _plan(self._evaluation)
+            _put(log, START, {"version": VERSION, "eval": spec, "plan": plan})
+            _put(log, HEADER, self._header(spec))
         return self._samples
 
     def _count(self, row: Row, sample: dict[str, Any]) -> None:
@@ -149,54 +147,33 @@ class _Log:
             },
             "metadata": described(row),
             "model_usage": {self._model_name: usage} if usage else {},
-            "role_usage": {},
             "started_at": iso(self._started),
             "completed_at": iso(self._ended),
-            **(
-                {}
-                if row["latency"] is None
-                else {"total_time": row["latency"], "working_time": row["latency"]}
-            ),
+            "total_time": row["latency"],
+            "working_time": row["latency"],
             "uuid": uuid.uuid5(_NAMESPACE, f"{self._id}/{row['digest']}").hex[:22],
-            "store": {},
-            "events": [],
-            "attachments": {},
         }
 
     def _output(self, row: Row, usage: dict[str, int]) -> dict[str, Any]:
         """The reply; no choice where it is not known."""
-        more: dict[str, Any] = {"usage": usage} if usage else {}
-        if row["latency"] is not None:
-            more["time"] = row["latency"]
-        if row["response"] is None:
-            return {"model": self._model_name, "choices": [], "completion": "", **more}
         content: Any = row["response"]
         if row["reasoning"]:
-            content = [
-                {"type": "reasoning", "reasoning": row["reasoning"]},
-                {"type": "text", "text": content},
-            ]
-        message = {
-            "id": row["digest"][:22],
-            "content": content,
-            "source": "generate",
-            "role": "assistant",
-            "model": self._model_name,
-        }
+            thought = {"type": "reasoning", "reasoning": row["reasoning"]}
+            content = [thought, {"type": "text", "text": content}]
+        message = {"id": row["digest"][:22], "content": content, "source": "generate", "role": "assistant"}
+        message["model"] = self._model_name
         choice = {"message": message, "stop_reason": _STOPS.get(row["finish"], "stop")}
-        return {"model": self._model_name, "choices": [choice], "completion": row["response"], **more}
+        return {
+            "model": self._model_name,
+            "choices": [] if row["response"] is None else [choice],
+            "completion": row["response"] or "",
+            **({"usage": usage} if usage else {}),
+            **({} if row["latency"] is None else {"time": row["latency"]}),
+        }
 
     def _spec(self) -> dict[str, Any]:
         evaluation, task = self._evaluation, self._task
-        scorers = [
-            {
-                "name": name,
-                "options": {},
-                "metrics": [{"name": metric, "options": {}} for metric in _metrics(name)],
-                "metadata": {},
-            }
-            for name in self._scores
-        ]
+        ids = list(self._ids)
         return {
             "eval_id": self._id,
             "run_id": self._source.identity(evaluation),
@@ -204,21 +181,15 @@ class _Log:
             "task": task.label,
             "task_id": self._id,
             "task_version": task.task.version,
-            "task_display_name": task.label,
-            "task_attribs": {},
-            "task_args": {},
-            "dataset": {
-                "name": task.task.name,
-                "samples": len(self._ids),
-                "sample_ids": list(self._ids),
-                "shuffled": False,
-            },
+            "dataset": {"name": task.task.name, "samples": len(ids), "sample_ids": ids, "shuffled": False},
             "model": self._model_name,
             "model_generate_config": _generate_config(evaluation),
-            "model_args": {},
             "config": {"epochs": self._epochs, "epochs_reducer": ["mean"]},
             "packages": {"evalcube": self._source.version},
-            "scorers": scorers,
+            "scorers": [
+                {"name": name, "metrics": [{"name": metric} for metric in _metrics(name)]}
+                for name in self._scores
+            ],
             "metadata": {
                 "evalcube": {
                     "label": evaluation.model,
@@ -252,11 +223,7 @@ class _Log:
                 "started_at": iso(self._started),
                 "completed_at": iso(self._ended),
                 "model_usage": {self._model_name: self._tokens},
-                "role_usage": {},
             },
-            "invalidated": False,
-            "tags": [],
-            "metadata": {},
         }
 
     def _score(self, name: str, mean: Mean) -> dict[str, Any]:
@@ -264,17 +231,13 @@ class _Log:
         interval = self._source.intervals.get((self._model, self._number)) if name == SCORER else None
         if interval is not None:
             values |= {"lower": interval.lower, "upper": interval.upper}
+        known = {metric: value for metric, value in values.items() if not math.isnan(value)}
         return {
             "name": name,
             "scorer": name,
             "scored_samples": mean.questions,
             "unscored_samples": len(self._ids) - mean.questions,
-            "params": {},
-            "metrics": {
-                metric: {"name": metric, "value": value, "params": {}}
-                for metric, value in values.items()
-                if not math.isnan(value)
-            },
+            "metrics": {metric: {"name": metric, "value": value} for metric, value in known.items()},
         }
 
 
@@ -282,19 +245,12 @@ def _metrics(scorer: str) -> tuple[str, str]:
     return ("accuracy" if scorer == SCORER else "mean"), "stderr"
 
 
+_SETTINGS = "temperature top_p top_k frequency_penalty presence_penalty seed reasoning_effort".split()
+
+
 def _generate_config(evaluation: Evaluation) -> dict[str, Any]:
-    sampler = evaluation.sampler.params
-    known = (
-        "temperature",
-        "top_p",
-        "top_k",
-        "frequency_penalty",
-        "presence_penalty",
-        "seed",
-        "reasoning_effort",
-    )
-    found = {name: sampler[name] for name in known if sampler.get(name) is not None}
-    limit = token_limit(sampler)
+    sampler, limit = evaluation.sampler.params, token_limit(evaluation.sampler.params)
+    found = {name: sampler[name] for name in _SETTINGS if sampler.get(name) is not None}
     return {**found, **({"max_tokens": limit} if limit else {})}
 
 
@@ -323,40 +279,27 @@ def _reading(row: Row, scorer: str) -> dict[str, Any]:
     return {}
 
 
-def _summary(sample: dict[str, Any]) -> dict[str, Any]:
-    kept = (
-        "id",
-        "epoch",
-        "choices",
-        "target",
-        "model_usage",
-        "started_at",
-        "completed_at",
-        "total_time",
-        "uuid",
-    )
-    asked = sample["input"]
+def _summary(row: Row, sample: dict[str, Any]) -> dict[str, Any]:
     return {
-        **{name: sample[name] for name in kept if name in sample},
-        "input": asked[:_SHORT] if isinstance(asked, str) else [_cut(message) for message in asked],
-        "metadata": {name: value for name, value in sample["metadata"].items() if len(str(value)) < _SHORT},
-        "scores": {
-            name: {key: value for key, value in score.items() if len(str(value)) < _SHORT}
-            for name, score in sample["scores"].items()
-        },
+        **{name: sample[name] for name in ("id", "epoch", "target", "model_usage", "total_time", "uuid")},
+        "input": row["prompt"][:_SHORT],
+        "metadata": _brief(sample["metadata"]),
+        "scores": {name: _brief(score) for name, score in sample["scores"].items()},
         "completed": True,
         "message_count": len(sample["messages"]),
     }
 
 
-def _cut(message: dict[str, Any]) -> dict[str, Any]:
-    return {**message, "content": message["content"][:_SHORT]}
+def _brief(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if len(str(value)) < _SHORT}
 
 
-def _put(log: zipfile.ZipFile, name: str, texts: Iterable[str], *, large: bool = False) -> None:
-    """Write a member, with a time of its own that never changes: equal trials make equal files."""
+def _member(name: str) -> zipfile.ZipInfo:
+    """A member, with a time of its own that never changes: equal trials make equal files."""
     member = zipfile.ZipInfo(name, _ZIP_TIME)
     member.compress_type = zipfile.ZIP_DEFLATED
-    with log.open(member, "w", force_zip64=large) as file:
-        for text in texts:
-            file.write(text.encode())
+    return member
+
+
+def _put(log: zipfile.ZipFile, name: str, document: dict[str, Any]) -> None:
+    log.writestr(_member(name), json.dumps(document, allow_nan=False))

@@ -195,13 +195,7 @@ class Collection:
         return encode_reply(answer, *graded, sent)
 
     def _enter(
-        self,
-        asked: int,
-        questions: Questions,
-        row: int,
-        answer: Answer,
-        record: bytes | None,
-        where: str,
+        self, asked: int, questions: Questions, row: int, answer: Answer, record: bytes | None, where: str
     ) -> None:
         task = questions.place
         slots = self._slots.setdefault((asked, task), {})

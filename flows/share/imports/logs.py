@@ -27,11 +27,7 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import CubeExistsError
 from evalcube.storage.urls import MadeCube, absolute, directory_of, is_directory
 
-READERS: dict[str, LogReader] = {
-    "inspect": read_inspect,
-    "lm-eval": read_lm_eval,
-    "rows": read_rows,
-}
+READERS: dict[str, LogReader] = {"inspect": read_inspect, "lm-eval": read_lm_eval, "rows": read_rows}
 """By name of the format."""
 _LOGS = ("*.eval", "*.json", "samples_*.jsonl", "samples_*.jsonl.gz")
 """What is looked for in a directory; of JSON files only those that begin as Inspect's do."""

@@ -34,10 +34,7 @@ _LOCAL_ADDRESS = (
 
 _LOCAL = ("10.", "127.", "192.168.", "172.")
 _PRIVATE_HOSTS = (
-    (
-        ("://",),
-        rf"(?:https?|tcp|rediss?|wss?)://(?:{_USER})?(?!{_USER})(?:{_PRIVATE})[^\s\"'<>)\\]*",
-    ),
+    (("://",), rf"(?:https?|tcp|rediss?|wss?)://(?:{_USER})?(?!{_USER})(?:{_PRIVATE})[^\s\"'<>)\\]*"),
     (_LOCAL, r"(?<![\d.])(?:10|127|192\.168|172\.(?:1[6-9]|2\d|3[01]))(?:\.\d{1,3}){2,3}:\d{2,5}(?!\d)"),
     (_LOCAL, _LOCAL_ADDRESS),
     # Eight groups, or fewer around a gap: no time of day and no list of numbers is like that.
@@ -45,10 +42,7 @@ _PRIVATE_HOSTS = (
         ("fc", "fd"),
         r"(?<![\w:.])f[cd][0-9a-f]{2}(?=[0-9a-f:]{0,35}::|(?::[0-9a-f]{1,4}){7})[0-9a-f:]{2,35}(?![\w:])",
     ),
-    (
-        ("localhost",),
-        r"(?<![\w.-])(?:[\w-]{1,63}\.){0,5}localhost(?:\.localdomain)?(?::\d{2,5})?(?![\w-])",
-    ),
+    (("localhost",), r"(?<![\w.-])(?:[\w-]{1,63}\.){0,5}localhost(?:\.localdomain)?(?::\d{2,5})?(?![\w-])"),
 )
 _PRIVATE_TEXTS = (
     *(Pattern("private-host", anchors, re.compile(text, re.IGNORECASE)) for anchors, text in _PRIVATE_HOSTS),

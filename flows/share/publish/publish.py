@@ -191,12 +191,7 @@ class _Publishing:
             raise SweepError(f"cube '{source}' holds no trial", "Run its sweep first")
 
     def run(
-        self,
-        url: str,
-        with_replies: bool,
-        cache: str | None,
-        allow: Sequence[str],
-        tick: Ticker,
+        self, url: str, with_replies: bool, cache: str | None, allow: Sequence[str], tick: Ticker
     ) -> Published:
         """Make the copy."""
         finder = self._finder(cache, allow)
