@@ -215,10 +215,10 @@ class _EvaluationRecord:
             uncertainty["standard_error"] = {"value": mean.error, "method": "analytic, by question"}
         if interval is not None:
             uncertainty["confidence_interval"] = {
-                "lower": interval.lower,
-                "upper": interval.upper,
+                "lower": interval["lower"],
+                "upper": interval["upper"],
                 "confidence_level": CONFIDENCE,
-                "method": interval.method,
+                "method": interval["method"],
             }
         return {
             "evaluation_result_id": self._result_id(task, metric),
@@ -226,7 +226,7 @@ class _EvaluationRecord:
             "source_data": _source_data(task),
             "metric_config": self._metric(metric),
             "score_details": {
-                "score": mean.value if interval is None else interval.value,
+                "score": mean.value if interval is None else interval["point"],
                 "details": _texts({"questions": mean.questions, "trials": mean.rows}),
                 "uncertainty": uncertainty,
             },

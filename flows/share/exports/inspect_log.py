@@ -230,7 +230,7 @@ class _Log:
         values = dict(zip(_metrics(name), (mean.value, mean.error), strict=True))
         interval = self._source.intervals.get((self._model, self._number)) if name == SCORER else None
         if interval is not None:
-            values |= {"lower": interval.lower, "upper": interval.upper}
+            values |= {"lower": interval["lower"], "upper": interval["upper"]}
         known = {metric: value for metric, value in values.items() if not math.isnan(value)}
         return {
             "name": name,

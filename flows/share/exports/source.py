@@ -73,16 +73,6 @@ class Mean:
         return math.sqrt(variance / self.questions)
 
 
-@dataclass(frozen=True)
-class RateInterval:
-    """A success rate with its interval, truncated trials counting as wrong."""
-
-    value: float
-    lower: float
-    upper: float
-    method: str
-
-
 class Source:
     """A cube, or a part of it, that is exported.
 
@@ -179,26 +169,22 @@ class Source:
         return found | {name: row[name] for name in LAYERS if row[name] is not None}
 
     @cached_property
-    def intervals(self) -> Mapping[tuple[int, int], RateInterval]:
-        """Success rates by evaluation and task; none of tasks without right answers."""
+    def intervals(self) -> Mapping[tuple[int, int], Row]:
+        """Success rates by evaluation and task, each with its interval, truncated trials counting as wrong.
+
+        Tasks without right answers have none.
+        """
         from evalcube.flows.read.selection import Part
         from evalcube.flows.read.statistics import table
 
-        _, found = table(
-            self.address, Part(self.where), by=("eval_id", "task"), mode="E_P", confidence=CONFIDENCE
-        )
-        ids, tasks = ([str(name) for name in found[dim].values] for dim in ("eval_id", "task"))
+        by = ("eval_id", "task")
+        found = table(self.address, Part(self.where), by=by, mode="E_P", confidence=CONFIDENCE)
         evaluations = [row.eval_id for row in self.plan.evaluations]
-        labels = list(self.plan.task_names)
-        method = str(found.attrs["interval"])
-        values = [found[name].transpose("eval_id", "task").values for name in ("point", "lower", "upper")]
+        labels, method = list(self.plan.task_names), {"method": found.arrays.attrs["interval"]}
         return {
-            (evaluations.index(one), labels.index(task)): RateInterval(
-                float(values[0][i, j]), float(values[1][i, j]), float(values[2][i, j]), method
-            )
-            for i, one in enumerate(ids)
-            for j, task in enumerate(tasks)
-            if not math.isnan(values[0][i, j])
+            (evaluations.index(row["eval_id"]), labels.index(row["task"])): row | method
+            for row in found.records()
+            if not math.isnan(row["point"])
         }
 
     def identity(self, evaluation: Evaluation) -> str:

@@ -12,6 +12,7 @@ import tempfile
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import TracebackType
 from typing import Any, Self
 
@@ -104,7 +105,6 @@ class Collection:
         self._occurrences: dict[tuple[int, int, bytes], dict[str | None, int]] = {}
         self._next: dict[tuple[int, int, int], int] = {}
         self._entries = array("q")
-        self._ordered: tuple[int, list[npt.NDArray[np.int64]]] | None = None
 
     def __enter__(self) -> Self:
         return self
@@ -261,14 +261,9 @@ class Collection:
             found[mine, 3] -= questions.first_repeat
         return found
 
-    @property
+    @cached_property
     def _orders(self) -> list[npt.NDArray[np.int64]]:
-        """By task, the final row of each row."""
-        if self._ordered is None or self._ordered[0] != len(self._entries):
-            self._ordered = (len(self._entries), self._made_orders())
-        return self._ordered[1]
-
-    def _made_orders(self) -> list[npt.NDArray[np.int64]]:
+        """By task, the final row of each row; asked for when all is read."""
         entries = np.array(self._entries, dtype=np.int64).reshape(-1, 6)
         orders = []
         for task, questions in enumerate(self.tasks.values()):

@@ -46,6 +46,8 @@ _HEADERS = ("header.json", "_journal/start.json")
 _SAMPLE = re.compile(r"samples/[^/]+\.json")
 _CHUNKED = re.compile(r"samples/[^/]+/sample\.json")
 _FINISH = {"max_tokens": "length", "model_length": "length", "content_filter": "refused"}
+_NO_SETTINGS = "extra_headers extra_body max_connections max_retries timeout attempt_timeout cache".split()
+"""Fields of a generation that make no other answers, or may hold a key."""
 _LATER = "Write the log as Inspect writes short ones: inspect log convert --to json --output-dir DIR FILE"
 
 
@@ -218,17 +220,8 @@ def _settings(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> dict[str, Any
     # A digest only: an argument may be a key.
     digest = hashlib.sha256(canonical(arguments).encode()).hexdigest()[:16] if arguments else None
     found = {**mapping(plan.get("config")), **mapping(spec.get("model_generate_config"))}
-    for name in (
-        "extra_headers",
-        "extra_body",
-        "max_connections",
-        "max_retries",
-        "timeout",
-        "attempt_timeout",
-        "cache",
-    ):
-        found.pop(name, None)
-    return {**found, "model_args_sha256": digest}
+    kept = {name: value for name, value in found.items() if name not in _NO_SETTINGS}
+    return {**kept, "model_args_sha256": digest}
 
 
 def _setup(spec: Mapping[str, Any], plan: Mapping[str, Any]) -> tuple[str, str]:

@@ -40,20 +40,10 @@ _UNREAD = "[invalid]"
 """What its filters put in the place of an answer that they do not find."""
 SAMPLES = re.compile(r"samples_(?P<task>.+?)_(?P<date>\d{4}-\d\d-\d\dT[\d.\-]+)\.jsonl(\.gz)?")
 _MOST_RESULTS = 64 * 2**20
-_IDENTITY = (
-    *(
-        "revision",
-        "dtype",
-        "peft",
-        "delta",
-        "load_in_4bit",
-        "load_in_8bit",
-        "gguf_file",
-        "quantization",
-        "max_length",
-    ),
-    *("max_gen_toks", "add_bos_token", "enable_thinking", "think_end_token", "subfolder"),
-)
+_IDENTITY = """
+    revision dtype peft delta load_in_4bit load_in_8bit gguf_file quantization max_length max_gen_toks
+    add_bos_token enable_thinking think_end_token subfolder
+""".split()
 """Arguments of models that make other answers; the rest may be addresses and keys."""
 _REMEDY = "Put the results_*.json of the run beside it, or name it with `{}`"
 
