@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -62,46 +62,66 @@ class YamlText:
     """
 
     def __init__(self, text: str) -> None:
-        self._root = _compose(text)
-        self.value: object = None if self._root is None else _Builder().build(self._root)
-        self._entries: dict[int, dict[str, tuple[Node, Node]]] = {}
-        """The key and the value at each step from a mapping, by the mapping's id: thousands of lines may be asked."""
+        root, self._left = _compose(text), MOST_VALUES
+        self._lines: dict[Path, tuple[int, int]] = {
+            (): (1, 1) if root is None else (_line(root), _line(root))
+        }
+        """Of each value, the line that is told for it, and that of its key."""
+        self.value: object = None if root is None else self._build(root, ())
 
-    def line(self, path: Path, *, key: bool = False) -> int | None:
+    def line(self, path: Path, *, key: bool = False) -> int:
         """Find the line, from 1, of the value at `path`, or of its nearest parent that exists.
 
         A list or mapping is where its key is. With `key`, a scalar is where its key is, too.
         """
-        node, line = self._root, 1 if self._root is None else _line(self._root)
-        for step in path:
-            found = None if node is None else self._step(node, step)
-            if found is None:
-                break
-            key_node, node = found
-            at_key = key_node is not None and (key or not isinstance(node, ScalarNode))
-            line = _line(key_node if at_key and key_node is not None else node)
-        return line
+        while path not in self._lines:
+            path = path[:-1]
+        return self._lines[path][key]
 
-    def _step(self, node: Node, step: str | int) -> tuple[Node | None, Node] | None:
-        if isinstance(node, SequenceNode) and isinstance(step, int):
-            return (None, node.value[step]) if 0 <= step < len(node.value) else None
-        if isinstance(node, MappingNode) and isinstance(step, str):
-            return self._mapping(node).get(step)
-        return None
+    def _build(self, node: Node, path: Path, depth: int = 0) -> object:
+        """The value of a node, within bounds."""
+        self._left -= 1
+        if self._left < 0:
+            raise YamlProblem(
+                f"stands for more than {MOST_VALUES:,} values", _line(node), "Use fewer aliases (*name)"
+            )
+        if depth > DEEPEST:
+            raise YamlProblem(
+                f"nested deeper than {DEEPEST} levels", _line(node), "An alias must not contain itself"
+            )
+        _check_tag(node)
+        if isinstance(node, MappingNode):
+            return self._mapping(node, path, depth)
+        if isinstance(node, SequenceNode):
+            for index, item in enumerate(node.value):
+                self._lines[*path, index] = (_line(item), _line(item))
+            return [self._build(item, (*path, index), depth + 1) for index, item in enumerate(node.value)]
+        return _scalar(node) if isinstance(node, ScalarNode) else None
 
-    def _mapping(self, node: MappingNode) -> dict[str, tuple[Node, Node]]:
-        """The key and the value of each entry; those of merged mappings come last."""
-        if id(node) not in self._entries:
-            own: dict[str, tuple[Node, Node]] = {}
-            merged: dict[str, tuple[Node, Node]] = {}
-            for key, value in node.value:
-                if key.tag != f"{_CORE}merge":
-                    own[key.value] = (key, value)
-                    continue
-                for part in value.value if isinstance(value, SequenceNode) else [value]:
-                    merged = self._mapping(part) | merged
-            self._entries[id(node)] = merged | own
-        return self._entries[id(node)]
+    def _mapping(self, node: MappingNode, path: Path, depth: int) -> dict[str, object]:
+        values: dict[str, object] = {}
+        lines: dict[str, int] = {}
+        merges = [value for key, value in node.value if key.tag == f"{_CORE}merge"]
+        parts = [one for each in merges for one in (each.value if isinstance(each, SequenceNode) else [each])]
+        for part in reversed(parts):
+            value = self._build(part, path, depth)
+            if not isinstance(value, dict):
+                raise YamlProblem("<< merges mappings only", _line(part), "Give it an alias of a mapping")
+            values |= value
+        for key, value in node.value:
+            if key.tag == f"{_CORE}merge":
+                continue
+            name = _key(key)
+            if name in lines:
+                raise YamlProblem(
+                    f"key {show(name)} is given twice, in lines {lines[name]} and {_line(key)}",
+                    _line(key),
+                    "Keep one of them",
+                )
+            lines[name] = _line(key)
+            self._lines[*path, name] = (_line(value if isinstance(value, ScalarNode) else key), _line(key))
+            values[name] = self._build(value, (*path, name), depth + 1)
+        return values
 
 
 def _line(node: Node) -> int:
@@ -144,57 +164,6 @@ def _remedy(problem: str) -> str:
     if "cannot start any token" in problem:
         return "Put quotes round this text"
     return ""
-
-
-class _Builder:
-    """Nodes -> plain values, within bounds."""
-
-    def __init__(self) -> None:
-        self._left = MOST_VALUES
-
-    def build(self, node: Node, depth: int = 0) -> object:
-        self._left -= 1
-        if self._left < 0:
-            raise YamlProblem(
-                f"stands for more than {MOST_VALUES:,} values", _line(node), "Use fewer aliases (*name)"
-            )
-        if depth > DEEPEST:
-            raise YamlProblem(
-                f"nested deeper than {DEEPEST} levels", _line(node), "An alias must not contain itself"
-            )
-        _check_tag(node)
-        if isinstance(node, MappingNode):
-            return self._mapping(node, depth)
-        if isinstance(node, SequenceNode):
-            return [self.build(item, depth + 1) for item in node.value]
-        return _scalar(node) if isinstance(node, ScalarNode) else None
-
-    def _mapping(self, node: MappingNode, depth: int) -> dict[str, object]:
-        values: dict[str, object] = {}
-        lines: dict[str, int] = {}
-        merged: dict[str, object] = {}
-        for key, value in node.value:
-            if key.tag == f"{_CORE}merge":
-                for part in self._parts(value, depth):
-                    merged = {**part, **merged}
-                continue
-            name = _key(key)
-            if name in lines:
-                raise YamlProblem(
-                    f"key {show(name)} is given twice, in lines {lines[name]} and {_line(key)}",
-                    _line(key),
-                    "Keep one of them",
-                )
-            lines[name] = _line(key)
-            values[name] = self.build(value, depth + 1)
-        return {**merged, **values}
-
-    def _parts(self, node: Node, depth: int) -> Iterator[dict[str, object]]:
-        for part in node.value if isinstance(node, SequenceNode) else [node]:
-            value = self.build(part, depth + 1)
-            if not isinstance(value, dict):
-                raise YamlProblem("<< merges mappings only", _line(part), "Give it an alias of a mapping")
-            yield value
 
 
 def _key(node: Node) -> str:

@@ -252,8 +252,8 @@ def test_load_config__unreadable_files(tmp_path) -> None:
     for path, expected in [
         (latin, f"{latin}:2: not UTF-8 text: byte 0xe9 at position 14. Save the file as UTF-8"),
         (large, f"{large}: larger than 10,000,000 bytes. Split it into several configs"),
-        (tmp_path, f"{tmp_path}: is a directory, not a config file. Give a .yaml file in it"),
-        ("a\0b", "'a\\x00b': cannot be read: embedded null byte. Check the path and its permissions"),
+        (tmp_path, f"{tmp_path}: cannot be read: Is a directory. Give a .yaml file that you can read"),
+        ("a\0b", "'a\\x00b': cannot be read: embedded null byte. Give a .yaml file that you can read"),
     ]:
         with pytest.raises(ConfigError) as caught:
             load_config(path)
