@@ -19,7 +19,6 @@ from evalcube.flows.cli.output import (
     safe,
     show,
     show_json,
-    show_table,
     size_text,
 )
 
@@ -373,7 +372,6 @@ def _tell(record: FetchedRows) -> None:
 def list_data(as_json: options.Json = False) -> None:
     """List the data sets that were fetched to this machine."""
     from evalcube.flows.keep.data import data_here
-    from evalcube.stages.analyze.render.table import Column, TableSpec
     from evalcube.stages.generate.dataset.hub.shelf import folder
 
     rows = data_here()
@@ -383,14 +381,12 @@ def list_data(as_json: options.Json = False) -> None:
     if not rows:
         show(f"nothing was fetched to {safe(str(folder()))}; evalcube data fetch hf://OWNER/NAME does that")
         return
-    columns = (
-        Column("data", lambda row: safe(row["asked"]), right=False, name=True),
-        Column("revision", lambda row: row["commit"][:12], right=False),
-        Column("pinned", lambda row: "yes" if row["pinned"] else "no", 3, right=False),
-        Column("licence", lambda row: safe(row["licence"] or "not stated"), 1, right=False),
-        Column("rows", lambda row: f"{row['rows']:,}"),
-        Column("size", lambda row: size_text(row["size"]), 2),
-        Column("fetched", lambda row: safe(row["fetched"]), 4, right=False),
-    )
-    show_table(TableSpec(columns, rows))
+    told = [
+        (
+            *(row["asked"], row["commit"][:12], "yes" if row["pinned"] else "no"),
+            *(row["licence"] or "not stated", row["rows"], size_text(row["size"]), row["fetched"]),
+        )
+        for row in rows
+    ]
+    print_rows(("data", "revision", "pinned", "licence", "rows", "size", "fetched"), told)
     show(safe(f"in {folder()}"))

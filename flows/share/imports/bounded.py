@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import errno
 import gzip
-import io
 import json
 import math
 import os
@@ -18,6 +17,7 @@ import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -77,25 +77,19 @@ def parse(data: bytes | str, where: str) -> Any:  # noqa: ANN401 - any JSON, in 
 def lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """The lines of a file, which may be packed with gzip, with their numbers from 1; empty ones are passed over."""
     number = 0
-    try:
-        with _unpacked_file(path) as file:
-            while line := file.readline(MOST_DOCUMENT + 1):
-                number += 1
-                if len(line) > MOST_DOCUMENT:
-                    raise refused(f"{path}, line {number}", _too_large(), "Leave this line out")
-                if line.strip():
-                    yield number, line
-    except (OSError, EOFError, zlib.error) as error:
-        raise unreadable(path, error) from None
+    with opened(path, unpacked=True) as file:
+        while line := file.readline(MOST_DOCUMENT + 1):
+            number += 1
+            if len(line) > MOST_DOCUMENT:
+                raise refused(f"{path}, line {number}", _too_large(), "Leave this line out")
+            if line.strip():
+                yield number, line
 
 
 def whole(path: Path, most: int = MOST_LOG) -> bytes:
     """All of a file."""
-    try:
-        with _unpacked_file(path) as file:
-            data = file.read(most + 1)
-    except (OSError, EOFError, zlib.error) as error:
-        raise unreadable(path, error) from None
+    with opened(path, unpacked=True) as file:
+        data = file.read(most + 1)
     if len(data) > most:
         raise refused(
             str(path),
@@ -105,34 +99,34 @@ def whole(path: Path, most: int = MOST_LOG) -> bytes:
     return data
 
 
-def opened(path: Path) -> io.BufferedReader:
+@contextmanager
+def opened(path: Path, *, unpacked: bool = False) -> Iterator[BinaryIO]:
     """A file of a stranger's, open for reading: the one way in which any is opened.
+
+    Parameters
+    ----------
+    path
+        The file; where it ends in .gz it may be read `unpacked`.
 
     Raises
     ------
-    OSError
-        There is none, or it is no regular file: a pipe, a device or a folder, whose reader might wait for ever.
+    SweepError
+        There is none, it cannot be read, or it is no regular file: a pipe, a device or a folder, whose reader might
+        wait for ever.
     """
-    file = open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK))  # noqa: SIM115
+    try:
+        with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
+            _need_regular(file)
+            yield gzip.GzipFile(fileobj=file) if unpacked and path.suffix == ".gz" else file  # type: ignore[misc]
+    except (OSError, EOFError, zlib.error) as error:
+        what = getattr(error, "strerror", None) or str(error)
+        remedy = "Correct the path, or take the file from a copy"
+        raise refused(str(path), f"it cannot be read: {what}", remedy) from None
+
+
+def _need_regular(file: BinaryIO) -> None:
     if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-        file.close()
         raise OSError(errno.EINVAL, "it is no regular file")
-    return file
-
-
-def _unpacked_file(path: Path) -> BinaryIO:
-    file = opened(path)
-    if path.suffix != ".gz":
-        return file
-    packed = gzip.GzipFile(fileobj=file)
-    packed.myfileobj = file  # type: ignore[assignment]  # closed with it
-    return packed  # type: ignore[return-value]  # it reads as a file does
-
-
-def unreadable(path: Path, error: Exception) -> SweepError:
-    """The error for a file that cannot be read."""
-    what = getattr(error, "strerror", None) or str(error)
-    return refused(str(path), f"it cannot be read: {what}", "Correct the path, or take the file from a copy")
 
 
 def _too_large() -> str:
@@ -144,13 +138,15 @@ class Archive:
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        try:
-            with opened(path) as file, zipfile.ZipFile(file) as archive:
+        with ExitStack() as stack:
+            self._file = stack.enter_context(opened(path))
+            try:
                 # Of members with equal names the last one counts, as for every reader of ZIPs.
-                self._members = {info.filename: info for info in archive.infolist()}
-            size = path.stat().st_size
-        except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
-            raise unreadable(path, error) from None
+                self._members = {info.filename: info for info in zipfile.ZipFile(self._file).infolist()}
+            except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
+                raise refused(str(path), f"it is no ZIP: {error}", "Take the file from a copy") from None
+            self._close = stack.pop_all()
+        size = path.stat().st_size
         total = sum(info.file_size for info in self._members.values())
         if total > max(_MOST_UNPACKED, _MOST_RATIO * size):
             raise refused(
@@ -158,13 +154,12 @@ class Archive:
                 f"it would unpack from {size:,} to {total:,} bytes",
                 "Leave it out: no tool writes that",
             )
-        self._file = opened(path)
 
     def __enter__(self) -> Archive:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._file.close()
+        self._close.close()
 
     @property
     def names(self) -> list[str]:

@@ -24,7 +24,6 @@ from evalcube.flows.share.imports.bounded import (
     parse,
     refused,
     text,
-    unreadable,
     whole,
 )
 from evalcube.flows.share.imports.samples import (
@@ -59,11 +58,8 @@ def read_inspect(path: Path, wanted: LogHints) -> Iterator[Sample]:
     SweepError
         If it is no log of Inspect, is of a newer version, or a sample lacks what it must have.
     """
-    try:
-        with opened(path) as file:
-            packed = file.read(2) == b"PK"
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with opened(path) as file:
+        packed = file.read(2) == b"PK"
     if not packed:
         document = mapping(parse(whole(path), str(path)))
         header = _Header(document, path, wanted)

@@ -14,7 +14,7 @@ from typing import Any
 from evalcube import known_as
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse, unreadable
+from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse
 from evalcube.flows.share.imports.collect import REPLIED, Collection
 from evalcube.flows.share.imports.inspect_logs import read_inspect
 from evalcube.flows.share.imports.json_lines import SAMPLES, parse_map, read_lm_eval, read_rows
@@ -86,19 +86,13 @@ def _files(logs: Sequence[str | Path]) -> Iterator[Path]:
 
 
 def _is_inspect(path: Path) -> bool:
-    try:
-        with opened(path) as file:
-            return _INSPECT.match(file.read(1000)) is not None
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with opened(path) as file:
+        return _INSPECT.match(file.read(1000)) is not None
 
 
 def _digest(path: Path) -> str:
-    try:
-        with opened(path) as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
-    except OSError as error:
-        raise unreadable(path, error) from None
+    with opened(path) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _format(path: Path, wanted: LogHints) -> str:

@@ -139,6 +139,10 @@ def pull_cube(
     return pulling.run(cache)
 
 
+def _damaged(what: str, source: str, remedy: str = "Get it from another place.") -> CubeDamagedError:
+    return CubeDamagedError(what, redacted(source), remedy)
+
+
 def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publication, str]:
     """The record of a publication, and its digest; compared with what the list of tags says."""
     found = space.get(record.KEY, record.MOST_RECORD_BYTES)
@@ -146,18 +150,14 @@ def _opened(url: str, source: str, space: Space, tag: str) -> tuple[record.Publi
         raise _not_found(url, source, space, tag)
     publication, digest = record.decode(found.data, redacted(source)), record.digest_of(found.data)
     if tag and publication.tag != tag:
-        raise CubeDamagedError(
-            f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}",
-            redacted(source),
-            "Find out why.",
+        what = f"it was published as {publication.tag or 'no tag'!r}, not as {tag!r}"
+        raise _damaged(what, source, "Find out why.")
+    listed = {} if not tag or is_zip(url) else {one.tag: one.digest for one in record.tags_at(space_of(url))}
+    if listed.get(tag, digest) != digest:
+        what = (
+            f"its record has another digest ({digest[:19]}…) than the list of tags says ({listed[tag][:19]}…)"
         )
-    listed = {} if not tag or is_zip(url) else {one.tag: one for one in record.tags_at(space_of(url))}
-    if tag in listed and listed[tag].digest != digest:
-        raise CubeDamagedError(
-            f"its record has another digest ({digest[:19]}…) than the list of tags says ({listed[tag].digest[:19]}…)",
-            redacted(source),
-            "Somebody has changed one of the two: ask whoever published it.",
-        )
+        raise _damaged(what, source, "Somebody has changed one of the two: ask whoever published it.")
     return publication, digest
 
 
@@ -238,18 +238,15 @@ class _Pulling:
         verified = verify_unseen(draft)
         if verified.damages or verified.lines:
             first = next(map(str, verified.damages), "lines of its ledger")
-            raise CubeDamagedError(
-                f"the publication is damaged, although its digests are right: {first}",
-                redacted(self._source),
-                "It was published so: ask whoever did.",
-            )
+            what = f"the publication is damaged, although its digests are right: {first}"
+            raise _damaged(what, self._source, "It was published so: ask whoever did.")
 
     def _put(self, draft: Space, key: str, cache: str | None) -> None:
         data = self._object(key)
         if key == _METADATA:
-            data = _unpublished(data, self._source)
+            data = _changed(data, _unmark, self._source)
         elif key == f"{SIDE}/{NOTES}" and cache is not None:
-            data = _with_cache(data, cache, self._source)
+            data = _changed(data, lambda notes: notes.update(cache=cache), self._source)
         if key.startswith(f"{SIDE}/"):
             draft.at(SIDE).put(key.removeprefix(f"{SIDE}/"), data, durable=False)
         else:
@@ -262,17 +259,13 @@ class _Pulling:
         """An object that is what the record says."""
         said = self._publication.objects.get(key)
         if said is None:
-            raise CubeDamagedError(
-                f"{key} is not in its record", redacted(self._source), "Find out who made it."
-            )
+            raise _damaged(f"{key} is not in its record", self._source, "Find out who made it.")
         refuse_larger(said.size, MOST_OBJECT, f"{redacted(self._source)}/{key}")
         found = self._space.get(key, said.size + 1)
         if found is None:
-            raise CubeDamagedError(f"{key} is gone", redacted(self._source), "Get it from another place.")
+            raise _damaged(f"{key} is gone", self._source)
         if len(found.data) != said.size or hashlib.sha256(found.data).hexdigest() != said.sha256:
-            raise CubeDamagedError(
-                f"{key} is not what was published", redacted(self._source), "Get it from another place."
-            )
+            raise _damaged(f"{key} is not what was published", self._source)
         return found.data
 
     def _archives(self) -> Iterator[tuple[str, bytes]]:
@@ -296,24 +289,16 @@ def _few(pool: ThreadPoolExecutor, function: Callable[[str], T], keys: Sequence[
         yield from pool.map(function, keys[begin : begin + _TOGETHER])
 
 
-def _unpublished(data: bytes, where: str) -> bytes:
-    """The cube's metadata without the mark that keeps everybody from writing into it."""
+def _changed(data: bytes, change: Callable[[dict[str, Any]], object], source: str) -> bytes:
+    """An object of JSON with a change, such as the notes with the name of the cache that has the replies."""
     try:
         document = json.loads(data)
-        document["attributes"].pop(PUBLISHED, None)
+        change(document)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
-        raise CubeDamagedError(
-            "its zarr.json is none of a cube", redacted(where), "Find out who made it."
-        ) from None
+        raise _damaged("its metadata or notes are none of a cube", source, "Find out who made it.") from None
     return json.dumps(document, indent=2).encode()
 
 
-def _with_cache(data: bytes, cache: str, where: str) -> bytes:
-    """The notes with the name of the cache that has the replies."""
-    try:
-        notes = json.loads(data)
-    except (ValueError, RecursionError):
-        notes = None
-    if not isinstance(notes, dict):
-        raise CubeDamagedError("its notes are none of a cube", redacted(where), "Find out who made it.")
-    return json.dumps({**notes, "cache": cache}, indent=1).encode()
+def _unmark(metadata: dict[str, Any]) -> None:
+    """Take the mark away that keeps everybody from writing into the cube."""
+    metadata["attributes"].pop(PUBLISHED, None)

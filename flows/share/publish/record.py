@@ -152,10 +152,12 @@ def decode(data: bytes, where: str) -> Publication:
         newer = type(written) is int and written > FORMAT
         found = None if newer else Publication.model_validate(document)
     except (ValueError, RecursionError) as error:
-        what = _first_problem(error) if isinstance(error, ValidationError) else str(error).partition("\n")[0]
-        what = what[:_LONGEST]
+        what = str(error).partition("\n")[0]
+        if isinstance(error, ValidationError):
+            first = error.errors(include_url=False)[0]
+            what = f"{'.'.join(map(str, first['loc']))} is {str(first['input'])[:_SHOWN]!r}: {first['msg']}"
         raise CubeDamagedError(
-            f"{KEY} is no record of a publication: {what}", where, "Get it once more."
+            f"{KEY} is no record of a publication: {what[:_LONGEST]}", where, "Get it once more."
         ) from None
     if found is None:
         raise SweepError(
@@ -172,19 +174,6 @@ def decode(data: bytes, where: str) -> Publication:
     if {one.key for one in found.replies} - set(found.objects):
         raise CubeDamagedError("its record names replies that are not in it", where, "Find out who made it.")
     return found
-
-
-def _first_problem(error: ValidationError) -> str:
-    """Field, value and rule of the first thing that is wrong; the rest follows from it or comes next time."""
-    first = error.errors(include_url=False)[0]
-    place = "".join(f"[{part}]" if isinstance(part, int) else f".{part[:_SHOWN]}" for part in first["loc"])[
-        1:
-    ]
-    if first["type"] == "missing":
-        return f"`{place}` is missing"
-    value = repr(first["input"])
-    shown = value if len(value) <= _SHOWN else f"{value[:_SHOWN]}…"
-    return f"`{place}` is {shown}: {first['msg']}" if place else f"it is {shown}: {first['msg']}"
 
 
 class Tagged(_Record):
