@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import cubes_and_models, part_of
+from evalcube.flows.cli.options import cubes_and_models, names_of, part_of, settings_of
 from evalcube.flows.cli.output import (
     complain,
     form_of,
@@ -281,6 +281,7 @@ def verdict(
     """
     from evalcube.flows.read.verdict import cube_verdict
 
+    numbers = settings_of("--weights", names_of(weights or ""), "fact=2,judge=1")
     found = cube_verdict(
         cube,
         control,
@@ -289,7 +290,7 @@ def verdict(
         method=method,  # type: ignore[arg-type]  # refused there if it is none
         threshold=threshold,
         trivial=trivial,
-        weights=None if weights is None else _read_weights(weights),
+        weights=None if weights is None else {name: given[0] for name, given in numbers.items()},
         gold=gold,
         gold_variant=gold_variant,
         missing=missing,
@@ -301,22 +302,6 @@ def verdict(
         else:
             _print_verdict(found)
     raise typer.Exit(found.exit_code)
-
-
-def _read_weights(text: str) -> dict[str, float]:
-    from evalcube.flows.errors import SweepError
-
-    found: dict[str, float] = {}
-    for part in text.split(","):
-        name, _, number = (piece.strip() for piece in part.partition("="))
-        try:
-            weight = float(number)
-        except ValueError:
-            raise SweepError(f"--weights: '{part}' is no weight", "Write it like fact=2,judge=1") from None
-        if name in found:
-            raise SweepError(f"--weights: {name} is given twice", "Give each layer one weight")
-        found[name] = weight
-    return found
 
 
 def _print_verdict(found: CubeVerdict) -> None:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import Command
@@ -19,7 +20,6 @@ from evalcube.flows.cli.output import (
     safe,
     show,
     show_json,
-    size_text,
 )
 
 if TYPE_CHECKING:

@@ -268,6 +268,22 @@ def names_of(text: str) -> list[str]:
     return [name.strip() for name in text.split(",") if name.strip()]
 
 
+def settings_of(flag: str, texts: Sequence[str], example: str) -> dict[str, list[float]]:
+    """What is set by ``NAME=NUMBER,...`` texts of a flag, as in the example."""
+    found: dict[str, list[float]] = {}
+    for text in texts:
+        name, _, value = (part.strip() for part in text.partition("="))
+        try:
+            found[name] = [float(part) for part in names_of(value)]
+        except ValueError:
+            found[name] = []
+        if not found[name]:
+            from evalcube.flows.errors import SweepError
+
+            raise SweepError(f"{flag}: '{text}' sets nothing", f"Write it like {example}")
+    return found
+
+
 class Command(TyperCommand):
     """A command whose errors name its flags.
 

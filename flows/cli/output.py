@@ -166,14 +166,6 @@ def progress() -> Iterator[Ticker]:
             sys.stderr.flush()
 
 
-def size_text(count: int) -> str:
-    """A number of bytes for people."""
-    for power, unit in ((4, "TB"), (3, "GB"), (2, "MB"), (1, "kB")):
-        if count >= 1000**power:
-            return f"{count / 1000**power:.1f} {unit}"
-    return f"{count} B"
-
-
 def form_of(*, as_json: bool, markdown: bool = False, as_csv: bool = False) -> str:
     """The form of output that is asked for: json, markdown, csv, or none of them; several at once are refused."""
     return exclusive({"--json": as_json, "--markdown": markdown, "--csv": as_csv}).removeprefix("--")

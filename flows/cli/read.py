@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
 from evalcube.flows.cli.options import of_part, several
@@ -21,7 +22,6 @@ from evalcube.flows.cli.output import (
     show_below,
     show_csv,
     show_json,
-    size_text,
     warn,
 )
 

@@ -7,18 +7,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.filesize import decimal as size_text
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.output import (
-    ExitStatus,
-    complain,
-    print_rows,
-    progress,
-    safe,
-    show,
-    show_json,
-    size_text,
-)
+from evalcube.flows.cli.output import ExitStatus, complain, print_rows, progress, safe, show, show_json
 
 if TYPE_CHECKING:
     from evalcube.flows.read.merged.dataset import Conflict

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import Command, cubes_and_models, names_of, of_part, several
+from evalcube.flows.cli.options import Command, cubes_and_models, names_of, of_part, settings_of, several
 from evalcube.flows.cli.output import emit, form_of, noted, show, show_below, warn
 
 if TYPE_CHECKING:
@@ -166,7 +166,8 @@ def metrics(
     """
     from evalcube.flows.read.statistics import metrics as evaluate
 
-    given = _settings(settings or ())
+    numbers = settings_of("--set", settings or (), "tau=0.5 or weights=0.2,0.8")
+    given = {name: found if len(found) > 1 else found[0] for name, found in numbers.items()}
     found = evaluate(cube, part, names=names_of(names), k=_numbers(k), by=names_of(by), settings=given)
     _emit(found, cube, form_of(as_json=as_json))
 
@@ -187,23 +188,6 @@ def _numbers(text: str) -> list[int]:
         from evalcube.flows.errors import SweepError
 
         raise SweepError(f"--k: '{text}' is no list of whole numbers", "Write it like 1,4,8") from error
-
-
-def _settings(texts: Sequence[str]) -> dict[str, float | list[float]]:
-    """Arguments of metrics as they were typed: NAME=NUMBER, or NAME=NUMBER,NUMBER,..."""
-    found: dict[str, float | list[float]] = {}
-    for text in texts:
-        name, _, value = text.partition("=")
-        try:
-            numbers = [float(part) for part in names_of(value)]
-            found[name.strip()] = numbers if "," in value else numbers[0]
-        except (ValueError, IndexError) as error:
-            from evalcube.flows.errors import SweepError
-
-            raise SweepError(
-                f"--set: '{text}' sets nothing", "Write it like tau=0.5 or weights=0.2,0.8"
-            ) from error
-    return found
 
 
 analyze = typer.Typer(

@@ -49,13 +49,6 @@ def _line(value: object) -> object:
     raise values.refusal("must be one line of text", "Give each line as an item of its own")
 
 
-def _walltime(value: object) -> object:
-    found = seconds(value)
-    if isinstance(found, float) and found < 60:
-        raise values.refusal("must be at least 1m", "Slurm counts in minutes")
-    return found
-
-
 Seconds = Annotated[float, BeforeValidator(seconds)]
 # These go into the lines of a job script that a shell or sbatch reads.
 _WORD = "must be one word of letters, digits and @%+=:,./-"
@@ -128,7 +121,7 @@ class SlurmSection(Section):
         Folder of the jobs' logs, which this machine and the nodes see; default: beside the cube.
     """
 
-    walltime: Given[str, Annotated[float, BeforeValidator(_walltime)]] = optional(3600.0)
+    walltime: Given[str, Annotated[float, BeforeValidator(seconds), Field(ge=60)]] = optional(3600.0)
     cores: Whole = Field(default=1, ge=1, le=1024)
     memory: Memory = "4G"
     partition: Word | None = None

@@ -185,10 +185,9 @@ def load_sweep(
     SweepError
         If there are keys without models.
     """
-    if key_envs and not models:
-        raise SweepError("`key_envs` goes with `models`", "Give `models`, or key_env in the config")
-    if judges and not models:
-        raise SweepError("`judges` goes with `models`", "Give `models`, or judges in the config")
+    for name, given in (("key_envs", key_envs), ("judges", judges)):
+        if given and not models:
+            raise SweepError(f"`{name}` goes with `models`", "Give `models`, or say it in the config")
     targets = [target] if isinstance(target, (str, Path)) else list(target)
     known = suite_names()
     suites = [str(one) for one in targets if not Path(one).is_file() and str(one) in known]

@@ -12,6 +12,8 @@ from functools import cached_property
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+import numpy as np
+
 from evalcube import __version__
 from evalcube.flows.config.secrecy import mask
 from evalcube.flows.plan.evaluations import Evaluation
@@ -36,41 +38,32 @@ class Mean:
     """Mean of a score over trials, with its standard error by question: repeats of one question are not independent."""
 
     rows: int = 0
-    questions: int = 0
-    _sum: float = 0.0
-    _squares: float = 0.0
-    _open: list[float] = field(default_factory=list)
-    _place: object = None
+    _by_question: dict[object, tuple[float, int]] = field(default_factory=dict)
 
     def add(self, place: object, value: float) -> None:
-        """Take a trial's score up; those of one question, which is `place`, come one after another."""
-        if place != self._place:
-            self._close()
-            self._place = place
-        self._open.append(value)
+        """Take a trial's score up; `place` is its question."""
+        total, count = self._by_question.get(place, (0.0, 0))
+        self._by_question[place] = total + value, count + 1
         self.rows += 1
 
-    def _close(self) -> None:
-        if self._open:
-            mean = math.fsum(self._open) / len(self._open)
-            self.questions += 1
-            self._sum, self._squares = self._sum + mean, self._squares + mean * mean
-            self._open = []
+    @property
+    def questions(self) -> int:
+        """How many there are."""
+        return len(self._by_question)
 
     @property
     def value(self) -> float:
         """The mean of the questions' means."""
-        self._close()
-        return self._sum / self.questions if self.questions else math.nan
+        return float(np.mean(self._means)) if self.questions else math.nan
 
     @property
     def error(self) -> float:
         """Its standard error; NaN of fewer than two questions."""
-        self._close()
-        if self.questions < 2:
-            return math.nan
-        variance = max(0.0, self._squares - self._sum**2 / self.questions) / (self.questions - 1)
-        return math.sqrt(variance / self.questions)
+        return float(np.std(self._means, ddof=1)) / self.questions**0.5 if self.questions > 1 else math.nan
+
+    @property
+    def _means(self) -> list[float]:
+        return [total / count for total, count in self._by_question.values()]
 
 
 class Source:

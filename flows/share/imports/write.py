@@ -10,6 +10,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -61,20 +62,9 @@ def data_params(key: TaskKey, file: str, sha256: str, rows: int, *, clustered: b
     clustered
         Whether it says clusters.
     """
-    return DatasetParams(
-        file=file,
-        format="jsonl",
-        kind="text",
-        prompt="prompt",
-        answer="answer",
-        instruction="",
-        order="file",
-        imported=key.identity,
-        id="id",
-        cluster="cluster" if clustered else "",
-        sha256=sha256,
-        rows=rows,
-    )
+    fields = {"prompt": "prompt", "answer": "answer", "id": "id", "cluster": "cluster" if clustered else ""}
+    form = {"format": "jsonl", "kind": "text", "instruction": "", "order": "file"}
+    return DatasetParams(**fields, **form, file=file, imported=key.identity, sha256=sha256, rows=rows)
 
 
 def import_plan(
@@ -122,18 +112,19 @@ def task_labels(keys: Sequence[TaskKey]) -> list[str]:
 
 
 def _evaluations(collection: Collection) -> list[Evaluation]:
-    names = _sampler_names(list(collection.asked), collection.variants)
-    return [
-        Evaluation.of(
-            NamedTemplate(
-                name=f"{IMPORTED} {asked.variant + 1}" if asked.variant else IMPORTED, source=_TEMPLATE
-            ),
-            NamedSampler(name=names[place], params=_sampler(asked, collection.variants.get(place, {}))),
-            model=asked.model,
-            request_model=asked.model,
+    found = []
+    for asked, place in collection.asked.items():
+        params = _sampler(asked, collection.variants.get(place, {}))
+        template = f"{IMPORTED} {asked.variant + 1}" if asked.variant else IMPORTED
+        found.append(
+            Evaluation.of(
+                NamedTemplate(name=template, source=_TEMPLATE),
+                NamedSampler(name=_sampler_name(asked.tool, params), params=params),
+                model=asked.model,
+                request_model=asked.model,
+            )
         )
-        for asked, place in collection.asked.items()
-    ]
+    return found
 
 
 def _sampler(asked: ModelSetting, setups: Mapping[str, str]) -> dict[str, Any]:
@@ -150,16 +141,12 @@ def _is_number(value: object) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool) and abs(value) < 2**53
 
 
-def _sampler_names(rows: Sequence[ModelSetting], variants: Mapping[int, Mapping[str, str]]) -> list[str]:
-    """A name for each evaluation's settings, which follows from them alone: in one cube a name has one meaning."""
-    names = []
-    for place, asked in enumerate(rows):
-        params = _sampler(asked, variants.get(place, {}))
-        shown = [f"{short}={params[name]}" for name, short in _SHORT.items() if name in params]
-        rest = {name: value for name, value in params[IMPORTED].items() if name != "tool"}
-        digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:6]
-        names.append(" ".join([asked.tool, *shown, *([f"[{digest}]"] if rest else [])]))
-    return names
+def _sampler_name(tool: str, params: Mapping[str, Any]) -> str:
+    """The name of settings, which follows from them alone: in one cube a name has one meaning."""
+    shown = [f"{short}={params[name]}" for name, short in _SHORT.items() if name in params]
+    rest = {name: value for name, value in params[IMPORTED].items() if name != "tool"}
+    digest = hashlib.sha256(canonical(rest).encode()).hexdigest()[:6]
+    return " ".join([tool, *shown, *([f"[{digest}]"] if rest else [])])
 
 
 _BATCH = 512
@@ -210,16 +197,10 @@ def store_replies(plan: Plan, collection: Collection, table: npt.NDArray[np.int6
     SweepError
         If the cache has another reply in the place of one: another import of the same model and task.
     """
-    batch = list[tuple[str, bytes]]()
-    for number, digest in _digests(plan, table):
-        record = collection.record(number)
-        if record is None:  # `_digests` names replies only
-            continue
-        batch.append((digest, record))
-        if len(batch) >= _BATCH:
-            _put(cache, batch)
-            batch.clear()
-    _put(cache, batch)
+    found = ((digest, collection.record(number)) for number, digest in _digests(plan, table))
+    records = ((digest, record) for digest, record in found if record is not None)
+    while batch := list(islice(records, _BATCH)):
+        _put(cache, batch)
 
 
 def _digests(plan: Plan, table: npt.NDArray[np.int64]) -> Iterator[tuple[int, str]]:
