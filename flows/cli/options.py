@@ -8,6 +8,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import wraps
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -245,11 +246,7 @@ def cubes_and_models(first: str, others: Sequence[str]) -> tuple[list[str], list
     others
         The others: of these as many as are cubes without a break.
     """
-    cubes = [first]
-    for text in others:
-        if not _is_cube(text):
-            break
-        cubes.append(text)
+    cubes = [first, *takewhile(_is_cube, others)]
     return cubes, list(others[len(cubes) - 1 :])
 
 

@@ -55,13 +55,11 @@ def _top(module: str) -> str:
 
 def _frames(trace: TracebackType | None) -> Iterator[tuple[str, str, int, str]]:
     """Module, file, line and function of each call, the innermost last."""
-    while trace is not None:
-        code = trace.tb_frame.f_code
-        module = str(trace.tb_frame.f_globals.get("__name__", ""))
+    for frame, line in traceback.walk_tb(trace):
+        code = frame.f_code
         # Made again from what a worker sent, code has its plain name only.
         name = code.co_name if code.co_qualname == "<module>" else code.co_qualname
-        yield module, code.co_filename, trace.tb_lineno, name
-        trace = trace.tb_next
+        yield str(frame.f_globals.get("__name__", "")), code.co_filename, line, name
 
 
 def _plugin(points: Sequence[EntryPoint], function: str) -> str:

@@ -83,20 +83,19 @@ class SecretFinding:
 class SecretsError(SweepError):
     """What would be published has something in it that looks secret or private."""
 
-    def __init__(self, findings: Sequence[SecretFinding], remedy: str = "") -> None:
+    def __init__(self, findings: Sequence[SecretFinding]) -> None:
         lines = [str(one) for one in findings[:_SHOWN]]
         more = [f"and {len(findings) - _SHOWN:,} more"] if len(findings) > _SHOWN else []
         text = "what would be published has something in it that looks secret or private:\n"
         super().__init__(
             text + "\n".join(lines + more),
-            remedy
-            or "Take it out of the sweep, or say that it may be published: `evalcube publish --allow`, with the id in "
+            "Take it out of the sweep, or say that it may be published: `evalcube publish --allow`, with the id in "
             "brackets, or a kind",
         )
         self.findings = tuple(findings)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return SecretsError, (self.findings, self.remedy)
+        return SecretsError, (self.findings,)
 
     def to_list(self) -> list[dict[str, Any]]:
         """The findings as JSON values."""

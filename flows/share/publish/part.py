@@ -91,22 +91,8 @@ def _kept(values: Sequence[Any], places: Sequence[int]) -> list[Any]:
 UNPUBLISHED = "https://unpublished.invalid/v1"
 """In the place of an endpoint: a name that leads nowhere, so that whoever goes on has to say whom to ask."""
 
-_KEPT = (
-    "name",
-    "seed",
-    "precision",
-    "trials",
-    "repeats",
-    "templates",
-    "samplers",
-    "degree",
-    "density",
-    "tasks",
-    "judges",
-    "composite",
-    "views",
-)
-_OF_MODELS = ("name", "model", "revision", "api", "stream", "prices", "facets", "simulate", "measured")
+_KEPT = "name seed precision trials repeats templates samplers degree density tasks judges composite views".split()
+_OF_MODELS = "name model revision api stream prices facets simulate measured".split()
 _HARMLESS = ("sim:", "local:smollm2")
 
 
