@@ -295,7 +295,7 @@ class Command(TyperCommand):
         for parameter in self.params:
             value, meaning = own.get(parameter.name) or MEANINGS.get(parameter.name) or ("", "")
             parameter.metavar = parameter.metavar or value or None
-            parameter.help = getattr(parameter, "help", None) or meaning
+            parameter.help = getattr(parameter, "help", None) or meaning  # type: ignore[attr-defined]  # Typer's have it
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:  # noqa: ANN401 - as for `invoke`
         """Read the arguments, as Typer does, and refuse options that would take the place of their own first value.

@@ -51,7 +51,7 @@ def consistent(config: Sweep) -> Iterator[Finding]:
     """What a model says of itself goes together."""
     for index, model in enumerate(config.models):
         for field, rule, remedy in (*_mistakes(model), *_of_server(model)):
-            path = ("models", index, *field.split("."))
+            path: Path = ("models", index, *field.split("."))
             yield Finding(path, rule, remedy=remedy, at_key=rule.startswith("excludes"))
 
 

@@ -92,7 +92,7 @@ def _is_inspect(path: Path) -> bool:
 
 def _digest(path: Path) -> str:
     with opened(path) as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()  # type: ignore[arg-type]  # a real file
 
 
 def _format(path: Path, wanted: LogHints) -> str:
