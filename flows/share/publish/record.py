@@ -32,7 +32,6 @@ _MOST_TAGS_BYTES = 16 * 2**20
 _ATTEMPTS = 20
 _THREADS = 16
 _LONGEST = 200
-_SHOWN = 60
 
 TAG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 _DIGEST = "^[0-9a-f]{64}$"
@@ -155,7 +154,8 @@ def decode(data: bytes, where: str) -> Publication:
         what = str(error).partition("\n")[0]
         if isinstance(error, ValidationError):
             first = error.errors(include_url=False)[0]
-            what = f"{'.'.join(map(str, first['loc']))} is {str(first['input'])[:_SHOWN]!r}: {first['msg']}"
+            told = "missing" if first["type"] == "missing" else f"{first['input']!r:.60}: {first['msg']}"
+            what = f"`{'.'.join(map(str, first['loc']))}` is {told}"
         raise CubeDamagedError(
             f"{KEY} is no record of a publication: {what[:_LONGEST]}", where, "Get it once more."
         ) from None
