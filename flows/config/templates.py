@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import TemplateError
 
@@ -272,8 +273,7 @@ def _mistake(message: object) -> tuple[str, ...]:
             return f"has no {name}", _EXAMPLE
     role, content = message["role"], message["content"]
     if role not in ROLES:
-        close = difflib.get_close_matches(str(role), ROLES, n=1)
-        remedy = f"Did you mean {close[0]!r}?" if close else f"Roles: {', '.join(ROLES)}"
+        remedy = did_you_mean(str(role), list(ROLES), "Roles")
         return f"has an unknown role {show(role)}", remedy, "role"
     if not isinstance(content, str):
         return f"has {show(content)} for its content, not a text", "Put quotes round it", "content"
