@@ -8,25 +8,21 @@ from collections.abc import Sequence
 from evalcube.flows.config.secrecy import mask, show
 from evalcube.flows.errors import SweepError, WrongTypeError, told
 
-_OTHER_NAMES = {
-    "api_key": "key_env",
-    "apikey": "key_env",
-    "key": "key_env",
-    "token": "key_env",
-    "url": "endpoint",
-    "base_url": "endpoint",
-    "api_base": "endpoint",
-    "concurrency": "connections",
-    "max_connections": "connections",
-    "sampling": "samplers",
-    "task": "tasks",
-    "repetitions": "repeats",
-    "samples": "trials",
-    "output": "cube",
-    "input": "prompt",
-    "judge": "judges",
-    "asserts": "assertions",
+_OTHERS = {
+    "key_env": "api_key apikey key token",
+    "endpoint": "url base_url api_base",
+    "connections": "concurrency max_connections",
+    "samplers": "sampling",
+    "tasks": "task",
+    "repeats": "repetitions",
+    "trials": "samples",
+    "cube": "output",
+    "prompt": "input",
+    "judges": "judge",
+    "assertions": "asserts",
 }
+"""What names of ours are called elsewhere."""
+_OTHER_NAMES = {other: name for name, others in _OTHERS.items() for other in others.split()}
 
 
 def close_name(name: str, known: list[str]) -> str | None:
