@@ -40,7 +40,7 @@ def whole_prices(config: Sweep) -> Iterator[Finding]:
             yield Finding(path, f"lacks {name}", remedy=f"Add {name}: 0 if they are free")
         if prices.cached is not None and not lacking and prices.cached > prices.prompt:
             rule = f"must be at most what other prompt tokens cost, {prices.prompt:g}"
-            yield Finding((*path, "cached"), rule, show(prices.cached), "Remove it")
+            yield Finding((*path, "cached"), rule, f"{prices.cached:g}", "Remove it")
 
 
 _Mistake = tuple[str, str, str]

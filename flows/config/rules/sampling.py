@@ -86,4 +86,4 @@ def spend_has_prices(config: Sweep) -> Iterator[Finding]:
     if not any(model.prices.prompt or model.prices.completion for model in config.models):
         rule = "no model has prices, so that this bound would never be reached"
         remedy = "Give the models prices (USD per million tokens), or bound tokens"
-        yield Finding(("spend", "usd"), rule, show(config.spend.usd), remedy)
+        yield Finding(("spend", "usd"), rule, f"{config.spend.usd:g}", remedy)
