@@ -111,10 +111,10 @@ def _environment() -> Environment:
 
 
 def _pulled(facts: Publication, address: str) -> str:
-    """What to type behind `evalcube pull`."""
+    """The command that makes a copy."""
     if not facts.tag or is_zip(address):
-        return f"{address} copy.zarr"
-    return f"{address.rpartition('/')[0]} copy.zarr --tag {facts.tag}"
+        return f"evalcube pull {address} copy.zarr"
+    return f"evalcube pull {address.rpartition('/')[0]} copy.zarr --tag {facts.tag}"
 
 
 def _code(address: str) -> str:
