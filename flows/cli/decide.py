@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from evalcube.flows.cli import options
-from evalcube.flows.cli.options import cubes_and_models, names_of, part_of, settings_of
+from evalcube.flows.cli.options import cubes_and_models, part_of, settings_of
 from evalcube.flows.cli.output import (
     complain,
     form_of,
@@ -281,7 +281,7 @@ def verdict(
     """
     from evalcube.flows.read.verdict import cube_verdict
 
-    numbers = settings_of("--weights", names_of(weights or ""), "fact=2,judge=1")
+    numbers = settings_of("--weights", [] if weights is None else weights.split(","), "fact=2,judge=1")
     found = cube_verdict(
         cube,
         control,

@@ -271,13 +271,13 @@ def settings_of(flag: str, texts: Sequence[str], example: str) -> dict[str, list
     for text in texts:
         name, _, value = (part.strip() for part in text.partition("="))
         try:
-            found[name] = [float(part) for part in names_of(value)]
+            numbers = [float(part) for part in names_of(value)]
         except ValueError:
-            found[name] = []
-        if not found[name]:
+            numbers = []
+        if not numbers or found.setdefault(name, numbers) is not numbers:
             from evalcube.flows.errors import SweepError
 
-            raise SweepError(f"{flag}: '{text}' sets nothing", f"Write it like {example}")
+            raise SweepError(f"{flag}: '{text}' sets nothing, or sets it again", f"Write it like {example}")
     return found
 
 
