@@ -25,7 +25,6 @@ from evalcube.stages.reply.forms import ApiName, Record
 if TYPE_CHECKING:
     from evalcube.flows.config.models import Model
     from evalcube.stages.generate import Trial
-    from evalcube.storage.cache.cache import Cache
 
 
 def _json(value: dict[str, Any]) -> dict[str, Any]:
@@ -327,16 +326,6 @@ class Opinion:
     score: float
     """1 to 5; NaN where there is none."""
     reason: str
-
-
-def opinions(
-    judges: Sequence[Judge], rubric: str, prompt: str, output: str, cache: Cache
-) -> Iterator[Opinion]:
-    """The replies about an output that the cache holds."""
-    for judge, repeat, key in opinion_keys(judges, rubric, prompt, output):
-        data = cache.get(key)
-        if data is not None:
-            yield read_opinion(judge, repeat, data)
 
 
 def opinion_keys(

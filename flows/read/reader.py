@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,16 @@ from typing import Any
 import numpy as np
 
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.evaluations import Opinion, evaluation_place, opinions, read_answered
+from evalcube.flows.plan.evaluations import (
+    Opinion,
+    evaluation_place,
+    opinion_keys,
+    read_answered,
+    read_opinion,
+)
 from evalcube.flows.plan.filters import matching_points
 from evalcube.flows.plan.plan import TaskPlan, is_imported
-from evalcube.flows.plan.requests import CriteriaBook, trial_messages, trial_request
+from evalcube.flows.plan.requests import CriteriaBook, messages_request, trial_messages
 from evalcube.flows.state.caches import replies_at_hand
 from evalcube.flows.state.records import read_notes
 from evalcube.flows.state.store import cube_plan
@@ -80,6 +87,29 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
     return Answered(reading, parsed, fault)
 
 
+Place = tuple[int, int, int, int, int]
+"""Indices of a trial's model, task, slot, trial and repeat."""
+
+
+@dataclass(slots=True)
+class FoundTrial:
+    """One trial with what was made again and found of it."""
+
+    place: Place
+    cell: Cell
+    truth: Trial | None
+    """None where the code that makes it is not at hand."""
+    messages: Sequence[Mapping[str, str]] = ()
+    digest: str = ""
+    answered: Answered | None = None
+    opinions: list[Opinion] = field(default_factory=list)
+
+    @property
+    def known(self) -> Trial:
+        """The question; an empty one where it is not at hand."""
+        return Trial("", "") if self.truth is None else self.truth
+
+
 def row_of(truth: Trial) -> tuple[int | None, str]:
     """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones."""
     row = truth.extras.get("row")
@@ -107,6 +137,13 @@ def status_name(status: Status, cell: Cell) -> str:
 
 
 SCORES = ("fact", "behavior", "judge")
+_STORED = ("status", "tokens", "prompt_tokens", "latency", *SCORES, *SAID, SECOND, "judge_readings")
+_ROOM = 100_000_000
+"""Characters of questions that are kept, about."""
+_OVERHEAD = 500
+"""What a question takes beside its own text, about."""
+_TOOL = 10
+"""How many times as much a tool takes that goes along with one, about."""
 
 
 @dataclass(frozen=True)
@@ -185,6 +222,8 @@ class Reader:
         self.away: list[str] = []
         """A line for each cache at hand that did not answer when replies were last looked for."""
         self._region: tuple[Region | None, dict[str, Any]] = (None, {})
+        self._questions: dict[tuple[int, int, int], Trial] = {}
+        self._room = _ROOM
 
     def cache(self) -> Cache | None:
         """The response cache, if it was given, is that of an own run, or lies beside the cube."""
@@ -256,6 +295,85 @@ class Reader:
             raise SweepError(f"`params`: {what} of {task} match '{params or ''}'", f"Give one of: {listed}")
         return row, slots[0]
 
+    def found(
+        self,
+        places: Iterable[Place],
+        *,
+        asked: bool = True,
+        replies: bool = True,
+        parse: bool = True,
+        judged: bool = True,
+    ) -> list[FoundTrial]:
+        """Trials with their questions and replies, many at a time, as a cache may be far away.
+
+        Parameters
+        ----------
+        places
+            Indices of model, task, slot, trial and repeat of each.
+        asked, replies
+            Whether requests are made again, and their replies looked up.
+        parse, judged
+            Whether answers are read in the replies, and what judges gave is looked up, too.
+        """
+        rows = []
+        for place in places:
+            model, task, slot, trial, repeat = place
+            evaluation, cell = self.plan.evaluations[model], self.plan.tasks[task].cells[slot].cell
+            row = FoundTrial(place, cell, self._question(cell, (task, slot, trial)))
+            if asked and row.truth is not None and not evaluation.not_run:
+                row.messages = trial_messages(evaluation, cell, row.truth)
+                row.digest = messages_request(evaluation, cell, row.truth, row.messages, repeat).digest
+            rows.append(row)
+        cache = self.cache() if replies else None
+        some = [row for row in rows if row.digest and cache is not None]
+        stored = [] if cache is None else cache.get_many([row.digest for row in some])
+        for row, reply in zip(some, stored, strict=True):
+            row.answered = read_answer(reply, row.cell, row.known, parse=parse)
+            said = None if row.answered is None else row.answered.reading.imported
+            if said is not None and said.prompt is not None:
+                row.messages = [{"role": "user", "content": said.prompt}]
+        if replies and judged and self.plan.judges:
+            self._ask_judges(rows, cache)
+        return rows
+
+    def _question(self, cell: Cell, place: tuple[int, int, int]) -> Trial | None:
+        """A question, None of a task that is not at hand; kept while there is room, as others were asked it, too."""
+        if isinstance(cell.task, AbsentTask):
+            return None
+        truth = self._questions.get(place)
+        if truth is None:
+            truth = cell.trial(place[2])
+            if self._room > 0:
+                self._questions[place] = truth
+                self._room -= len(truth.prompt) + _OVERHEAD * (1 + _TOOL * len(truth.tools))
+        return truth
+
+    @cached_property
+    def _book(self) -> CriteriaBook:
+        return CriteriaBook(self.plan.tasks)
+
+    def _ask_judges(self, rows: Sequence[FoundTrial], cache: Cache | None) -> None:
+        """Set what judges gave: from their replies, or else the bare readings that the cube has."""
+        keys: list[tuple[FoundTrial, str, int, str]] = []
+        for row in rows:
+            if row.answered is None:
+                row.opinions = self._readings(row.place)
+            elif rubric := self._book.of(row.place[1], row.known).rubric:
+                asked = opinion_keys(self.plan.judges, rubric, row.known.prompt, row.answered.reading.answer)
+                keys += [(row, *key) for key in asked]
+        replies = [] if cache is None or not keys else cache.get_many([key for *_, key in keys])
+        for (row, judge, repeat, _), data in zip(keys, replies, strict=False):
+            if data is not None:
+                with suppress(ValueError):  # whole, but no record: whatever it is, it is no opinion
+                    row.opinions.append(read_opinion(judge, repeat, data))
+
+    def _readings(self, place: Place) -> list[Opinion]:
+        scores = self._stored(place).get("judge_readings", np.empty((0, 0)))
+        return [
+            Opinion(self.plan.judges[judge].name, number, float(scores[judge, number]), "")
+            for judge, number in np.argwhere(~np.isnan(scores)).tolist()
+        ]
+
     def view(self, model: int, task: int, slot: int, trial: int, repeat: int = 0) -> TrialView:
         """One trial; prompt and reference are made again, the reply comes from the cache.
 
@@ -282,29 +400,12 @@ class Reader:
                     f"`{name}`: {value} is outside of the cube", f"Give a number from 0 to {size - 1}"
                 )
         evaluation, entry = self.plan.evaluations[model], self.plan.tasks[task]
-        cell = entry.cells[slot].cell
-        stored = self._stored(model, task, slot, trial, repeat)
-        response, reasoning, parsed, fault = None, "", None, ""
-        messages: Sequence[Mapping[str, str]]
-        absent = [cell.task.reason] if isinstance(cell.task, AbsentTask) else []
-        truth = Trial("", "") if absent else cell.trial(trial)
-        if absent or evaluation.not_run:
-            store, key = None, ""
-            messages = [{"role": "note", "content": reason} for reason in (absent or evaluation.not_run)]
-        else:
-            store = self.cache()
-            key = trial_request(evaluation, cell, truth, repeat).digest
-            messages = trial_messages(evaluation, cell, truth)
-        said: list[Opinion] = []
-        answered = read_answer(None if store is None else store.get(key), cell, truth)
-        if answered is not None and store is not None:
-            response, reasoning = answered.reading.answer, answered.reading.reasoning
-            parsed, fault = answered.parsed, answered.fault
-            if answered.reading.imported is not None and answered.reading.imported.prompt is not None:
-                messages = [{"role": "user", "content": answered.reading.imported.prompt}]
-            rubric = CriteriaBook(self.plan.tasks).of(task, truth).rubric
-            if rubric:
-                said = list(opinions(self.plan.judges, rubric, truth.prompt, response, store))
+        stored = self._stored((model, task, slot, trial, repeat))
+        (found,) = self.found([(model, task, slot, trial, repeat)])
+        cell, answered, task_code = found.cell, found.answered, found.cell.task
+        reasons = [task_code.reason] if isinstance(task_code, AbsentTask) else evaluation.not_run
+        notes = [{"role": "note", "content": reason} for reason in reasons]
+        response = None if answered is None else answered.reading.answer
         return TrialView(
             self.plan.labels[model],
             entry.label,
@@ -312,34 +413,36 @@ class Reader:
             trial,
             repeat,
             status_name(Status(int(stored["status"])), cell),
-            messages,
+            found.messages if found.digest else notes,
             response,
-            reasoning,
-            parsed,
-            truth.answer,
+            "" if answered is None else answered.reading.reasoning,
+            None if answered is None else answered.parsed,
+            found.known.answer,
             int(stored["tokens"]),
             float(stored["latency"]),
-            _first_token(stored, answered),
-            key,
+            float(stored.get("first_token", math.nan if answered is None else answered.reading.first_token)),
+            found.digest,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
-            said,
-            *row_of(truth),
+            found.opinions,
+            *row_of(found.known),
             _count(stored, "prompt_tokens"),
             _count(stored, "reasoning_tokens"),
             _count(stored, "cached_tokens"),
             self.provider(int(stored.get("provider", 0))),
             bool(stored.get("looping", False)),
-            fault,
+            "" if answered is None else answered.fault,
             theirs=_second(entry, stored, response),
         )
 
-    def _stored(self, model: int, task: int, slot: int, trial: int, repeat: int) -> dict[str, Any]:
+    def _stored(self, at: Place) -> dict[str, Any]:
+        """What the cube holds of one trial; absent layers are not there."""
+        model, task, slot, trial, repeat = at
         chunks = self.cube.chunks
         region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
         known, arrays = self._region
         if known != region:  # trials that are looked at one after another are mostly of one region
-            names = [name for name in (*SCORES, *SAID, SECOND) if name in self.cube.trial_arrays]
-            arrays = self.cube.read_region(region, ("status", "tokens", "prompt_tokens", "latency", *names))
+            names = [name for name in _STORED if name in self.cube.trial_arrays]
+            arrays = self.cube.read_region(region, names)
             self._region = (region, arrays)
         place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
         return {name: values[place] for name, values in arrays.items()}
@@ -347,12 +450,6 @@ class Reader:
 
 def _count(stored: Mapping[str, Any], name: str) -> int | None:
     return int(stored[name]) if stored.get(name, -1) >= 0 else None
-
-
-def _first_token(stored: Mapping[str, Any], answered: Answered | None) -> float:
-    """As the cube has it, or one of an earlier version, which has no place for it, by the reply."""
-    said = math.nan if answered is None else answered.reading.first_token
-    return float(stored.get("first_token", said))
 
 
 def _second(task: TaskPlan, stored: Mapping[str, Any], response: str | None) -> SecondView | None:

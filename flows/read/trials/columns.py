@@ -5,9 +5,9 @@ The one list from which options, help, pages and the Arrow schema are made. Type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -230,82 +230,25 @@ def disagree(ours: npt.NDArray[np.uint8], theirs: npt.NDArray[np.uint8]) -> npt.
     return differ
 
 
-Places = npt.NDArray[np.intp]
+Values = npt.NDArray[Any]
+"""The cells of a column: masked numbers and flags, or objects, of which None is absent."""
 
 
-class Values(Protocol):
-    """One column of some rows."""
-
-    def to_list(self) -> list[Any]:
-        """As Python values; None where there is none."""
-
-    def to_arrow(self, kind: pa.DataType) -> pa.Array:
-        """As an Arrow array of a type."""
+def objects(values: Iterable[Any]) -> Values:
+    """Anything, such as texts and lists, as an array."""
+    return np.fromiter(values, dtype=object)
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Numbers:
-    """Numbers or flags, one for each row."""
-
-    values: npt.NDArray[Any]
-    missing: npt.NDArray[np.bool_]
-
-    def to_list(self) -> list[Any]:
-        """As Python values; those in single precision in as few digits as tell them apart."""
-        values = self.values
-        plain = [float(str(one)) for one in values] if values.dtype == np.float32 else values.tolist()
-        if not self.missing.any():
-            return plain
-        return [None if absent else one for one, absent in zip(plain, self.missing.tolist(), strict=True)]
-
-    def to_arrow(self, kind: pa.DataType) -> pa.Array:
-        """As an Arrow array of a type."""
-        import pyarrow as pa
-
-        return pa.array(self.values, type=kind, mask=self.missing)
+def plain(values: Values) -> list[Any]:
+    """Cells as Python has them, None where absent; those in single precision with as few digits as tell them."""
+    if values.dtype == np.float32:
+        values = np.ma.array([float(str(one)) for one in np.ma.getdata(values)], mask=np.ma.getmask(values))
+    return list(values.tolist())
 
 
-@dataclass(frozen=True, eq=False, slots=True)
-class Labels:
-    """Values of which there are few, by number."""
-
-    levels: Sequence[Any]
-    codes: npt.NDArray[Any]
-
-    def to_list(self) -> list[Any]:
-        """As Python values."""
-        levels = self.levels
-        return [levels[code] for code in self.codes.tolist()]
-
-    def to_arrow(self, kind: pa.DataType) -> pa.Array:
-        """As an Arrow array of a type."""
-        import pyarrow as pa
-
-        return pa.array(list(self.levels), type=kind).take(pa.array(self.codes))
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Plain:
-    """Python values as they are."""
-
-    values: list[Any]
-
-    def to_list(self) -> list[Any]:
-        """As Python values."""
-        return self.values
-
-    def to_arrow(self, kind: pa.DataType) -> pa.Array:
-        """As an Arrow array of a type."""
-        import pyarrow as pa
-
-        return pa.array(self.values, type=kind)
-
-
-Rows = Mapping[str, npt.NDArray[Any]]
-"""Equally long arrays by name: ``cube``, ``model``, ``task``, ``slot``, ``trial`` and ``repeat`` are indices, the
-others values of the cube's arrays."""
-
-T = TypeVar("T")
+Rows = Mapping[Any, npt.NDArray[Any]]
+"""Equally long arrays: indices, ``cube``, ``model``, ``task``, ``slot``, ``trial`` and ``repeat``, and values of the
+cube's arrays by their names; values that are made already by their columns."""
 
 
 def count(rows: Rows) -> int:
@@ -326,31 +269,20 @@ def joined(parts: Sequence[Rows]) -> Rows:
 
 
 def cut(parts: Iterable[Rows], size: int) -> Iterator[Rows]:
-    """The same rows in parts of at most `size`."""
+    """The rows, at most so many at once."""
     for part in parts:
         for begin in range(0, count(part), size):
             yield take(part, slice(begin, begin + size))
 
 
-def slices(
-    parts: Iterable[T], offset: int, limit: int | None, size_of: Callable[[T], int]
-) -> Iterator[tuple[T, slice]]:
-    """Parts with what is meant of each: the rows from `offset` on, at most `limit`; no later part is asked for."""
-    skip, left = offset, limit
-    if left == 0:
-        return
-    for part in parts:
-        size = size_of(part)
-        first = min(skip, size)
-        skip -= first
-        last = size if left is None else min(size, first + left)
-        left = None if left is None else left - (last - first)
-        if last > first:
-            yield part, slice(first, last)
-        if left == 0:  # before the next part is asked for
-            return
-
-
 def window(parts: Iterable[Rows], offset: int, limit: int | None) -> Iterator[Rows]:
-    """The rows from `offset` on, at most `limit`."""
-    return (take(part, which) for part, which in slices(parts, offset, limit, count))
+    """The rows from `offset` on, at most `limit`; no part is asked for behind the last of them."""
+    left = limit
+    for part in parts if left != 0 else ():
+        some = take(part, slice(offset, None if left is None else offset + left))
+        offset = max(0, offset - count(part))
+        if count(some):
+            left = None if left is None else left - count(some)
+            yield some
+        if left == 0:
+            return

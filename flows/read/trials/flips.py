@@ -15,18 +15,12 @@ import numpy.typing as npt
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.filters import differing
-from evalcube.flows.read.reader import status_name
+from evalcube.flows.read.reader import FoundTrial, Reader, status_name
 from evalcube.flows.read.selection import Part
-from evalcube.flows.read.sides import Side, SideBySide, side_by_side
-from evalcube.flows.read.trials.columns import COLUMNS
-from evalcube.flows.read.trials.opened import OpenCube
-from evalcube.flows.read.trials.texts import AT_ONCE, Texts
+from evalcube.flows.read.sides import Side, SideBySide, SidePoint, side_by_side
+from evalcube.flows.read.trials.texts import AT_ONCE, READ
 from evalcube.stages.analyze.labelled.pairing import TRUNCATED, Pair
 from evalcube.stages.reply.status import Status
-
-_QUESTION = ("prompt", "reference", "row_id")
-_REPLY = ("answer", "response", "reasoning")
-_COLUMNS = {column.name: column for column in COLUMNS}
 
 Change = Literal["lost", "won"]
 
@@ -173,37 +167,24 @@ class Flips:
             part = chosen[begin : begin + AT_ONCE]
             change = self._change[tuple(part.T)]
             repeats = (self._differ[tuple(part.T)] == change[:, np.newaxis]).argmax(axis=-1)
-            keys = [self.sides.points[task][slot] for task, slot, _ in part.tolist()]
-            named = [(key.task, key.cell_id) for key in keys]
-            texts = [
-                reader.read(
-                    named,
-                    part[:, 2],
-                    repeats,
-                    codes[(*part.T, repeats)],
-                    question=reader is readers[0],
-                )
-                for codes, reader in zip(self.sides.status, readers, strict=True)
-            ]
-            for number, (task, slot, trial) in enumerate(part.tolist()):
-                yield self._flip(
-                    (task, slot, trial, int(repeats[number])), *(found[number] for found in texts)
-                )
-
+            places = [(*place, repeat) for place, repeat in zip(part.tolist(), repeats.tolist(), strict=True)]
+            keys = [self.sides.points[task][slot] for task, slot, *_ in places]
+            both = [reader.read(keys, places) for reader in readers]
+            yield from map(self._flip, places, *both)
         self.missing = sum(reader.missing for reader in readers)
 
     missing = 0
-    """Replies that were looked for by `rows` and not found."""
+    """Replies that the last reading of all rows looked for and did not find."""
 
-    def _flip(self, place: tuple[int, int, int, int], first: dict[str, Any], second: dict[str, Any]) -> Flip:
+    def _flip(self, place: tuple[int, int, int, int], *found: FoundTrial) -> Flip:
         task, slot, trial, repeat = place
         replies = [
             SideReply(
-                found["status"],
-                int(self._right[(side, task, slot, trial)]),
-                *(found[name] for name in _REPLY),
+                status_name(Status(int(self.sides.status[side, *place])), one.cell),
+                int(self._right[side, task, slot, trial]),
+                *(READ[name](one) for name in ("answer", "response", "reasoning")),
             )
-            for side, found in enumerate((first, second))
+            for side, one in enumerate(found)
         ]
         return Flip(
             "lost" if self._change[task, slot, trial] > 0 else "won",
@@ -213,60 +194,34 @@ class Flips:
             trial,
             repeat,
             int(self._asked[task, slot, trial]),
-            *(first[name] for name in _QUESTION),
+            *(READ[name](found[0]) for name in ("prompt", "reference", "row_id")),
             *replies,
         )
 
 
 class _Replies:
-    """Reads the texts of one side's trials."""
+    """Reads the answers of one side."""
 
     def __init__(self, side: Side, cache: str | Path | None) -> None:
-        self._opened = OpenCube(side.address, (), cache)
-        plan = self._opened.plan
+        self._reader = Reader(side.address, cache)
+        plan = self._reader.plan
         self._model = [row.eval_id for row in plan.evaluations].index(side.eval_id)
         self._points = {
             (task.label, planned.cell.id): (number, slot)
             for number, task in enumerate(plan.tasks)
             for slot, planned in enumerate(task.cells)
         }
-        self._texts = Texts(self._opened)
+        self.missing = 0
 
-    @property
-    def missing(self) -> int:
-        return self._texts.missing
-
-    def read(
-        self,
-        keys: Sequence[tuple[str, str]],
-        trials: npt.NDArray[Any],
-        repeats: npt.NDArray[Any],
-        codes: npt.NDArray[Any],
-        *,
-        question: bool,
-    ) -> list[dict[str, Any]]:
-        """Texts and outcome of each trial."""
-        places = [self._points[key] for key in keys]
-        rows = {
-            "cube": np.zeros(len(keys), np.intp),
-            "model": np.full(len(keys), self._model),
-            "task": np.array([task for task, _ in places]),
-            "slot": np.array([slot for _, slot in places]),
-            "trial": trials,
-            "repeat": repeats,
-        }
-        names = (*(_QUESTION if question else ()), *_REPLY)
-        columns = self._texts.columns([_COLUMNS[name] for name in names], rows)
-        lists = {name: columns[name].to_list() for name in names}
-        tasks = self._opened.plan.tasks
-        status = [
-            status_name(Status(code), tasks[task].cells[slot].cell)
-            for code, (task, slot) in zip(codes.tolist(), places, strict=True)
+    def read(self, keys: Sequence[SidePoint], places: Sequence[tuple[int, ...]]) -> list[FoundTrial]:
+        """What is known of trials, whose points are named by `keys`."""
+        own = [
+            (self._model, *self._points[key.task, key.cell_id], trial, repeat)
+            for key, (*_, trial, repeat) in zip(keys, places, strict=True)
         ]
-        return [
-            {name: values[n] for name, values in lists.items()} | {"status": status[n]}
-            for n in range(len(keys))
-        ]
+        found = self._reader.found(own, judged=False)
+        self.missing += sum(bool(one.digest) and one.answered is None for one in found)
+        return found
 
 
 def flips(

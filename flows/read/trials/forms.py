@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evalcube.flows.read.outputs import new_file
-from evalcube.flows.read.trials.columns import Labels, TrialColumn, Values
+from evalcube.flows.read.trials.columns import TrialColumn, Values, plain
 from evalcube.flows.read.trials.escaped import csv_text, jsonable
 from evalcube.flows.read.trials.read import Trials
 
@@ -41,12 +41,9 @@ def _line(buffer: io.StringIO, writer: Any, row: Any) -> str:  # noqa: ANN401 - 
 
 
 def _cells(column: TrialColumn, values: Values) -> list[Any]:
-    """A column's cells; of labels, of which there are few, each is made once."""
-    if column.kind in _NUMERIC:
-        return values.to_list()  # numbers as they are, nothing for None
-    if isinstance(values, Labels):
-        return Labels([_cell(level) for level in values.levels], values.codes).to_list()
-    return [_cell(value) for value in values.to_list()]
+    """Cells as CSV has them: numbers as they are, nothing for None."""
+    cells = plain(values)
+    return cells if column.kind in _NUMERIC else [_cell(value) for value in cells]
 
 
 def _cell(value: object) -> str:

@@ -18,7 +18,7 @@ from evalcube.flows.plan.coordinates import ROW_ID
 from evalcube.flows.plan.plan import Plan, PlannedCell, TaskPlan
 from evalcube.flows.plan.targets import SampleTargets
 from evalcube.flows.read.reader import Reader
-from evalcube.flows.read.trials.columns import DISAGREE, PARAM, Labels, Rows, TrialColumn
+from evalcube.flows.read.trials.columns import DISAGREE, PARAM, Rows, TrialColumn, Values, objects
 from evalcube.flows.state.records import cached_prices, priced_models
 from evalcube.stages.generate.stream import canonical_json
 from evalcube.storage.cube.cube import Cube
@@ -221,7 +221,7 @@ class OpenCube:
         """Which questions occurred before in their cell, shape (task, params, trial); 255 is unknown."""
         return self.cube.read_duplicates()
 
-    def labels(self, column: TrialColumn, rows: Rows) -> Labels:
+    def labels(self, column: TrialColumn, rows: Rows) -> Values:
         """Labels of some of its rows.
 
         Parameters
@@ -231,17 +231,16 @@ class OpenCube:
         rows
             Of this cube.
         """
-        if column.name == "cube":
-            return Labels([self.address], np.zeros(len(rows["model"]), dtype=np.intp))
         if column.name not in self._levels:
             by_model = _BY_MODEL.get(column.name)
-            self._levels[column.name] = self._of_points(column) if by_model is None else by_model(self)
+            levels = self._of_points(column) if by_model is None else by_model(self)
+            self._levels[column.name] = objects(levels)
         by_cell = column.name not in _BY_MODEL
         codes = rows["task"] * self.cells.shape[1] + rows["slot"] if by_cell else rows["model"]
-        return Labels(self._levels[column.name], codes)
+        return self._levels[column.name][codes]
 
     @cached_property
-    def _levels(self) -> dict[str, list[Any]]:
+    def _levels(self) -> dict[str, Values]:
         """Values of labels by column: by model, or by point in row-major order."""
         return {}
 
@@ -277,6 +276,7 @@ def _facets(opened: OpenCube) -> list[Any]:
 
 
 _BY_MODEL: Mapping[str, Callable[[OpenCube], list[Any]]] = {
+    "cube": lambda opened: [opened.address for _ in opened.plan.evaluations],
     "model": lambda opened: [row.model for row in opened.plan.evaluations],
     "template": lambda opened: [row.template.name for row in opened.plan.evaluations],
     "sampler": lambda opened: [row.sampler.name for row in opened.plan.evaluations],

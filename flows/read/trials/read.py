@@ -22,17 +22,18 @@ from evalcube.flows.plan.filters import differing
 from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import (
     DISAGREE,
-    Plain,
     Rows,
     TrialColumn,
     Values,
     arrow_schema,
     chosen,
     columns_of,
+    objects,
+    plain,
 )
 from evalcube.flows.read.trials.opened import OpenCube, split_where
-from evalcube.flows.read.trials.search import Order, Search, Wanted, check_status, scan
-from evalcube.flows.read.trials.texts import AT_ONCE, Texts, arrays_of, measured
+from evalcube.flows.read.trials.search import Order, Search, Wanted, check_status, ordered, scan
+from evalcube.flows.read.trials.texts import AT_ONCE, arrays_of, measured, texts
 from evalcube.stages.analyze.labelled.second import NO_READER
 from evalcube.stages.analyze.render.shown import Shown
 from evalcube.stages.reply.status import READERS, SECOND
@@ -169,7 +170,7 @@ class Trials(Shown):
         self._search, self._order, self._window = search, order, window
         self.columns = tuple(columns)
         """What each row has."""
-        self._texts = [Texts(one) for one in opened]
+        self._missing = 0
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -240,7 +241,7 @@ class Trials(Shown):
 
         schema = self.schema
         for block in self.blocks():
-            arrays = [block[field.name].to_arrow(field.type) for field in schema]
+            arrays = [pa.array(block[field.name], type=field.type) for field in schema]
             yield pa.RecordBatch.from_arrays(arrays, schema=schema)
 
     def to_arrow(self) -> pa.Table:
@@ -278,32 +279,27 @@ class Trials(Shown):
     def _but(self, **changed: object) -> Trials:
         """The same table but for what is given."""
         found = copy(self)
-        own = vars(found)
-        own |= changed
-        own["_texts"] = [Texts(one) for one in own["_opened"]]
+        vars(found).update(changed, _missing=0)
         return found
 
     def rows(self) -> Iterator[dict[str, Any]]:
         """Each row as Python values by column, None for what is absent; needs no Arrow."""
         names = [column.name for column in self.columns]
         for block in self.blocks():
-            for row in zip(*(block[name].to_list() for name in names), strict=True):
+            for row in zip(*(plain(block[name]) for name in names), strict=True):
                 yield dict(zip(names, row, strict=True))
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What a reader of the rows should know, a sentence each; complete once they were read."""
-        lost = sum(texts.missing for texts in self._texts)
         found = [] if self._search is None else self._search.notes
-        if lost:
-            caches = [texts.cache is not None for texts in self._texts]
-            why = (
-                "the cache lacks them"
-                if all(caches)
-                else "no cache is at hand; give this sweep's with `cache`"
-            )
-            found = [f"{lost:,} replies are not there, and what comes from them is absent: {why}.", *found]
-        if any(column.source in ("question", "reply") for column in self.columns):
+        if self._missing:
+            why = "no cache is at hand; give this sweep's with `cache`"
+            if all(one.reader.cache() is not None for one in self._opened):
+                why = "the cache lacks them"
+            lost = f"{self._missing:,} replies are not there, and what comes from them is absent: {why}."
+            found = [lost, *found]
+        if _written(self.columns):
             not_run = dict.fromkeys(
                 reason
                 for one in self._opened
@@ -323,9 +319,7 @@ class Trials(Shown):
 
     def count(self) -> int:
         """How many rows there are without `offset` and `limit`; texts are made only if they are searched."""
-        if self._search is None:
-            return sum(places.count(rows) for rows in self._scan(()))
-        return sum(places.count(rows) for rows, _ in self._searched(self._search, ()))
+        return sum(map(places.count, self._found(())))
 
     def __len__(self) -> int:
         """How many rows there are."""
@@ -346,80 +340,68 @@ class Trials(Shown):
         )
 
     def blocks(self) -> Iterator[Block]:
-        """The columns of some rows after another, in the order of the table."""
-        for texts in self._texts:
-            texts.missing = 0
+        """The values of the columns by name, some rows at a time."""
+        self._missing = 0
+        parts = self._found(self.columns)
         if self._order is not None:
-            yield from map(self._made, self._cut(self._sorted(self._order)))
-        elif self._search is None:
-            yield from map(self._made, self._cut(places.window(self._scan(self.columns), *self._window)))
-        else:
-            yield from self._found(self._search)
+            parts = self._sorted(self._order)
+        for rows in places.window(parts, *self._window):
+            for some in places.cut([rows], AT_ONCE) if _written(self.columns) else [rows]:
+                yield self._made(some, self.columns)
 
-    def _cut(self, parts: Iterable[Rows]) -> Iterator[Rows]:
-        texts = any(column.source in ("question", "reply") for column in self.columns)
-        return places.cut(parts, AT_ONCE) if texts else iter(parts)
-
-    def _scan(self, columns: Iterable[TrialColumn]) -> Iterator[Rows]:
-        """The rows that fulfil all but what is said of texts, with the arrays that some columns need."""
-        needed = dict.fromkeys(name for column in columns for name in arrays_of(column))
+    def _found(self, columns: Sequence[TrialColumn]) -> Iterator[Rows]:
+        """The rows that are wanted, with the arrays that columns need; with a search, with their values, too."""
+        search = self._search
+        every = dict.fromkeys([*columns, *(self._known[name] for name in (search.within if search else ()))])
+        needed = dict.fromkeys(name for column in every for name in arrays_of(column))
         wanted = replace(self._wanted, arrays=tuple(needed))
-        for number, opened in enumerate(self._opened):
-            yield from scan(opened, number, wanted)
-
-    def _found(self, search: Search) -> Iterator[Block]:
-        """The rows in which something is found, without sorting."""
-        found = self._searched(search, self.columns)
-        for (_, block), which in places.slices(found, *self._window, lambda part: places.count(part[0])):
-            yield {name: _part(values, which) for name, values in block.items()}
-
-    def _searched(self, search: Search, columns: Sequence[TrialColumn]) -> Iterator[tuple[Rows, Block]]:
-        """The rows in which something is found, with some of their columns."""
-        every = dict.fromkeys([*columns, *(self._known[name] for name in search.within)])
-        for rows in places.cut(self._scan(every), AT_ONCE):
+        parts = (rows for number, one in enumerate(self._opened) for rows in scan(one, number, wanted))
+        if search is None:
+            yield from parts
+            return
+        for rows in places.cut(parts, AT_ONCE):
             made = self._made(rows, list(every))
-            keep = np.flatnonzero(search.finds([made[name].to_list() for name in search.within]))
+            keep = np.flatnonzero(search.finds([made[name].tolist() for name in search.within]))
             if len(keep):
-                yield places.take(rows, keep), {one.name: _part(made[one.name], keep) for one in columns}
+                yield places.take({**rows, **{one: made[one.name] for one in columns}}, keep)
 
     def _sorted(self, order: Order) -> Iterator[Rows]:
-        """The rows in the order that is asked for, of which only as many are kept as are shown."""
+        """All rows in the order of a column, of which no more than needed are kept."""
         offset, limit = self._window
-        kept = order.start(None if limit is None else offset + limit)
-        columns = dict.fromkeys([*self.columns, order.column])
-        if self._search is not None:
-            for rows, block in self._searched(self._search, list(columns)):
-                kept.add(rows, block[order.column.name])
-        else:
-            size = AT_ONCE if order.column.source in ("question", "reply") else 1 << 20
-            for rows in places.cut(self._scan(columns), size):
-                kept.add(rows, self._made(rows, [order.column])[order.column.name])
-        yield from places.window(places.cut(kept.rows(), 1 << 16), offset, limit)
+        parts = self._found([*self.columns, order.column])
+        keyed = (
+            (rows, self._made(rows, [order.column])[order.column.name])
+            for rows in (places.cut(parts, AT_ONCE) if _written([order.column]) else parts)
+        )
+        return places.cut(ordered(keyed, order, None if limit is None else offset + limit), 1 << 16)
 
-    def _made(self, rows: Rows, columns: Sequence[TrialColumn] | None = None) -> Block:
-        """The columns of some rows, which may be of several cubes."""
-        wanted = self.columns if columns is None else columns
+    def _made(self, rows: Rows, columns: Sequence[TrialColumn]) -> Block:
+        """The values of columns, of rows from any of the cubes."""
         numbers = np.unique(rows["cube"]).tolist()
         if len(numbers) == 1:
-            return self._of_cube(numbers[0], rows, wanted)
-        merged: dict[str, list[Any]] = {column.name: [None] * places.count(rows) for column in wanted}
+            return self._of_cube(numbers[0], rows, columns)
+        merged: Block = {column.name: np.empty(places.count(rows), dtype=object) for column in columns}
         for number in numbers:
             which = np.flatnonzero(rows["cube"] == number)
-            for name, values in self._of_cube(number, places.take(rows, which), wanted).items():
-                for place, value in zip(which.tolist(), values.to_list(), strict=True):
-                    merged[name][place] = value
-        return {name: Plain(values) for name, values in merged.items()}
+            for name, values in self._of_cube(number, places.take(rows, which), columns).items():
+                merged[name][which] = objects(plain(values))
+        return merged
 
     def _of_cube(self, number: int, rows: Rows, columns: Sequence[TrialColumn]) -> Block:
         opened = self._opened[number]
-        written = [column for column in columns if column.source in ("question", "reply")]
-        block: Block = {}
-        if written:
-            block = self._texts[number].columns(written, rows)
-        for column in columns:
-            if column.name not in block:
-                block[column.name] = measured(opened, column, rows)
-        return block
+        block: Block = {column.name: rows[column] for column in columns if column in rows}
+        if written := [column for column in _written(columns) if column not in rows]:
+            made, missing = texts(opened.reader, written, rows)
+            block |= made
+            self._missing += missing
+        return block | {
+            column.name: measured(opened, column, rows) for column in columns if column.name not in block
+        }
+
+
+def _written(columns: Iterable[TrialColumn]) -> list[TrialColumn]:
+    """Those with texts, which are made again or looked up."""
+    return [column for column in columns if column.source in ("question", "reply")]
 
 
 def _cells_of_several(opened: Sequence[OpenCube]) -> int:
@@ -431,11 +413,6 @@ def _cells_of_several(opened: Sequence[OpenCube]) -> int:
             cell = one.plan.tasks[task].cells[slot].cell
             times[one.plan.evaluations[model].eval_id, cell.id] += 1
     return sum(1 for count in times.values() if count > 1)
-
-
-def _part(values: Values, which: Any) -> Plain:  # noqa: ANN401 - indices or a slice
-    plain = values.to_list()
-    return Plain(plain[which] if isinstance(which, slice) else [plain[place] for place in which.tolist()])
 
 
 def _need_arrow() -> Any:  # noqa: ANN401 - the module

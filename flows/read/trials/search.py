@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -17,7 +17,6 @@ from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import (
     DISAGREE,
     TEXTS,
-    Numbers,
     Rows,
     TrialColumn,
     Values,
@@ -118,6 +117,7 @@ class Search:
 _NUMERIC = ("integer", "single", "number", "flag")
 _SORTABLE = (*_NUMERIC, "text")
 _LONG = ("prompt", "response", "reasoning", "tool_calls")
+_KEY = "key"
 _SPARE = 1 << 16
 """Rows that are kept beyond those that are wanted, before the worst are thrown away."""
 
@@ -151,60 +151,29 @@ class Order:
             raise SweepError(f"`sort`: all texts of {column.name} would be held in memory", "Give a `limit`")
         return cls(column, name.startswith("-"))
 
-    def start(self, most: int | None) -> Kept:
-        """Nothing kept so far, of at most `most` rows."""
-        return Kept(self, most)
+
+def ordered(parts: Iterable[tuple[Rows, Values]], order: Order, most: int | None) -> Iterator[Rows]:
+    """The rows of all parts, which come with the column's values, in its order; with `most`, the first so many."""
+    kept: list[Rows] = []
+    for rows, values in parts:
+        key = (
+            np.ma.filled(values.astype(np.float64), np.nan)
+            if isinstance(values, np.ma.MaskedArray)
+            else values
+        )
+        kept.append({name: array for name, array in rows.items() if isinstance(name, str)} | {_KEY: key})
+        if most is not None and sum(map(places.count, kept)) > 2 * most + _SPARE:
+            kept = [_best(kept, order, most)]
+    if kept:
+        yield _best(kept, order, most)
 
 
-class Kept:
-    """The first rows of those that were added, in order."""
+def _best(parts: Sequence[Rows], order: Order, most: int | None) -> Rows:
+    import pandas as pd  # which takes a while
 
-    def __init__(self, order: Order, most: int | None) -> None:
-        self._order, self._most = order, most
-        self._rows: list[Rows] = []
-        self._keys: list[Any] = []
-        self._size = 0
-
-    def add(self, rows: Rows, values: Values) -> None:
-        """Take some rows up, with the values that they are sorted by."""
-        self._rows.append(rows)
-        self._keys.append(self._key(values))
-        self._size += places.count(rows)
-        if self._most is not None and self._size > 2 * self._most + _SPARE:
-            self._prune()
-
-    def rows(self) -> Iterator[Rows]:
-        """The rows in order, in one part; none if none were added."""
-        if self._rows:
-            self._prune()
-            yield self._rows[0]
-
-    def _key(self, values: Values) -> npt.NDArray[Any]:
-        """Values that sort as they are, absent ones apart: floats with NaN, or texts with None."""
-        if self._order.column.kind not in _NUMERIC:
-            keys = np.empty(len(texts := values.to_list()), dtype=object)
-            keys[:] = texts
-            return keys
-        if isinstance(values, Numbers):
-            numbers = values.values.astype(np.float64)
-            numbers[values.missing] = np.nan
-            return numbers
-        return np.array([np.nan if value is None else value for value in values.to_list()], dtype=np.float64)
-
-    def _prune(self) -> None:
-        rows, keys = places.joined(self._rows), np.concatenate(self._keys)
-        best = self._sorted(keys)[: self._most]
-        self._rows, self._keys, self._size = [places.take(rows, best)], [keys[best]], len(best)
-
-    def _sorted(self, keys: npt.NDArray[Any]) -> npt.NDArray[np.intp]:
-        """Places in order; equal values stay in the order in which they came, absent ones come last."""
-        if keys.dtype != object:
-            numbers = -keys if self._order.down else keys
-            return np.argsort(numbers, kind="stable")  # NaN comes last
-        there = [place for place, key in enumerate(keys) if key is not None]
-        there.sort(key=lambda place: keys[place], reverse=self._order.down)
-        absent = [place for place, key in enumerate(keys) if key is None]
-        return np.array(there + absent, dtype=np.intp)
+    rows = places.joined(parts)
+    found = pd.Series(rows[_KEY]).sort_values(ascending=not order.down, kind="stable")
+    return places.take(rows, found.index[:most].to_numpy())
 
 
 _FINISHED = tuple(status.name.lower() for status in FINISHED)
