@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from itertools import combinations
 from typing import Any
 
@@ -12,10 +12,9 @@ import numpy.typing as npt
 import xarray as xr
 
 from evalcube.flows.errors import SweepError, refused
-from evalcube.flows.explore.explored import Explored, conditions
+from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.query import Answerer, Json, Query, each_model
 from evalcube.flows.explore.ranking import chosen
-from evalcube.flows.read.selection import OpenPart, Part, open_part
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.counters import counters
 from evalcube.stages.analyze.labelled.forensics import compression_table, hazard_table
@@ -76,7 +75,7 @@ def bin_width(dataset: xr.Dataset) -> int:
 
 def loops(explored: Explored, query: Query) -> Json:
     """How many replies of each model, and to each task, end in a loop; nothing where no cube says so."""
-    dataset, labels = chosen(explored, query, with_trials(explored, query).dataset)
+    dataset, labels = chosen(explored, query, explored.part(query, trials=True).dataset)
     if "looping" not in dataset:
         return {"model": {}, "task": {}}
     sums = dataset["looping"].reset_coords(drop=True).sum(["params", "trial", "repeat"], dtype=np.int64)
@@ -122,32 +121,10 @@ def traces(explored: Explored, query: Query) -> Json:
     }
 
 
-def with_trials(explored: Explored, query: Query, cubes: tuple[str, ...] = ()) -> OpenPart:
-    """The part that a query means, with the arrays of single trials, lazy.
-
-    Parameters
-    ----------
-    explored, query
-        As for `evalcube.flows.explore.explored.Explored.part`.
-    cubes
-        Which of the cubes; default: all of them.
-
-    Raises
-    ------
-    StorageError, SweepError
-        As `evalcube.flows.read.selection.open_part`.
-    """
-    where = conditions(query)
-    part: OpenPart = explored.kept(
-        ("trials", where, cubes), lambda: open_part(cubes or explored.cubes, Part(where), trials=True)
-    )
-    return part
-
-
 def _one_model(explored: Explored, query: Query) -> tuple[xr.Dataset, str]:
     if len(query.all("model")) != 1:
         raise SweepError(f"`model`: {len(query.all('model'))} are named", "Name one")
-    dataset, (label,) = chosen(explored, query, with_trials(explored, query).dataset)
+    dataset, (label,) = chosen(explored, query, explored.part(query, trials=True).dataset)
     size = math.prod(dataset.sizes[dim] for dim in ("task", "params", "trial", "repeat"))
     if size > MOST_TRIALS:
         raise SweepError(
@@ -165,36 +142,9 @@ def judges(explored: Explored, query: Query) -> Json:
 
     Cubes that other judges graded stand in sets of their own: agreement is among those who saw the same answers.
     """
-    sets: list[Json] = []
-    warnings: list[str] = []
-    refused = None
-    judged = explored.judged()
-    for cubes, names in judged:
-        try:
-            models, said = _of_set(explored, query, cubes, names)
-        except SweepError as error:  # a task or a facet that only other cubes have
-            refused = refused or error
-            continue
-        warnings += said
-        sets.append({"judges": names, "cubes": len(cubes), "models": models})
-    if refused is not None and not sets:
-        raise refused
-    without = len(explored.cubes) - sum(len(cubes) for cubes, _ in judged)
-    if sets and without:
-        have = "has" if without == 1 else "have"
-        warnings.append(f"{without} of {len(explored.cubes)} cubes {have} no judgements, and no place here.")
-    return {"scores": SCORES, "sets": sets, "warnings": list(dict.fromkeys(warnings))}
-
-
-def _of_set(
-    explored: Explored, query: Query, cubes: tuple[str, ...], names: list[str]
-) -> tuple[list[Json], Sequence[str]]:
-    """Agreement on each model that the same judges graded, and what a reader should know of these cubes."""
-    part = with_trials(explored, query, cubes)
-    of_part = {explored.label_of()[one] for one in axes.names(part.dataset, "eval_id")}
-    wanted = query.all("model")
-    if "judge_readings" not in part.dataset or (wanted and not of_part.intersection(wanted)):
-        return [], part.warnings
+    part, names = explored.part(query, trials=True), explored.judges()
+    if "judge_readings" not in part.dataset:
+        return {"scores": SCORES, "judges": [], "models": [], "warnings": part.warnings}
     dataset, labels = chosen(explored, query, part.dataset)
     found = []
     for place, label in enumerate(labels):
@@ -203,7 +153,7 @@ def _of_set(
         status = one["status"].transpose(*order).values
         readings = one["judge_readings"].transpose(*order, ...).values
         found.append({"model": label, **agreement(readings[np.isin(status, FINISHED)], names)})
-    return found, part.warnings
+    return {"scores": SCORES, "judges": names, "models": found, "warnings": part.warnings}
 
 
 def agreement(readings: npt.NDArray[Any], names: list[str]) -> Json:
@@ -256,7 +206,7 @@ def _crossed(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> npt.NDArray[n
 
 
 def _once(explored: Explored) -> Iterable[Query]:
-    return (Query(),) if explored.judged() else ()
+    return (Query(),) if explored.judges() else ()
 
 
 ENDPOINTS = (

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import threading
 import time
@@ -59,26 +58,17 @@ class Explored:
         self._stamp = ""
         self._seen, self._looked = "", -math.inf
         self._kept: OrderedDict[object, Any] = OrderedDict()
-        self._making: dict[object, threading.RLock] = {}
 
     @property
     def addresses(self) -> tuple[str, ...]:
         """Of the cubes, without credentials."""
         return tuple(redacted(one) for one in self.cubes)
 
-    def judged(self) -> list[tuple[tuple[str, ...], list[str]]]:
-        """Addresses of the cubes that the same judges graded, and the judges' names, for each set of judges."""
-        found: dict[str, tuple[list[str], list[str]]] = {}
-        for address, opened in zip(self.cubes, self.opened, strict=True):
-            if names := judge_names(opened.attrs):
-                described = [one for one in opened.attrs["spec"]["judges"] if isinstance(one, Mapping)]
-                key = json.dumps(sorted(described, key=lambda one: str(one.get("name"))), sort_keys=True)
-                # Several cubes that are read as one have their judges in the order of their names.
-                cubes, _ = found.setdefault(key, ([], names))
-                cubes.append(address)
-        return [
-            (tuple(cubes), names if len(cubes) == 1 else sorted(names)) for cubes, names in found.values()
-        ]
+    def judges(self) -> list[str]:
+        """The judges of the cubes in the order of their readings; none if they have different ones."""
+        found = self.whole().dataset.attrs.get("spec")
+        judges = found.get("judges") if isinstance(found, Mapping) else None
+        return [str(one["name"]) for one in judges or ()]
 
     def stamp(self) -> str:
         """A text that changes when something is recorded in a cube; looked for at most once in `_LOOK` seconds."""
@@ -89,9 +79,8 @@ class Explored:
         for cube in self.opened:
             for key in (LEDGER, NOTES):
                 version = cube.records.version(key)
-                if (
-                    version is None
-                ):  # a bucket keeps a ledger as numbered objects, and nothing under its own name
+                # A bucket keeps a ledger as numbered objects, and nothing under its own name.
+                if version is None:
                     marks.append(str(sum(1 for _ in cube.records.list(f"{key.partition('.')[0]}/"))))
                 else:
                     marks.append(version.mark)
@@ -116,28 +105,16 @@ class Explored:
 
     def kept(self, key: object, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it makes
         """What was made of the cubes as they are, made now if it was not yet."""
-        stamp = self.stamp()
-        with self._lock:
-            if stamp != self._stamp:
+        with self._lock:  # whoever asks meanwhile waits for it, and does not make it too
+            if (stamp := self.stamp()) != self._stamp:
                 self._kept.clear()
                 self._stamp = stamp
-            making = self._making.setdefault(key, threading.RLock())
-        with making:  # whoever asks for the same meanwhile waits for it, and does not make it too
-            with self._lock:
-                if key in self._kept:
-                    self._kept.move_to_end(key)
-                    return self._kept[key]
-            try:
-                made = make()
-            finally:
-                with self._lock:
-                    self._making.pop(key, None)
-            with self._lock:
-                if stamp == self._stamp:
-                    self._kept[key] = made
-                    while len(self._kept) > _KEPT:
-                        self._kept.popitem(last=False)
-        return made
+            if key not in self._kept:
+                self._kept[key] = make()
+            self._kept.move_to_end(key)
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return self._kept[key]
 
     def whole(self, *, trials: bool = False) -> OpenPart:
         """All of the cubes, with counters in memory, and lazy arrays of trials where they are needed."""
@@ -229,14 +206,6 @@ class Explored:
     def status(self) -> list[dict[str, Any]]:
         """How far each cube is, see `evalcube.flows.read.status.cube_status`."""
         return [cube_status(one) for one in self.cubes]
-
-
-def judge_names(attrs: Mapping[str, Any]) -> list[str]:
-    """Names of a cube's judges in the order of its readings, as its description has them."""
-    spec = attrs.get("spec")
-    listed = spec.get("judges") if isinstance(spec, Mapping) else None
-    listed = listed if isinstance(listed, list | tuple) else ()
-    return [str(one.get("name", place)) for place, one in enumerate(listed) if isinstance(one, Mapping)]
 
 
 def conditions(query: Query) -> tuple[str, ...]:

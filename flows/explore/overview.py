@@ -55,7 +55,7 @@ def overview(explored: Explored, _: Query) -> Json:
         "tiers": axes.names(dataset, "tier"),
         "facets": [_levels(name, key) for name, key in table.items() if name.startswith("facet_")],
         "views": _views(explored),
-        "judges": list(dict.fromkeys(name for _, names in explored.judged() for name in names)),
+        "judges": explored.judges(),
         "repeats": axes.most_repeats(dataset),
         "statuses": list(STATUSES),
         "wrong": list(WRONG),

@@ -108,11 +108,13 @@ def page(explored: Explored, query: Query) -> Json:
     ``next`` is the offset of the row behind the last one that was looked at, or null if there is none.
     """
     offset, limit = query.number("offset", 0, 0, 10**15), query.number("limit", 50, 1, MOST_ROWS)
-    search = _search(query)
-    names = _columns(query)
-    table = _table(
-        explored,
-        query,
+    within = query.all("in") or ("prompt", "response", "reasoning")
+    search = Search.of(query.one("grep") or None, query.one("regex") or None, within)
+    names = [name for name in query.one("columns").split(",") if name] or BRIEF
+    ids = ",".join(_eval_id(explored, label) for label in query.all("model"))
+    table = explored.trials(
+        where=(*conditions(query), *([f"eval_id={ids}"] if ids else ())),
+        status=query.all("status"),
         sort=None if search else query.one("sort") or None,
         offset=offset,
         limit=None if search else limit + 1,
@@ -206,24 +208,6 @@ def _same_in(explored: Explored, number: int, asked: Cell, place: TrialPlace) ->
         }
 
 
-def _table(
-    explored: Explored,
-    query: Query,
-    *,
-    models: Sequence[str] | None = None,
-    **options: Any,  # noqa: ANN401 - handed on
-) -> Trials:
-    if models is None:
-        ids = [_eval_id(explored, label) for label in query.all("model")]
-        models = (f"eval_id={','.join(ids)}",) if ids else ()
-    return explored.trials(where=(*conditions(query), *models), status=query.all("status"), **options)
-
-
-def _search(query: Query) -> Search | None:
-    within = query.all("in") or ("prompt", "response", "reasoning")
-    return Search.of(query.one("grep") or None, query.one("regex") or None, within)
-
-
 def _searched(
     table: Trials, search: Search, offset: int, limit: int
 ) -> tuple[list[tuple[int, dict[str, Any]]], int | None]:
@@ -243,11 +227,6 @@ def _searched(
         if time.monotonic() > until:
             return found, last + 1
     return found, None
-
-
-def _columns(query: Query) -> tuple[str, ...]:
-    named = query.one("columns")
-    return tuple(name for name in named.split(",") if name) if named else BRIEF
 
 
 def _row(

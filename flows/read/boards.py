@@ -1,20 +1,18 @@
-"""A leaderboard for each value of a coordinate."""
+"""Leaderboards of a cube: one of all, or one for each value of a coordinate."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Any
 
 from evalcube.flows.errors import refused
 from evalcube.flows.nouns import CubeLike
 from evalcube.flows.plan.filters import checked_names
 from evalcube.flows.read.results import LeaderboardResult
-from evalcube.flows.read.selection import Part, open_part
-from evalcube.flows.read.statistics import leaderboard_of
-from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.flows.read.selection import Part
+from evalcube.flows.read.statistics import leaderboard_of, rated_part
 from evalcube.stages.analyze.labelled import axes
-from evalcube.stages.analyze.labelled.scores import Version
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 
 
@@ -23,10 +21,8 @@ def boards(
     by: str | None,
     part: Part | None = None,
     *,
-    version: Version = "auto",
-    mode: Mode | Literal["auto"] = "auto",
-    sort: str = "",
     gold: str | Path | None = None,
+    **options: Any,  # noqa: ANN401 - handed on
 ) -> tuple[tuple[str, ...], dict[str, LeaderboardResult]]:
     """Warnings, and a leaderboard for each value of a coordinate of evaluations or cells.
 
@@ -38,8 +34,10 @@ def boards(
         A facet, tier, task, ...; None is one leaderboard, under the empty text.
     part
         Which part of it; default: all of it.
-    version, mode, sort, gold
-        As for `leaderboard`.
+    gold
+        File of ratings by people, see `leaderboard`.
+    options
+        As for `leaderboard_of`.
 
     Returns
     -------
@@ -51,13 +49,9 @@ def boards(
     StorageError, SweepError
         As `leaderboard`.
     """
-    opened = open_part(cube, part, trials=gold is not None)
-    if gold is not None:
-        from evalcube.flows.read.gold import rated_by_people  # with plans, which take a while
-
-        opened = rated_by_people(opened, cube, gold)
+    opened = rated_part(cube, part, gold)
     if by is None:
-        return opened.warnings, {"": leaderboard_of(opened, version=version, mode=mode, sort=sort)}
+        return opened.warnings, {"": leaderboard_of(opened, **options)}
     table = keys(opened.arrays)
     name = checked_names([by], table, "by")[0]
     name = "model_name" if name == "model" and "model_name" in table else name
@@ -67,7 +61,5 @@ def boards(
         with refused():
             dataset = restrict(opened.arrays, {name: value})
         words = ", ".join(filter(None, (opened.selection, f"{by}={value}")))
-        found[str(value)] = leaderboard_of(
-            replace(opened, arrays=dataset, selection=words), version=version, mode=mode, sort=sort
-        )
+        found[str(value)] = leaderboard_of(replace(opened, arrays=dataset, selection=words), **options)
     return opened.warnings, found

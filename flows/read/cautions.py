@@ -68,14 +68,19 @@ def _graders(receipts: Sequence[Receipt]) -> tuple[str, ...]:
     """That an older grader than today's graded results, or several did."""
     # Replies that another tool graded are told by the name of their task; no rescoring would make them alike.
     found = [name for name in graders_of(receipts) if name != IMPORTED]
-    if not found or found == [GRADER]:
+    if found in ([], [GRADER]):
         return ()
-    if len(found) > 1:
-        named = f"{', '.join(found[:-1])} and {found[-1]}"
-        return (f"Results of graders {named} meet in this cube; evalcube rescore grades all replies alike.",)
-    return (
+    return graders_meet(found) or (
         f"Grader {found[0]} graded these replies, today's is {GRADER}; evalcube rescore grades them again.",
     )
+
+
+def graders_meet(found: Sequence[str]) -> tuple[str, ...]:
+    """That several graders graded what is shown together."""
+    if len(found) < 2:
+        return ()
+    named = f"{', '.join(found[:-1])} and {found[-1]}"
+    return (f"Results of graders {named} meet here; evalcube rescore grades all replies alike.",)
 
 
 def _engines(opened: Cube | None, dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, ...]:
@@ -116,14 +121,18 @@ def _unverified(notes: Mapping[str, object], dataset: xr.Dataset) -> tuple[str, 
     return unverified({label: tasks[label] for label in there if label in tasks})
 
 
+def _sums(dataset: xr.Dataset, *names: str) -> np.ndarray:
+    """Counters of each model, shape (model, name)."""
+    cells = dataset.variables["counters"].transpose("model", ..., "counter")
+    places = [axes.names(dataset, "counter").index(name) for name in names]
+    return np.asarray(cells.isel(counter=places).data.sum(axis=tuple(range(1, cells.ndim - 1))))
+
+
 def _unanswered(dataset: xr.Dataset) -> tuple[str, ...]:
     """Models of whose completed replies more than half have no answer."""
     if "counters" not in dataset:
         return ()
-    cells = dataset.variables["counters"].transpose("model", ..., "counter")
-    labels = axes.names(dataset, "counter")
-    places = [labels.index(name) for name in ("invalid", "completed")]
-    counts = np.asarray(cells.isel(counter=places).data.sum(axis=tuple(range(1, cells.ndim - 1))))
+    counts = _sums(dataset, "invalid", "completed")
     return tuple(
         f"{label}: {invalid:.0f} of {completed:.0f} replies have no answer in the asked form, and count as wrong; "
         "look at some with evalcube show, and see `match` for data sets."
@@ -153,9 +162,7 @@ def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, .
     """That trials are on record which the counters lack: a run adds them up later, or the counters are lost."""
     if "counters" not in dataset:
         return ()
-    cells = dataset.variables["counters"].transpose("model", ..., "counter")
-    trials = cells.isel(counter=axes.names(dataset, "counter").index("trials"))
-    counted = np.asarray(trials.data.sum(axis=tuple(range(1, trials.ndim))))
+    counted = _sums(dataset, "trials")[:, 0]
     recorded = np.zeros(len(counted))
     for receipt in receipts:
         if receipt.region.model < len(recorded):
@@ -164,11 +171,8 @@ def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, .
     names = [label for label, count in zip(axes.evaluation_labels(dataset), late, strict=True) if count]
     if not names:
         return ()
-    few = f"{', '.join(names[:_MOST_NAMED])}{' and others' if len(names) > _MOST_NAMED else ''}"
-    text = f"{late.sum():,} trials are recorded and not counted yet, of {few}: what is shown lacks them. A run counts"
-    return (
-        f"{text} them every few minutes and when it ends; `evalcube cube verify --heal` does where none goes on.",
-    )
+    text = f"{late.sum():,} trials are recorded and not counted yet, of {first_few(names)}: what is shown lacks them."
+    return (f"{text} A run counts them in a while; `evalcube cube verify --heal` does where none goes on.",)
 
 
 def _warnings(dataset: xr.Dataset, part: Part) -> tuple[str, ...]:

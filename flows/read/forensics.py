@@ -84,17 +84,16 @@ def compression(
         opened = replace(opened, arrays=traces(opened.dataset))
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
-        table = compression_table(opened.dataset, by_task=by_task)
-        whole = table if not by_task or plot is None else compression_table(opened.dataset)
-    rows = compression_rows(table, labels)
+        rows = compression_rows(compression_table(opened.dataset, by_task=by_task), labels)
     if not rows:
         raise SweepError(
             "no trial has a reasoning trace, so that there is nothing to compress",
             "Select a model that has one with `where`, or compress what the answers say with `replies`",
         )
     if plot is not None:
-        write_picture(plot, figures.compression_figure(compression_rows(whole, labels)))
-    return opened, table_specs.compression_spec(rows, _groups(by_task=by_task), _notes(opened)), rows
+        whole = compression_rows(compression_table(opened.dataset), labels)
+        write_picture(plot, figures.compression_figure(whole))
+    return opened, table_specs.compression_spec(rows, ["model", "task"][: 1 + by_task], _notes(opened)), rows
 
 
 def hazard(
@@ -134,17 +133,16 @@ def hazard(
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
-        table = hazard_table(opened.dataset, by_task=by_task, width=width)
-        whole = table if not by_task or plot is None else hazard_table(opened.dataset, width=width)
-    rows = hazard_rows(table, labels)
+        rows = hazard_rows(hazard_table(opened.dataset, by_task=by_task, width=width), labels)
     if not rows:
         raise SweepError(
             "no finished trial has its tokens counted",
             "Run the sweep first, with an endpoint that counts them",
         )
     if plot is not None:
+        whole = hazard_table(opened.dataset, width=width)
         write_picture(plot, figures.hazard_figure(whole, labels))
-    return opened, table_specs.hazard_spec(rows, _groups(by_task=by_task), _notes(opened)), rows
+    return opened, table_specs.hazard_spec(rows, ["model", "task"][: 1 + by_task], _notes(opened)), rows
 
 
 def clip(
@@ -191,21 +189,21 @@ def clip(
         arrays = replace(opened, arrays=dataset)
         return leaderboard_of(arrays, version=version, mode="C_P")  # type: ignore[arg-type]  # refused there
 
-    boards: dict[int | None, Leaderboard] = {}
+    dataset = opened.dataset
     rows: list[PlainRow] = []
-    for limit in [*sorted(wanted or _default_limits(opened.dataset)), None]:
-        found = boards[limit] = board(opened.dataset, limit)
-        most = (
-            board(_all_right(opened.dataset, limit), limit)
-            if limit and _cut(opened.dataset, limit).any()
-            else found
-        )
+    for limit in [*sorted(wanted or _default_limits(dataset)), None]:
+        found = most = board(dataset, limit)
+        if limit:
+            # Of what was cut before a limit nobody knows what it would have said: at most, all of it is right.
+            cut = (dataset["status"] == int(Status.TRUNCATED)) & (dataset["tokens"] < limit)
+            right = dataset["status"].where(~cut, np.uint8(Status.CORRECT))
+            most = board(dataset.assign(status=right), limit) if cut.any() else found
         rows += _clipped(limit, found, most)
     names = axes.evaluation_labels(opened.dataset)
     rows.sort(key=lambda row: names.index(row["model"]))
     if plot is not None:
         write_picture(plot, _clip_figure(rows, names))
-    return opened, table_specs.clip_spec(rows, (*_notes(opened), _lead(boards[None]))), rows
+    return opened, table_specs.clip_spec(rows, (*_notes(opened), _lead(found))), rows
 
 
 def cost(
@@ -245,31 +243,16 @@ def cost(
     front = pareto_rows(board)
     with refused():
         table = cost_table(opened.dataset, by_task=by_task)
-    rows = cost_rows(table, labels, dict(zip(label_rows(board.rows), front, strict=True)))
+    names = label_rows(board.rows)
+    rows = cost_rows(table, labels, dict(zip(names, front, strict=True)))
     notes = _notes(opened)
     if all(math.isnan(row["total"]) for row in rows):
-        notes = (
-            *notes,
-            "No price is known: give `prices` in the config and run it again; nothing is asked twice.",
-        )
+        notes += ("No price is known: give `prices` in the config and run it again; nothing is asked twice.",)
     if plot is not None:
         against = "tokens" if any(math.isnan(row.cost) for row in front) else "cost"
-        named = [
-            replace(row, model_name=label) for row, label in zip(front, label_rows(board.rows), strict=True)
-        ]
+        named = [replace(row, model_name=label) for row, label in zip(front, names, strict=True)]
         write_picture(plot, figures.pareto_figure(named, against=against))
-    return opened, table_specs.cost_spec(rows, _groups(by_task=by_task), notes), rows
-
-
-def _cut(dataset: xr.Dataset, limit: int) -> xr.DataArray:
-    """Which trials were cut before a limit: nobody knows what they would have said with it."""
-    return (dataset["status"] == int(Status.TRUNCATED)) & (dataset["tokens"] < limit)
-
-
-def _all_right(dataset: xr.Dataset, limit: int) -> xr.Dataset:
-    """The dataset as if all of these were right."""
-    status = dataset["status"].where(~_cut(dataset, limit), np.uint8(Status.CORRECT))
-    return dataset.assign(status=status)
+    return opened, table_specs.cost_spec(rows, ["model", "task"][: 1 + by_task], notes), rows
 
 
 def _clipped(limit: int | None, board: Leaderboard, most: Leaderboard) -> list[PlainRow]:
@@ -301,12 +284,7 @@ def _lead(board: Leaderboard) -> str:
     score = (
         "ReasonScore of what the rates may be" if board.version == "auto" else f"ReasonScore {board.version}"
     )
-    if board.lead == "score":
-        return f"score: {score}, as `evalcube leaderboard` shows it; ranks go by it."
-    return (
-        f"score: {score}. It needs about {board.enough} trials per task and tier, here are {board.size:.0f}: ranks go "
-        f"by {board.mode}."
-    )
+    return f"score: {score}; ranks go by {'it' if board.lead == 'score' else board.mode}."
 
 
 def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> Figure:
@@ -320,9 +298,6 @@ def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> Figure:
 
 def _default_limits(dataset: xr.Dataset) -> list[int]:
     """The largest powers of two below the longest answer."""
-    with refused():
-        if "tokens" not in dataset:
-            raise ValueError("the dataset has no array `tokens`; open it with `Cube.dataset()`")
     longest = int(np.asarray(dataset["tokens"].max().values))
     top = max(longest - 1, 1).bit_length()
     return [2**power for power in range(max(top - _LIMITS, 0), top) if 2**power < longest]
@@ -332,10 +307,6 @@ def _limit(text: str) -> int:
     if not (text.isascii() and text.isdecimal() and int(text) > 0):
         raise SweepError(f"`limits`: '{text}' is no number of tokens", "Write it like 256,1024")
     return int(text)
-
-
-def _groups(*, by_task: bool) -> list[str]:
-    return ["model", "task"] if by_task else ["model"]
 
 
 def _notes(opened: OpenPart) -> tuple[str, ...]:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import csv
 import io
 import json
-import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from evalcube.flows.config.secrecy import show
 from evalcube.flows.errors import SweepError, need_path
@@ -70,17 +70,16 @@ def read_gold(path: str | Path, ids: Mapping[str, list[str]]) -> Ratings:
     path = need_path("gold", path)
     for line, row in _rows(Path(path)):
         place = f"{path}:{line}"
-        unit, variant = _unit(row, ids, place), str(row.get("variant") or "")
-        if (variant, unit) in seen:
+        rating = _rating(row, place)
+        unit = rating.unit or _of_id(rating.id, ids, place)
+        if (rating.variant, unit) in seen:
             raise SweepError(
                 f"{place}: unit {show(unit)} is rated twice", "Keep one rating, such as the mean"
             )
-        seen.add((variant, unit))
-        said = row.get("correct")
-        if said is not None and said != "":
-            right.setdefault(variant, {})[unit] = _right(said, place)
-        if row.get("score") not in (None, "") or said in (None, ""):
-            scores.setdefault(variant, {})[unit] = _score(row.get("score"), place)
+        seen.add((rating.variant, unit))
+        for found, value in ((scores, rating.score), (right, rating.correct)):
+            if value is not None:
+                found.setdefault(rating.variant, {})[unit] = float(value)
     if not seen:
         raise SweepError(f"{path}: holds no rating", _FORM)
     return Ratings(scores, right)
@@ -116,7 +115,7 @@ def with_ratings(dataset: xr.Dataset, reader: Reader, path: str | Path) -> xr.Da
         for task, label in zip(plan.tasks, plan.task_names, strict=True)
         for slot, entry in enumerate(task.cells)
     }
-    found = read_gold(path, _ids(plan, dataset.sizes["trial"]))
+    found = read_gold(path, units_by_id(plan, dataset.sizes["trial"], range(len(plan.tasks))))
     shape = tuple(dataset.sizes[name] for name in _QUESTION)
     rows = {str(one): place for place, one in enumerate(dataset["eval_id"].values.tolist())}
     places = {
@@ -153,24 +152,50 @@ def _variant(reader: Reader, name: str, path: str | Path) -> int:
     return reader.evaluation_index(name or 0, "variant")
 
 
-def _ids(plan: Plan, trials: int) -> dict[str, list[str]]:
-    """Units by the id that a data set gives their row."""
+def units_by_id(plan: Plan, trials: int, tasks: Iterable[int]) -> dict[str, list[str]]:
+    """Units by the id that a data set gives their row, of the first so many trials of some tasks."""
     found: dict[str, list[str]] = {}
-    for task, label in zip(plan.tasks, plan.task_names, strict=True):
-        for slot, entry in enumerate(task.cells):
+    for row in tasks:
+        for slot, entry in enumerate(plan.tasks[row].cells):
             if carries(entry.cell, "id"):
                 for index in range(min(entry.cell.size or trials, trials)):
                     name = str(entry.cell.trial(index).extras.get("id", ""))
-                    found.setdefault(name, []).append(f"{label}/{slot}/{index}")
+                    found.setdefault(name, []).append(f"{plan.task_names[row]}/{slot}/{index}")
     return found
 
 
-def _unit(row: Mapping[str, object], ids: Mapping[str, list[str]], place: str) -> str:
-    unit, name = row.get("unit"), row.get("id")
-    if isinstance(unit, str) and unit:
-        return unit
-    if not isinstance(name, str) or not name:
+class _Rating(BaseModel):
+    """A row of the file."""
+
+    model_config = ConfigDict(coerce_numbers_to_str=True)
+
+    unit: str = ""
+    id: str = ""
+    variant: str = ""
+    score: float | None = Field(default=None, ge=1, le=5)
+    correct: bool | None = None
+
+
+def _rating(row: object, place: str) -> _Rating:
+    if not isinstance(row, dict):
+        raise SweepError(f"{place}: is no JSON object", _FORM)
+    try:
+        found = _Rating.model_validate(
+            {name: value for name, value in row.items() if name and value not in ("", None)}
+        )
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise SweepError(
+            f"{place}: {first['loc'][0]}: {first['msg']}, got {show(first['input'])}", _FORM
+        ) from None
+    if found.score is None and found.correct is None:
+        raise SweepError(f"{place}: has neither score nor correct", _FORM)
+    if not found.unit and not found.id:
         raise SweepError(f"{place}: has neither unit nor id", _FORM)
+    return found
+
+
+def _of_id(name: str, ids: Mapping[str, list[str]], place: str) -> str:
     found = ids.get(name, [])
     if len(found) > 1:
         raise SweepError(
@@ -180,55 +205,23 @@ def _unit(row: Mapping[str, object], ids: Mapping[str, list[str]], place: str) -
     return found[0] if found else f"id:{name}"
 
 
-def _right(value: object, place: str) -> float:
-    word = str(value).strip().lower()
-    if word not in ("true", "false", "1", "0"):
-        raise SweepError(f"{place}: correct must be true or false, got {show(value)}", "Correct the row")
-    return float(word in ("true", "1"))
-
-
-def _score(value: object, place: str) -> float:
-    try:
-        score = float(value) if isinstance(value, (int, float, str)) and not isinstance(value, bool) else 0.0
-    except ValueError:
-        score = 0.0
-    if not (math.isfinite(score) and 1 <= score <= 5):
-        raise SweepError(f"{place}: score must be a number from 1 to 5, got {show(value)}", "Correct the row")
-    return score
-
-
-def _rows(path: Path) -> Iterator[tuple[int, Mapping[str, object]]]:
+def _rows(path: Path) -> Iterator[tuple[int, object]]:
     """The rows of a file with their line numbers."""
-    text = _read(path)
-    if path.suffix.lower() == ".csv":
-        reader = csv.DictReader(io.StringIO(text, newline=""))
-        try:
-            for row in reader:
-                yield reader.line_num, row
-        except csv.Error as error:
-            raise SweepError(f"{path}:{reader.line_num}: is no CSV ({error})", _FORM) from None
-        return
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        try:
-            document = json.loads(line)
-        except (ValueError, RecursionError):
-            document = None
-        if not isinstance(document, dict):
-            raise SweepError(f"{path}:{number}: is no JSON object", _FORM)
-        yield number, document
-
-
-def _read(path: Path) -> str:
     try:
         with path.open("rb") as file:
             data = file.read(LARGEST_FILE + 1)
-    except OSError as error:
-        raise SweepError(f"{path}: cannot be read: {error.strerror}", "Check the path") from None
-    if len(data) > LARGEST_FILE:
-        raise SweepError(f"{path}: is larger than {LARGEST_FILE:,} bytes", "Give ratings only")
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        raise SweepError(f"{path}: is no UTF-8 text", "Save it as UTF-8") from None
+        if len(data) > LARGEST_FILE:
+            raise SweepError(f"{path}: is larger than {LARGEST_FILE:,} bytes", "Give ratings only")
+        text = data.decode("utf-8-sig")
+        if path.suffix.lower() == ".csv":
+            reader = csv.DictReader(io.StringIO(text, newline=""))
+            yield from ((reader.line_num, row) for row in reader)
+            return
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise SweepError(f"{path}: cannot be read: {error}", _FORM) from None
+    for number, line in enumerate(text.splitlines(), 1):
+        if line.strip():
+            try:
+                yield number, json.loads(line)
+            except (ValueError, RecursionError):
+                yield number, None

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import shlex
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, get_args
@@ -21,7 +20,7 @@ from evalcube.flows.errors import (
     refused,
     told,
 )
-from evalcube.flows.nouns import CubeLike, is_dataset, listed
+from evalcube.flows.nouns import CubeLike
 from evalcube.flows.plan.evaluations import evaluation_place
 from evalcube.flows.plan.filters import checked_names
 from evalcube.flows.read.results import (
@@ -104,14 +103,25 @@ def leaderboard(
     >>> ec.leaderboard("results/sweep.zarr", ec.Part(["task=sort"])).to_dataframe()["model_name"].tolist()
     ['large', 'small']
     """
-    opened = open_part(cube, part, trials=gold is not None)
-    if gold is not None:
-        from evalcube.flows.read.gold import rated_by_people  # with plans, which take a while
-
-        opened = rated_by_people(opened, cube, gold)
     return leaderboard_of(
-        opened, version=version, mode=mode, seed=seed, draws=draws, confidence=confidence, sort=sort
+        rated_part(cube, part, gold),
+        version=version,
+        mode=mode,
+        seed=seed,
+        draws=draws,
+        confidence=confidence,
+        sort=sort,
     )
+
+
+def rated_part(cube: CubeLike, part: Part | None, gold: str | Path | None) -> OpenPart:
+    """The part that is meant, with ratings by people if there are any."""
+    opened = open_part(cube, part, trials=gold is not None)
+    if gold is None:
+        return opened
+    from evalcube.flows.read.gold import rated_by_people  # with plans, which take a while
+
+    return rated_by_people(opened, cube, gold)
 
 
 def leaderboard_of(
@@ -383,9 +393,7 @@ def metrics(
     if over:
         raise SweepError(
             f"`k`: {over[0]} is not from 1 to {samples}, the number of repeats of each question",
-            f"Give smaller ones, or ask more often: {_asking_more(cube, max(over[0], 2))}"
-            if over[0] > 0
-            else "Give whole numbers from 1",
+            f"Give whole numbers from 1 to {samples}, or ask more often: `evalcube upsample CUBE --repeats N`",
         )
     with refused():
         found = cube_outcome_metrics(
@@ -411,10 +419,9 @@ def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dic
     for setting in settings:
         if setting != "confidence" and not any(setting in known for known in takes.values()):
             own = ", ".join(sorted({one for known in takes.values() for one in known}))
-            others = ", ".join(name for name, metric in METRICS.items() if setting in metric.settings)
             raise SweepError(
                 f"`settings`: no metric asked for takes '{setting}'",
-                f"Those asked for take: {own or 'nothing'}" + (f"; {others} take it" if others else ""),
+                f"Those asked for take: {own or 'nothing'}",
             )
     options = {
         name: {setting: value for setting, value in settings.items() if setting in known}
@@ -428,14 +435,6 @@ def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dic
                 f"Give it, as in {needed}={_EXAMPLES[needed]}",
             )
     return {name: given for name, given in options.items() if given}
-
-
-def _asking_more(cube: CubeLike, repeats: int) -> str:
-    """The command that asks each question so often; of several cubes, or of a dataset, without an address."""
-    one, *others = listed(cube)
-    if not (others or is_dataset(one)):
-        return f"evalcube upsample {shlex.quote(str(one))} --repeats {repeats}"
-    return f"`evalcube upsample --repeats {repeats}`, each cube by itself"
 
 
 def _need_two(opened: OpenPart, count: int) -> None:

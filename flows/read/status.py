@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from evalcube.flows.nouns import OneCube, need_address
 from evalcube.flows.plan.evaluations import Evaluation
@@ -23,16 +23,11 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.ledger import Ledger, Receipt, graders_of
 
-if TYPE_CHECKING:
-    pass
-
 _CAUSE = re.compile(r"http (?P<status>\d{3}): (?:(?P<name>\w+)(?:, |$))?(?:(?P<wanted>\w+) wanted)?")
 _STREAM = frozenset({"stream", "stream_options"})
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*")
 _USUAL_LIMIT = 4096
 """Tokens, where a limit is wanted and none was given."""
-_MOST_NAMED = 8
-"""Models that a line names at most."""
 
 
 def refusal_lines(evaluations: Iterable[Evaluation], causes: Mapping[int, Iterable[str]]) -> list[str]:
@@ -67,19 +62,11 @@ def _advice(planned: list[Evaluation], one: Evaluation, name: str, wanted: str) 
         name = EFFORT  # as the config has it
     value = before.get(name, _USUAL_LIMIT)
     after = {key: kept for key, kept in before.items() if key != name} | ({wanted: value} if wanted else {})
-    own, model = _named(one.sampler.name), _named(one.model)
-    others = list(
-        dict.fromkeys(e.model for e in planned if e.sampler.name == one.sampler.name and e.model != one.model)
-    )
-    if not others:
-        return f"Write `samplers: {{{own}: {flow(after)}}}`."
+    if not any(e.sampler.name == one.sampler.name and e.model != one.model for e in planned):
+        return f"Write `samplers: {{{_named(one.sampler.name)}: {flow(after)}}}`."
     # The others keep theirs: with other parameters all that they have answered would be asked again.
     new = _named(f"{one.sampler.name}-{one.model}")
-    named = ", ".join(map(_named, others[:_MOST_NAMED])) + (", ..." if len(others) > _MOST_NAMED else "")
-    return (
-        f"Write `samplers: {{{own}: {flow(before)}, {new}: {flow(after)}}}` and `evaluations: "
-        f"[{{models: [{named}], samplers: [{own}]}}, {{models: [{model}], samplers: [{new}]}}]`."
-    )
+    return f"Add `samplers: {{{new}: {flow(after)}}}`, and name it under `evaluations` for {one.model} alone."
 
 
 def flow(params: Mapping[str, Any]) -> str:
@@ -127,10 +114,10 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
     opened = Cube.open(cube)
     notes = read_notes(opened.records)
     plan = cube_plan(opened, notes)
-    receipts, running = Ledger(opened.records).newest(), _running(opened)
-    if not (
-        running and opened.trusted
-    ):  # a store gets the first receipts of a run a moment after the counters
+    receipts, holder = Ledger(opened.records).newest(), apparent_holder(opened.records)
+    running = holder and f"running as process {holder.process.pid} on {holder.process.host}"
+    # A store gets the first receipts of a run a moment after the counters.
+    if not (running and opened.trusted):
         refuse_unrecorded(opened, receipts)
     # Nothing that is recorded is taken for done if it is not there; what is in it is the business of others.
     damaged = {
@@ -177,15 +164,6 @@ def cube_status(cube: OneCube) -> dict[str, Any]:
         "driver": read_driver(opened.records),
         "notes": {name: value for name, value in notes.items() if name not in ("config", "files", KEY)},
     }
-
-
-def _running(cube: Cube) -> str | None:
-    """Who works on the cube at the moment, in words."""
-    holder = apparent_holder(cube.records)
-    if holder is None:
-        return None
-    process = holder.process
-    return f"running as process {process.pid} on {process.host}"
 
 
 def _recorded(trials: int, regions: int, receipts: Sequence[Receipt]) -> dict[str, Any]:

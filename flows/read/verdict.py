@@ -15,9 +15,9 @@ from evalcube import known_as
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_number, no_bare_text
 from evalcube.flows.nouns import OneCube, Selected, address_and_part
-from evalcube.flows.plan.plan import Plan, carries
+from evalcube.flows.plan.plan import Plan
 from evalcube.flows.read.design import composite_settings
-from evalcube.flows.read.gold import read_gold
+from evalcube.flows.read.gold import read_gold, units_by_id
 from evalcube.flows.read.reader import Reader
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.design import task_weights
@@ -172,7 +172,8 @@ def cube_verdict(
             f"`holdout`: {holdout:g} of {drawn} {what} leaves one part fewer than {MIN_PART}",
             "Compare more questions, or leave it out",
         )
-    layers, readings = data.layers(), data.readings()
+    layers = data.runs(np.stack([data.array(name).astype(np.float64) for name in LAYERS], axis=-1))
+    readings = data.readings()
     _refuse_off_scale(reader.cube.url, layers, readings)
     found = verdict(
         layers,
@@ -235,9 +236,9 @@ class _Data:
         self._part = dataset.isel(model=list(models), task=list(rows))
         self.plan, self.rows = plan, rows
         sizes = self._part.sizes
-        status = self._array("status")
-        trial = np.arange(sizes["trial"])[:, None] < self._array("planned_trials")[..., None, None]
-        repeat = np.arange(sizes["repeat"]) < self._array("planned_repeats")[..., None, None]
+        status = self.array("status")
+        trial = np.arange(sizes["trial"])[:, None] < self.array("planned_trials")[..., None, None]
+        repeat = np.arange(sizes["repeat"]) < self.array("planned_repeats")[..., None, None]
         self.planned: BoolArray = np.asarray(trial & repeat)
         if part is not None:
             self.planned &= part.of_points(plan)[list(rows), :, None, None]
@@ -256,7 +257,8 @@ class _Data:
         if not self.finished[:, self._mask].any():
             raise SweepError("nothing is measured yet that could be compared", "Run the sweep first")
 
-    def _array(self, name: str) -> npt.NDArray[Any]:
+    def array(self, name: str) -> npt.NDArray[Any]:
+        """An array of the part."""
         return np.asarray(self._part[name].to_numpy())
 
     def runs(self, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -274,16 +276,10 @@ class _Data:
         found = all_clusters(self._part)
         return None if found is None else found.reshape(self._mask.shape)[self._mask]
 
-    def layers(self) -> Floats:
-        """Scores (run, variant, unit, layer)."""
-        stacked = np.stack([self._array(name).astype(np.float64) for name in LAYERS], axis=-1)
-        return self.runs(stacked)
-
     def readings(self) -> Floats | None:
         """Judge readings (run, variant, unit, judge, repeat); None without judges."""
-        if "judge_readings" not in self._part:
-            return None
-        return self.runs(self._array("judge_readings").astype(np.float64))
+        there = "judge_readings" in self._part
+        return self.runs(self.array("judge_readings").astype(np.float64)) if there else None
 
     def counted_readings(self) -> tuple[int, int]:
         """How many readings the finished trials should have, and how many of them have a score."""
@@ -292,9 +288,7 @@ class _Data:
             return 0, 0
         judged = np.zeros(self._mask.shape[:2], dtype=bool)
         for place, row in enumerate(self.rows):
-            task = self.plan.tasks[row]
-            for slot, entry in enumerate(task.cells):
-                judged[place, slot] = bool(task.rubric) or carries(entry.cell, "rubric")
+            judged[place, : len(self.plan.tasks[row].cells)] = self.plan.tasks[row].judged_points
         asked = self.runs(self.finished & judged[None, :, :, None, None])
         each = np.array([judge.repeats for judge in self.plan.judges])
         wanted = asked[..., None, None] & (np.arange(readings.shape[-1]) < each[:, None])
@@ -314,21 +308,12 @@ class _Data:
             notes.append(f"{lost} of {asked} judge readings are missing: cut, refused, or without a score")
         if self.grown:
             notes.append("more was asked here than in the first plan: the cube counts as looked at before")
-        repeated = int(((self._array("duplicate") == 1) & self._mask).sum())
+        repeated = int(((self.array("duplicate") == 1) & self._mask).sum())
         if repeated:
             notes.append(
                 f"{repeated} of {len(self.units)} questions repeat an earlier one, and count as new here"
             )
         return notes
-
-    def ids(self) -> dict[str, list[str]]:
-        """Units by the id that the data set gives their row."""
-        found: dict[str, list[str]] = {}
-        for unit, (t, slot, index) in zip(self.units, np.argwhere(self._mask).tolist(), strict=True):
-            cell = self.plan.tasks[self.rows[t]].cells[slot].cell
-            if carries(cell, "id"):
-                found.setdefault(str(cell.trial(index).extras.get("id", "")), []).append(unit)
-        return found
 
 
 def _refuse_off_scale(cube: str, layers: Floats, readings: Floats | None) -> None:
@@ -361,7 +346,8 @@ def _gold(
     path: str | Path, reader: Reader, data: _Data, names: Sequence[str], rated: str | None
 ) -> dict[str, Mapping[str, float]]:
     """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
-    found = read_gold(path, data.ids()).scores
+    ids = units_by_id(reader.plan, reader.cube.sizes["trial"], data.rows)
+    found = read_gold(path, ids).scores
     named = {
         reader.plan.labels[reader.evaluation_index(name, "variant")] if name else rated or names[0]: scores
         for name, scores in found.items()

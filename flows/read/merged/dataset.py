@@ -14,6 +14,7 @@ import numpy as np
 import xarray as xr
 
 from evalcube.flows.plan.targets import Window, window_of
+from evalcube.flows.read.cautions import graders_meet
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
 from evalcube.flows.read.merged.layers import Array, OutcomeConflict, UnionPart, lay
@@ -326,7 +327,8 @@ def open_joined(cubes: Sequence[str], *, trials: bool) -> JoinedCubes:
         coords[dim] = ((dim,), np.arange(shape[dim]), {"long_name": dim})
     attrs = {"title": "evalcube sweep", "spec": joined.plan.spec()}
     dataset = xr.Dataset(variables, coords=coords, attrs=attrs)
-    return JoinedCubes(dataset, (*joined.notes, *_contradictions(tally), *_graders(joined)))
+    graders = graders_of(chain.from_iterable(one.receipts.values() for one in joined.inputs))
+    return JoinedCubes(dataset, (*joined.notes, *_contradictions(tally), *graders_meet(graders)))
 
 
 def _variable(variable: Variable, values: Any) -> tuple[tuple[str, ...], Any, dict[str, object]]:  # noqa: ANN401 - Dask's
@@ -338,14 +340,6 @@ def _contradictions(tally: Tally) -> list[str]:
         return []
     many = f"{tally.trials:,} trials have other outcomes in two of the cubes"
     return [f"{many}; those of the cube that is named first are taken. evalcube diff shows more."]
-
-
-def _graders(joined: Joined) -> list[str]:
-    found = graders_of(chain.from_iterable(one.receipts.values() for one in joined.inputs))
-    if len(found) < 2:
-        return []
-    named = f"{', '.join(found[:-1])} and {found[-1]}"
-    return [f"Results of graders {named} meet in these cubes; evalcube rescore grades all replies alike."]
 
 
 def _counters(joined: Joined) -> tuple[Array, Tally]:

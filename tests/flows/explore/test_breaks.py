@@ -9,7 +9,7 @@ import pytest
 
 from evalcube import EvalcubeError
 from evalcube.flows.explore.answers import ENDPOINTS, ask
-from evalcube.flows.explore.endings import agreement, with_trials
+from evalcube.flows.explore.endings import agreement
 from evalcube.flows.explore.explored import Explored
 from evalcube.flows.explore.overview import limits
 from evalcube.flows.explore.query import Query
@@ -146,7 +146,7 @@ def test_traces__are_spread_over_all_and_their_table_is_that_of_the_command(expl
     assert len(sample["tokens"]) == 50 < answer["traces"]
     assert {answer["points"][place]["task"] for place in sample["point"]} == {"arithmetic", "sort"}
     assert json.loads(answer["points"][0]["params"])["length"] == 3
-    status = with_trials(explored, Query()).dataset["status"].isel(model=2)
+    status = explored.part(Query(), trials=True).dataset["status"].isel(model=2)
     assert answer["traces"] == int((status.values <= 4).sum())
 
 
@@ -180,27 +180,23 @@ def test_agreement__of_one_judge_is_unknown():
 
 
 def test_judges__of_a_cube_without_any(explored):
-    assert ask(explored, "judges", Query())["sets"] == []
+    assert ask(explored, "judges", Query())["models"] == []
 
 
-def test_judges__of_several_cubes_stand_in_sets_of_their_own(cube, tmp_path):
+def test_judges__that_differ_between_cubes_are_left_out(cube, tmp_path):
     judged, _ = written_cube(tmp_path)
     (tmp_path / "other").mkdir()
-    first = {"name": "strict", "model": "grader", "repeats": 2}
-    second = {"name": "kind", "model": "grader", "sampler": {"temperature": 0.9}}
-    others, _ = written_cube(tmp_path / "other", judges=[first, second])
+    others, _ = written_cube(tmp_path / "other", judges=[{"name": "strict", "model": "grader", "repeats": 2}])
     explored = Explored([cube, judged, others])
 
     answer = ask(explored, "judges", Query())
 
-    assert ask(explored, "overview", Query())["judges"] == ["strict", "loose", "kind"]
-    assert [one["judges"] for one in answer["sets"]] == [["strict", "loose"], ["strict", "kind"]]
-    (alone,) = ask(Explored([judged]), "judges", Query())["sets"]
-    assert [one["units"] for one in answer["sets"][0]["models"]] == [one["units"] for one in alone["models"]]
-    assert all(one["judges"][0]["units"] for one in answer["sets"][1]["models"])
-    assert any("1 of 3 cubes has no judgements" in text for text in answer["warnings"])
-    nothing = ask(explored, "judges", Query.make(model="weak"))
-    assert [one["models"] for one in nothing["sets"]] == [[], []]
+    assert ask(explored, "overview", Query())["judges"] == answer["models"] == []
+    assert any("Other judges rated each of these cubes" in text for text in answer["warnings"])
+    both = ask(Explored([cube, judged]), "judges", Query())
+    assert both["judges"] == ["loose", "strict"]
+    alone = {one["model"]: one["units"] for one in ask(Explored([judged]), "judges", Query())["models"]}
+    assert {one["model"]: one["units"] for one in both["models"] if one["model"] in alone} == alone
 
 
 def test_judges__of_several_cubes_go_by_their_names(tmp_path):
@@ -209,7 +205,7 @@ def test_judges__of_several_cubes_go_by_their_names(tmp_path):
     recipes = [whole, replace(whole, models=("alpha",)), replace(whole, models=("beta", "gamma"))]
     cubes = [made_cube(path, recipe).url for path, recipe in zip(paths, recipes, strict=True)]
 
-    (one,), (several,) = (ask(Explored(some), "judges", Query())["sets"] for some in (cubes[:1], cubes[1:]))
+    one, several = (ask(Explored(some), "judges", Query()) for some in (cubes[:1], cubes[1:]))
 
     means = [
         {model["model"]: {one["judge"]: one["mean"] for one in model["judges"]} for model in found["models"]}

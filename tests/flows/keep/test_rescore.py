@@ -177,7 +177,7 @@ def test_upsample__grades_again_or_keeps_as_run_does(
     code, _, errors = evalcube("upsample", "sweep.yaml", *arguments, *options, cwd=tmp_path)
 
     assert code == 0
-    assert ("meet in this cube" in errors) == bool(options)
+    assert ("meet here" in errors) == bool(options)
     graders = {FIRST_GRADER, GRADER} if options else {GRADER}
     assert set(cube_status(sweep["cube"])["graders"]) == graders
 

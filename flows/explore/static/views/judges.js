@@ -108,40 +108,17 @@
     );
   };
 
-  // Sets of judges, of which each has its own order; agreement is among those who saw the same answers
-
-  const setHead = ({ judges, cubes }) => {
-    const status = h("span.status", {}, `${cubes} ${cubes === 1 ? "cube" : "cubes"}`);
-    return h("h2", {}, `Judged by ${judges.join(", ")}`, " ", status);
-  };
-
-  const setTable = (page, set, models, prefix) =>
-    explorer.table(page, {
-      name: "judges",
-      prefix,
-      rows: models,
-      columns: columnsOf(page, set.judges),
-      empty: "These judges rated nothing of what the filters mean.",
-    });
-
   /** A note on models of which no tables of two judges are drawn; null if there are none. */
-  const omitted = ({ judges }, models, several) => {
+  const omitted = (judges, models) => {
     if (judges.length < 2 || models.length <= SHOWN) return null;
-    return `${several ? `${judges.join(", ")}: ` : ""}Tables of two judges of the first ${SHOWN} of ` +
-      `${models.length} models; choose others above.`;
+    return `Tables of two judges of the first ${SHOWN} of ${models.length} models; choose others above.`;
   };
 
-  const notes = (page, sets) => {
-    const there = new Set(sets.flatMap((set) => set.models.map((one) => one.model)));
-    return [
-      page.all("model").length ? null : explorer.limited(page, [...there]),
-      "Scores are means over a judge's repeats, rounded in the tables of two. " +
-      `A ? marks fewer than ${explorer.FEW} answers.`,
-      sets.length > 1
-        ? "Cubes that other judges graded stand apart: agreement is among judges of the same answers."
-        : null,
-    ];
-  };
+  const notes = (page, { models }) => [
+    page.all("model").length ? null : explorer.limited(page, models.map((one) => one.model)),
+    "Scores are means over a judge's repeats, rounded in the tables of two. " +
+    `A ? marks fewer than ${explorer.FEW} answers.`,
+  ];
 
   explorer.view({
     name: "judges",
@@ -153,20 +130,19 @@
       const wanted = page.all("model");
       const model = explorer.bundle ? null : await explorer.shownModels(page, MOST);
       const answer = await page.ask("judges", { ...explorer.livePart(page), model });
-      const several = answer.sets.length > 1;
-      const further = [];
-      root.append(explorer.filters(page, explorer.liveFilters()));
-      for (const [place, set] of answer.sets.entries()) {
-        const models = set.models.filter((one) => !wanted.length || wanted.includes(one.model));
-        const panels = (one) => one.pairs.map((pair) => panel(page, one, pair, answer.scores));
-        root.append(
-          several ? setHead(set) : "",
-          setTable(page, set, models, several ? `set${place + 1}-` : ""),
-          h("div.grid", {}, models.slice(0, SHOWN).flatMap(panels)),
-        );
-        further.push(omitted(set, models, several));
-      }
-      root.append(explorer.noted(answer, ...notes(page, answer.sets), ...further));
+      const models = answer.models.filter((one) => !wanted.length || wanted.includes(one.model));
+      const panels = (one) => one.pairs.map((pair) => panel(page, one, pair, answer.scores));
+      root.append(
+        explorer.filters(page, explorer.liveFilters()),
+        explorer.table(page, {
+          name: "judges",
+          rows: models,
+          columns: columnsOf(page, answer.judges),
+          empty: "These judges rated nothing of what the filters mean.",
+        }),
+        h("div.grid", {}, models.slice(0, SHOWN).flatMap(panels)),
+        explorer.noted(answer, ...notes(page, answer), omitted(answer.judges, models)),
+      );
     },
   });
 }
