@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from itertools import combinations
 from pathlib import Path
@@ -116,22 +116,18 @@ def detect(
     spread, basis = _spread(sweep, against, difference / 100)
     planned = _questions(plan, plan.trials)
     told = 100 * told_difference(planned, spread, plan.repeats, power=power)
-    needed, there = (
-        enough_questions(difference / 100, spread, plan.repeats, power=power),
-        int(plan.sources.sum()),
-    )
+    there = int(plan.sources.sum())
+    needed = enough_questions(difference / 100, spread, plan.repeats, power=power)
     trials = again = None
     if needed <= there:
-        trials = _first(plan.trials, lambda number: _questions(plan, number) >= needed)
+        trials = bisect_left(range(needed + 1), True, key=lambda each: _questions(plan, each) >= needed)
     else:
-        again = next(
-            (
-                r
-                for r in range(2, _MOST_REPEATS + 1)
-                if detect_power(difference / 100, there, spread, r) >= power
-            ),
-            None,
+        told_by = (
+            r
+            for r in range(2, _MOST_REPEATS + 1)
+            if detect_power(difference / 100, there, spread, r) >= power
         )
+        again = next(told_by, None)
     questions = None if trials is None else _questions(plan, trials)
     asked = questions is not None and questions <= _MOST_PRICED
     return Detection(
@@ -150,14 +146,6 @@ def detect(
     )
 
 
-def _first(start: int, enough: Callable[[int], bool]) -> int:
-    """The least whole number that is enough, where all above it are."""
-    high = start
-    while not enough(high):
-        high *= 2
-    return bisect_left(range(high + 1), True, key=enough)
-
-
 def _questions(plan: Plan, trials: int) -> int:
     """Different questions for each model with so many trials at each point."""
     return int(np.minimum(plan.sources, trials).sum())
@@ -165,11 +153,14 @@ def _questions(plan: Plan, trials: int) -> int:
 
 def _spread(sweep: Sweep, against: str | Path | float | None, difference: float) -> tuple[Spread, str]:
     """What a difference varies by, and where that is from."""
-    if against is None and not _two(sweep.cube):
+    if against is None and not (Cube.exists(sweep.cube) and Cube.open(sweep.cube).sizes["model"] > 1):
         assumed = max(ASSUMED, difference)
         said = f"two models being taken to disagree on {100 * assumed:g} % of the questions"
         return Spread.stated(assumed, difference), f"{said}: give a cube that tells, or another share"
-    share = _share(against)
+    try:
+        share = float(str(against))
+    except ValueError:  # it is an address
+        share = None
     if share is not None:
         if not difference < share <= 1:
             raise SweepError(
@@ -177,9 +168,8 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
                 f"{difference:g} of the questions, and on 1 at most; got {share:g}",
                 "Give a share between, such as 0.2, or a cube",
             )
-        return Spread.stated(
-            share, difference
-        ), f"two models disagreeing on {100 * share:g} % of the questions"
+        said = f"two models disagreeing on {100 * share:g} % of the questions"
+        return Spread.stated(share, difference), said
     cube = str(against or sweep.cube)
     dataset = open_part(cube, Part()).dataset
     found = []
@@ -193,21 +183,5 @@ def _spread(sweep: Sweep, against: str | Path | float | None, difference: float)
             f"`against`: no two models of cube '{cube}' have answered two questions of a point in common",
             "Give a cube with two models, or the share of questions on which two disagree, such as 0.2",
         )
-    widest = max(found, key=Spread.per_question)
-    return widest, f"as two models differ in {redacted(cube)}" + (
-        ", the most unlike" if len(found) > 1 else ""
-    )
-
-
-def _two(cube: str) -> bool:
-    return bool(Cube.exists(cube)) and Cube.open(cube).sizes["model"] > 1
-
-
-def _share(against: str | Path | float | None) -> float | None:
-    """A share, if that was given and no cube."""
-    if isinstance(against, int | float):
-        return float(against)
-    try:
-        return float(str(against))
-    except ValueError:
-        return None
+    most = ", the most unlike" if len(found) > 1 else ""
+    return max(found, key=Spread.per_question), f"as two models differ in {redacted(cube)}{most}"

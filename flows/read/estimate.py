@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -227,7 +227,11 @@ def estimate(
         most,
         plan.repeats,
         rows,
-        _judge_rows(config, plan.judges, tally.counts, {judge.identity for judge in own.judges}),
+        tuple(
+            _judge_row(config, judge, count)
+            for judge, count in zip(plan.judges, tally.counts, strict=True)
+            if judge.identity in {one.identity for one in own.judges}
+        ),
         pending,
         None if store is None or counters is None else unnamed(store.plan, counters),
         _power(plan),
@@ -298,29 +302,24 @@ def _estimate_evaluation(
     asked: Model,
     lengths: FloatArray,
 ) -> EvaluationEstimate:
-    evaluation = plan.evaluations[model]
     left = _count(parts)
     exact = left <= limit
-    prompts, hits, known = [], 0, []
+    scale = left / max(1, min(left, limit))  # as many as each that is looked at stands for
+    size, known = 0, []
     for window, positions in _chosen(parts, None if exact else limit):
         for item in prepare_trials(plan, Block(window, 0, 0, positions)):
-            prompts.append(len(item.request.body))
+            size += len(item.request.body)
             data = cache.get(item.request.digest) if cache is not None else None
-            tally.add(item, data)
+            tally.add(item, data, scale)
             if data is not None:
-                hits += 1
                 known.append(read_reply(Record.decode(data)).completion_tokens)
-    seen = len(prompts)
-    cached = hits if exact else round(left * hits / max(seen, 1))
+    cached = round(len(known) * scale)
     to_send = left - cached
-    each_completion, basis = _completion(
-        parts,
-        lengths,
-        [length for length in known if length >= 0],
-        token_limit(evaluation.sampler.params),
-    )
-    prompt_tokens = to_send * (sum(prompts) / max(seen, 1)) / _CHARACTERS_PER_TOKEN
-    tally.end(model, left / max(seen, 1), each_completion, exact=exact)
+    longest = token_limit(plan.evaluations[model].sampler.params)
+    lengths_known = [length for length in known if length >= 0]
+    each_completion, basis = _completion(parts, lengths, lengths_known, longest)
+    prompt_tokens = to_send * size * scale / max(left, 1) / _CHARACTERS_PER_TOKEN
+    tally.end(model, each_completion, exact=exact)
     return EvaluationEstimate(
         plan.labels[model],
         each,
@@ -388,24 +387,16 @@ def _completion(
     return float(np.average(np.where(known, expected, otherwise), weights=each)), basis
 
 
-def _judge_rows(
-    config: Sweep, judges: Sequence[Judge], counts: Sequence[JudgeCount], own: Container[str]
-) -> tuple[EvaluationEstimate, ...]:
-    """Rows of the judges that the config names."""
-    both = zip(judges, counts, strict=True)
-    return tuple(_judge_row(config, judge, count) for judge, count in both if judge.identity in own)
-
-
 def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEstimate:
     asked = next(model for model in config.models if model.name == judge.model)
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
-    to_send = round(count.to_send)
+    left, to_send = round(count.left), round(count.to_send)
     longest = token_limit(judge.sampler)
     return EvaluationEstimate(
         f"judge {judge.name}",
         count.requests,
-        count.requests - count.left,
-        count.left - to_send,
+        count.requests - left,
+        left - to_send,
         to_send,
         count.exact,
         round(prompt_tokens),
@@ -417,11 +408,11 @@ def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -
     """What of the targets is not yet recorded, by evaluation."""
     models = range(len(plan.evaluations))
     targets.refuse_too_many()
-    if store is not None:
-        store = SweepStore(store.cube, store.plan, targets, store.found)
-        return [list(open_trials(store, model)) for model in models]
-    shape = (len(plan.tasks), plan.slots, plan.trials, plan.repeats)
-    return [[unbegun(targets, shape, model)] for model in models]
+    if store is None:
+        shape = (len(plan.tasks), plan.slots, plan.trials, plan.repeats)
+        return [[unbegun(targets, shape, model)] for model in models]
+    store = SweepStore(store.cube, store.plan, targets, store.found)
+    return [list(open_trials(store, model)) for model in models]
 
 
 def _count(parts: Sequence[OpenTrials]) -> int:
@@ -430,12 +421,9 @@ def _count(parts: Sequence[OpenTrials]) -> int:
 
 def _chosen(parts: Sequence[OpenTrials], size: int | None) -> Iterator[tuple[Window, Positions]]:
     """`size` of the open trials, each as likely as any other, as a stride could skip whole cells; None for all."""
-    count = _count(parts)
-    chosen = (
-        np.arange(count)
-        if size is None
-        else np.sort(np.random.default_rng(0).choice(count, size, replace=False))
-    )
+    chosen = np.arange(count := _count(parts))
+    if size is not None:
+        chosen = np.sort(np.random.default_rng(0).choice(count, size, replace=False))
     first = 0
     for part in parts:
         begin, end = np.searchsorted(chosen, (first, first + part.count))

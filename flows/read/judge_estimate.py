@@ -19,24 +19,17 @@ class JudgeCount:
 
     requests: int = 0
     """Of all trials that it judges."""
-    left: int = 0
+    left: float = 0.0
     """Of those that are not recorded in the cube."""
     to_send: float = 0.0
     """Of these, those that the cache does not answer; all, where it lacks the answer to be judged."""
     characters: float = 0.0
     """Of the bodies to send, those of answers left out that are not known yet."""
+    unknown: float = 0.0
+    """Of the evaluation that is looked at, those about answers that are not known yet."""
     assumed_tokens: float = 0.0
     """Of these answers."""
     exact: bool = True
-
-
-@dataclass
-class _Sampled:
-    hits: int = 0
-    misses: int = 0
-    unknown: int = 0
-    """Requests about answers that are not known yet."""
-    characters: int = 0
 
 
 class JudgeTally:
@@ -47,46 +40,38 @@ class JudgeTally:
         """By judge."""
         self._plan, self._cache = plan, cache
         self._book = CriteriaBook(plan.tasks)
-        self._sampled = [_Sampled() for _ in plan.judges]
 
-    def add(self, item: Prepared, data: bytes | None) -> None:
-        """Take in an open trial of the present evaluation, with its reply if the cache has one."""
+    def add(self, item: Prepared, data: bytes | None, scale: float) -> None:
+        """Count what judges are asked about a trial with its cached reply, that stands for so many of its kind."""
         rubric = self._book.of(item.task, item.trial).rubric if self.counts else ""
         if not rubric:
             return
         output = "" if data is None else read_answered(data, item.trial)[1].answer
-        for judge, sampled in zip(self._plan.judges, self._sampled, strict=True):
+        for judge, count in zip(self._plan.judges, self.counts, strict=True):
             for request in judge.requests(rubric, item.trial.prompt, output):
-                if (
-                    data is not None
-                    and self._cache is not None
-                    and self._cache.get(request.digest) is not None
-                ):
-                    sampled.hits += 1
-                    continue
-                sampled.misses += data is not None
-                sampled.unknown += data is None
-                sampled.characters += len(request.body)
+                count.left += scale
+                if data is None or self._cache is None or self._cache.get(request.digest) is None:
+                    count.to_send += scale
+                    count.characters += scale * len(request.body)
+                    count.unknown += scale * (data is None)
 
-    def end(self, model: int, scale: float, assumed: float, *, exact: bool) -> None:
-        """End an evaluation.
+    def end(self, model: int, assumed: float, *, exact: bool) -> None:
+        """Close an evaluation, of whose unknown answers each is taken for so many tokens.
 
         Parameters
         ----------
-        scale
-            Open trials for each that was looked at.
+        model
+            Its index.
         assumed
-            Tokens of an answer that is not known yet.
+            Tokens of an answer that nobody knows yet.
+        exact
+            Whether all of its trials were looked at.
         """
         trials = self._judged_trials(model)
-        samples, self._sampled = self._sampled, [_Sampled() for _ in self.counts]
-        for judge, count, sampled in zip(self._plan.judges, self.counts, samples, strict=True):
-            open_requests = sampled.hits + sampled.misses + sampled.unknown
+        for judge, count in zip(self._plan.judges, self.counts, strict=True):
             count.requests += trials * judge.repeats
-            count.left += round(open_requests * scale)
-            count.to_send += (sampled.misses + sampled.unknown) * scale
-            count.characters += sampled.characters * scale
-            count.assumed_tokens += sampled.unknown * scale * assumed
+            count.assumed_tokens += count.unknown * assumed
+            count.unknown = 0.0
             count.exact &= exact
 
     def _judged_trials(self, model: int) -> int:

@@ -44,17 +44,14 @@ class TrialColumn:
     """Whether it is shown where columns are not named and space is short."""
 
 
+_OUTCOMES = "correct, incorrect, truncated, invalid, refused; answered where there is no reference; transport, missing."
 COLUMNS: Sequence[TrialColumn] = (
     TrialColumn("cube", "text", "plan", "Address of the cube, without credentials."),
     TrialColumn("model", "text", "plan", "Label of the model.", brief=True),
     TrialColumn("template", "text", "plan", "Name of the prompt template."),
     TrialColumn("sampler", "text", "plan", "Name of the sampler."),
-    TrialColumn(
-        "eval_id", "text", "plan", "Digest of what was sent besides the question; equal in all cubes."
-    ),
-    TrialColumn(
-        "revision", "text", "plan", "What is said of the model's weights and engine; absent if nothing."
-    ),
+    TrialColumn("eval_id", "text", "plan", "Digest of what was sent beside the question, in all cubes."),
+    TrialColumn("revision", "text", "plan", "What is said of the model's weights and engine, if anything."),
     TrialColumn("facets", "text", "plan", "Free labels of the model, JSON."),
     TrialColumn("task", "text", "plan", "Label of the task.", brief=True),
     TrialColumn("params", "text", "plan", "Parameters of the point, JSON.", brief=True),
@@ -63,33 +60,16 @@ COLUMNS: Sequence[TrialColumn] = (
     TrialColumn("difficulty", "number", "plan", "Declared difficulty of the point, elementary steps."),
     TrialColumn("trial", "integer", "cube", "Number of the trial in its cell, from 0.", brief=True),
     TrialColumn("repeat", "integer", "cube", "Number of the repeat, from 0.", brief=True),
-    TrialColumn(
-        "status",
-        "text",
-        "cube",
-        "correct, incorrect, truncated, invalid, refused; answered where there is no reference; transport, missing.",
-        brief=True,
-    ),
-    TrialColumn(
-        SECOND,
-        "text",
-        "cube",
-        "The outcome by the task's second reader; absent where that has not read the reply.",
-    ),
-    TrialColumn(
-        DISAGREE, "flag", "cube", "Whether one of the two readers finds the reply right, and the other not."
-    ),
+    TrialColumn("status", "text", "cube", _OUTCOMES, brief=True),
+    TrialColumn(SECOND, "text", "cube", "The outcome by the task's second reader, where that has read it."),
+    TrialColumn(DISAGREE, "flag", "cube", "Whether only one of the two readers finds the reply right."),
     TrialColumn("tokens", "integer", "cube", "Completion tokens, reasoning included.", brief=True),
     TrialColumn("prompt_tokens", "integer", "cube", "Prompt tokens."),
     TrialColumn("reasoning_tokens", "integer", "cube", "Those of the completion that are reasoning."),
-    TrialColumn(
-        "cached_tokens", "integer", "cube", "Those of the prompt that the endpoint had in its cache."
-    ),
+    TrialColumn("cached_tokens", "integer", "cube", "Those of the prompt that were in the endpoint's cache."),
     TrialColumn("reasoning_bytes", "integer", "cube", "Length of the reasoning trace, UTF-8 bytes."),
     TrialColumn("compressed_bytes", "integer", "cube", "Its length after gzip."),
-    TrialColumn(
-        "latency", "single", "cube", "Seconds from sending the request to the end of the reply.", brief=True
-    ),
+    TrialColumn("latency", "single", "cube", "Seconds from the request to the end of the reply.", brief=True),
     TrialColumn("first_token", "single", "cube", "Seconds until a streamed reply began."),
     TrialColumn("provider", "text", "cube", "What the reply says of the system that gave it."),
     TrialColumn("looping", "flag", "cube", "Whether the end of the reply repeats itself."),
@@ -107,18 +87,10 @@ COLUMNS: Sequence[TrialColumn] = (
     TrialColumn("reference", "text", "question", "The right answer; empty where there is none.", brief=True),
     TrialColumn("digest", "text", "question", "Digest of the request, which is the cache's key."),
     TrialColumn("answer", "text", "reply", "The answer that was read in the response.", brief=True),
-    TrialColumn(
-        "fault",
-        "text",
-        "reply",
-        "In what way the answer is wrong, where the task tells: of tools no call, wrong tool, broken schema, wrong "
-        "arguments.",
-    ),
+    TrialColumn("fault", "text", "reply", "In what way the answer is wrong, where the task tells."),
     TrialColumn("response", "text", "reply", "The model's text after its reasoning."),
     TrialColumn("reasoning", "text", "reply", "Its reasoning trace; empty if it shows none."),
-    TrialColumn(
-        "finish", "text", "reply", "Why it ended: stop, length, context (too long a prompt), refused."
-    ),
+    TrialColumn("finish", "text", "reply", "Why it ended: stop, length, context, refused."),
     TrialColumn("tool_calls", "text", "reply", "Tools that the model asked for, JSON; absent if none."),
     TrialColumn("opinions", "opinions", "reply", "What each judge gave, 1 to 5, and its reason."),
 )
