@@ -11,13 +11,14 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import xarray as xr
 
 from evalcube.flows.plan.targets import Window, window_of
 from evalcube.flows.read.cautions import graders_meet
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.joined import Joined
-from evalcube.flows.read.merged.layers import Array, OutcomeConflict, UnionPart, lay
+from evalcube.flows.read.merged.layers import Array, UnionPart, lay
 from evalcube.flows.state.recording import count_arrays, lacking_questions, receipt_of, summed
 from evalcube.stages.reply.status import COUNTERS, QUESTION_COUNTERS, SECOND, Status
 from evalcube.stages.score.counters import add_counters, set_cost
@@ -53,14 +54,6 @@ class Conflict:
         return {**vars(self), "example": dict(self.example)}
 
 
-@dataclass
-class _Sum:
-    trials: int = 0
-    status_changes: int = 0
-    first: tuple[tuple[int, int, int], int, int] | None = None
-    """Position (slot, trial, repeat), and the status on both sides."""
-
-
 class Tally:
     """Counts contradictions. One thread at a time may add to it.
 
@@ -72,16 +65,20 @@ class Tally:
 
     def __init__(self, slots: int) -> None:
         self._slots = slots
-        self._sums: dict[tuple[int, int, int, int], _Sum] = {}
-        self.undecided = 0
+        self._found: list[pd.DataFrame] = []
 
     @property
     def trials(self) -> int:
         """All contradicted trials."""
-        return sum(one.trials for one in self._sums.values())
+        return int(sum(one["trials"].sum() for one in self._found))
+
+    @property
+    def undecided(self) -> int:
+        """Those of which no side is newer."""
+        return int(sum(one["undecided"].sum() for one in self._found))
 
     def add(
-        self, model: int, shape: tuple[int, int, int], first: tuple[int, int], found: OutcomeConflict
+        self, model: int, shape: tuple[int, int, int], first: tuple[int, int], found: pd.DataFrame
     ) -> None:
         """Count what was found in a region.
 
@@ -94,29 +91,17 @@ class Tally:
         first
             Its first trial and repeat.
         found
-            What was found there.
+            What was found there, see `lay`.
         """
-        self.undecided += found.undecided
-        cell, trial, repeat = np.unravel_index(found.where, shape)
+        cell, trial, repeat = np.unravel_index(found["where"].to_numpy(), shape)
         task, slot = np.divmod(cell, self._slots)
-        place = np.stack([slot, trial + first[0], repeat + first[1]], axis=1)
-        status = found.kept["status"], found.hidden["status"]
-        for one in np.unique(task):
-            rows = np.flatnonzero(task == one)
-            entry = self._sums.setdefault((model, int(one), found.upper, found.lower), _Sum())
-            entry.trials += len(rows)
-            entry.status_changes += int((status[0][rows] != status[1][rows]).sum())
-            # A trial that ended differently shows more than one with other tokens.
-            best = min(rows, key=lambda row: (status[0][row] == status[1][row], *place[row]))
-            at = (int(place[best][0]), int(place[best][1]), int(place[best][2]))
-            shown = (at, int(status[0][best]), int(status[1][best]))
-            if entry.first is None or _worth(shown) < _worth(entry.first):
-                entry.first = shown
+        place = {"slot": slot, "trial": trial + first[0], "repeat": repeat + first[1]}
+        changes = found["kept"] != found["hidden"]
+        self._found.append(_summed(found.assign(model=model, task=task, **place, trials=1, changes=changes)))
 
     def update(self, other: Tally) -> None:
         """Add what another one has counted, of other models."""
-        self._sums.update(other._sums)
-        self.undecided += other.undecided
+        self._found += other._found
 
     def conflicts(
         self,
@@ -139,34 +124,36 @@ class Tally:
         by_nature
             By model, whether it was asked at a temperature above 0.
         """
-        found = []
-        for (model, task, upper, lower), one in sorted(self._sums.items()):
-            (slot, trial, repeat), kept, hidden = one.first or ((0, 0, 0), 0, 0)
-            example = {
-                "params": dict(points[task][slot]),
-                "trial": trial,
-                "repeat": repeat,
-                "kept": Status(kept).name.lower(),
-                "hidden": Status(hidden).name.lower(),
-            }
-            found.append(
-                Conflict(
-                    models[model],
-                    tasks[task],
-                    names[upper],
-                    names[lower],
-                    one.trials,
-                    one.status_changes,
-                    by_nature[model],
-                    example,
-                )
+        rows = _summed(pd.concat(self._found)).to_dict("records") if self._found else []
+        return [
+            Conflict(
+                models[row["model"]],
+                tasks[row["task"]],
+                names[row["upper"]],
+                names[row["lower"]],
+                int(row["trials"]),
+                int(row["changes"]),
+                by_nature[row["model"]],
+                {
+                    "params": dict(points[row["task"]][row["slot"]]),
+                    "trial": int(row["trial"]),
+                    "repeat": int(row["repeat"]),
+                    **{side: Status(row[side]).name.lower() for side in ("kept", "hidden")},
+                },
             )
-        return found
+            for row in rows
+        ]
 
 
-def _worth(shown: tuple[tuple[int, int, int], int, int]) -> tuple[bool, tuple[int, int, int]]:
-    place, kept, hidden = shown
-    return kept == hidden, place
+_OF = ["model", "task", "upper", "lower"]
+
+
+def _summed(rows: pd.DataFrame) -> pd.DataFrame:
+    """A row for each model, task and pair of cubes, with one that ended differently, if any, as its example."""
+    rows = rows.assign(same=rows["kept"] == rows["hidden"]).sort_values(["same", "slot", "trial", "repeat"])
+    sums = dict.fromkeys(("trials", "changes", "undecided"), "sum")
+    example = dict.fromkeys(("slot", "trial", "repeat", "kept", "hidden"), "first")
+    return rows.groupby(_OF, as_index=False).agg(sums | example)
 
 
 _MOST_CAUSES = 8
@@ -253,10 +240,9 @@ class ModelMerge:
         part = UnionPart(self._model, (begin[0], begin[0] + shape[2]), (begin[1], begin[1] + shape[3]))
         parts: list[Receipt] = []
         layers = self._layers.of(part, parts)
-        first = next(layers, None)
-        if first is None:
+        top, found = lay(layers, newer=self._newer)
+        if top is None:
             return None
-        top, found = lay(chain([first], layers), newer=self._newer)
         for contradiction in found:
             cells = (shape[0] * shape[1], shape[2], shape[3])
             self.tally.add(self._model, cells, begin, contradiction)
@@ -390,12 +376,11 @@ def _lazy(joined: Joined, name: str, variable: Variable, more: tuple[int, ...]) 
         if len(layers.sharing(model)) == 1:
             # Nothing to compare: read as any reader of that cube reads it.
             layers = joined.layers(only=name)
-        known = layers.of(part, [])
-        first = next(known, None)
+        top, _ = lay(layers.of(part, []))
         block = (1, *shape[1:3], trials[1] - trials[0], repeats[1] - repeats[0], *more)
-        if first is None:
+        if top is None:
             return np.full(block, variable.fill, dtype=variable.dtype)
-        values: Array = lay(chain([first], known))[0].arrays[name].reshape(block)
+        values: Array = top.arrays[name].reshape(block)
         return values
 
     array: da.Array = da.map_blocks(

@@ -32,7 +32,7 @@ from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.holder import apparent_holder
 from evalcube.storage.cube.integrity import stored_problems
 from evalcube.storage.cube.ledger import Ledger, Receipt, to_line
-from evalcube.storage.cube.regions import Region, region_digest
+from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError
 
 Array = npt.NDArray[Any]
@@ -150,29 +150,21 @@ class Input:
         CubeDamagedError
             What is stored is not what was recorded, and nobody is writing it anew.
         """
-        found = self._read(region)
-        if found is not None:
-            self._refuse_unplanned(region, found[1]["status"])
-        return found
-
-    def _read(self, region: Region) -> tuple[Receipt, dict[str, Array]] | None:
-        receipt = self.receipts.get(region)
-        if receipt is None:
-            return None
         problems: Mapping[str, str] = {}
         for _ in range(_ATTEMPTS):
-            found = self._matching(receipt)
-            if found is not None:
-                return receipt, found
+            receipt = self.receipts.get(region)
+            if receipt is None:
+                return None
             problems, arrays = stored_problems(self.cube, receipt)
             if not problems:
-                return receipt, self._vouched(arrays, receipt)
-            again = self._recorded_again(region)
-            if again == receipt:
+                found = self._vouched(arrays, receipt)
+                self._refuse_unplanned(region, found["status"])
+                return receipt, found
+            self._read_again()
+            if self.receipts.get(region) == receipt:
                 if apparent_holder(self.cube.records) is None:
                     break
                 time.sleep(_PAUSE)
-            receipt = again
         name, problem = next(iter(problems.items()))
         raise CubeDamagedError(
             f"region {region.model}/{region.trial}/{region.repeat}: {name or 'one of its arrays'} {problem}",
@@ -206,18 +198,6 @@ class Input:
         names = [name] if name in self.cube.trial_arrays else []
         return receipt, self._vouched(self.cube.read_region(region, names), receipt)
 
-    def _matching(self, receipt: Receipt) -> dict[str, Array] | None:
-        """The arrays of a region that is what its receipt says; None if it is not, or that takes a closer look."""
-        try:
-            arrays = self.cube.read_region(receipt.region)
-        except CubeDamagedError:
-            return None
-        known = self.cube.shape_of(receipt).cropped(arrays, receipt.trials, receipt.repeats)
-        # No digest has latencies: where all are missing their chunk may be gone.
-        if region_digest(known) != receipt.digest or np.isnan(known["latency"]).all():
-            return None
-        return self._vouched(arrays, receipt)
-
     def _vouched(self, arrays: Mapping[str, Array], receipt: Receipt) -> dict[str, Array]:
         """What a receipt speaks of, with all cells of the cube as it is now, and fills where it says nothing."""
         shape = self.cube.shape_of(receipt)
@@ -233,14 +213,12 @@ class Input:
                 found[name][tuple(slice(size) for size in known[name].shape)] = known[name]
         return found
 
-    def _recorded_again(self, region: Region) -> Receipt:
-        """The region's receipt as the ledger has it now."""
+    def _read_again(self) -> None:
+        """Take over what a run has recorded meanwhile."""
         with Ledger(self.cube.records) as ledger:
-            newest = ledger.newest().get(region, self.receipts[region])
-        self.receipts[region] = newest
+            self.receipts |= ledger.newest()
         self.cube.refresh()
         self.sizes = self.cube.sizes
-        return newest
 
 
 def ledger_digest(receipts: Iterable[Receipt]) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import pandas as pd
 
 from evalcube.flows.read.merged.inputs import Input
 from evalcube.flows.read.merged.union import Place
@@ -38,31 +38,13 @@ class Layer:
     """When each was written, float64 (trial, repeat), seconds since the epoch; NaN where that is not known."""
 
 
-@dataclass(frozen=True, eq=False)
-class OutcomeConflict:
-    """Trials that two cubes have finished with different outcomes."""
-
-    upper: int
-    """Number of the cube whose outcome stays."""
-    lower: int
-    """Number of the other one."""
-    where: Array
-    """Flat positions of shape (cell, trial, repeat), in order."""
-    kept: dict[str, Array]
-    """What stays there."""
-    hidden: dict[str, Array]
-    """What does not."""
-    undecided: int
-    """How many of them have no newer side."""
-
-
-def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[OutcomeConflict]]:
-    """One layer of all.
+def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer | None, list[pd.DataFrame]]:
+    """One layer of all; None if there is none.
 
     Parameters
     ----------
     layers
-        At least one, taken one by one; the first one's arrays are written to.
+        Taken one by one; the first one's arrays are written to.
     newer
         Whether the later outcome stays where two contradict, and not that of the earlier layer.
 
@@ -72,31 +54,30 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer, list[Ou
         Finished trials of any layer, else transport errors, else missing ones. Of equal outcomes the shorter latency
         is kept, and of what endpoints said the larger number, so that the order of layers is of no account where
         nothing contradicts.
-    list of Contradiction
-        One for each layer that contradicts those before it, if any.
+    list of DataFrame
+        For each layer that contradicts those before it a row for each trial: ``upper`` and ``lower``, the numbers of
+        the cubes whose outcome stays and does not, ``kept`` and ``hidden``, how it ended there, ``where``, its flat
+        position of shape (cell, trial, repeat), and whether it is ``undecided``, as neither is newer.
     """
     rest = iter(layers)
-    top = next(rest)
-    found: list[OutcomeConflict] = []
-    second = next(rest, None)
-    if second is None:
-        return top, found
+    top = next(rest, None)
+    if top is None:
+        return None, []
     shape = top.arrays["status"].shape
     owner = np.full(shape, top.source, dtype=np.intp)
     time = np.broadcast_to(top.at, shape).copy()
-    for layer in chain([second], rest):
-        found += _lay_one(top.arrays, owner, time, layer, newer=newer)
-    return top, found
+    found = [_lay_one(top.arrays, owner, time, layer, newer=newer) for layer in rest]
+    return top, [one for one in found if one is not None]
 
 
 def _lay_one(
     arrays: dict[str, Array], owner: Array, time: Array, layer: Layer, *, newer: bool
-) -> list[OutcomeConflict]:
+) -> pd.DataFrame | None:
     here, there = _rank(arrays["status"]), _rank(layer.arrays["status"])
     _take(arrays, layer, there > here, owner, time)
     both = np.flatnonzero((here == 2) & (there == 2))
     if not len(both):
-        return []
+        return None
     ours = {name: _flat(values)[both] for name, values in arrays.items()}
     theirs = {name: _flat(values)[both] for name, values in layer.arrays.items()}
     differ = differing(ours, theirs)
@@ -108,30 +89,27 @@ def _lay_one(
         flat, pick = _flat(arrays[name]), np.fmin if name == _LATENCY else np.fmax
         flat[same] = pick(flat[same], _flat(layer.arrays[name])[same])
     if not differ.any():
-        return []
+        return None
     where = both[differ]
     at = np.broadcast_to(layer.at, owner.shape).reshape(-1)[where]
     later = at > time.reshape(-1)[where]
     undecided = ~later & ~(at < time.reshape(-1)[where])
     won = later if newer else np.zeros(len(where), dtype=bool)
-    found = []
-    for source in np.unique(owner.reshape(-1)[where]):
-        for taken in (False, True):
-            chosen = (owner.reshape(-1)[where] == source) & (won == taken)
-            if chosen.any():
-                pair = [
-                    {name: values[differ][chosen] for name, values in side.items()} for side in (ours, theirs)
-                ]
-                kept, hidden = reversed(pair) if taken else pair
-                upper, lower = (layer.source, int(source)) if taken else (int(source), layer.source)
-                found.append(
-                    OutcomeConflict(upper, lower, where[chosen], kept, hidden, int(undecided[chosen].sum()))
-                )
+    before, status = owner.reshape(-1)[where], [side["status"][differ] for side in (ours, theirs)]
     if won.any():
         mask = np.zeros(owner.size, dtype=bool)
         mask[where[won]] = True
         _take(arrays, layer, mask.reshape(owner.shape), owner, time)
-    return found
+    return pd.DataFrame(
+        {
+            "upper": np.where(won, layer.source, before),
+            "lower": np.where(won, before, layer.source),
+            "kept": np.where(won, *status[::-1]),
+            "hidden": np.where(won, *status),
+            "where": where,
+            "undecided": undecided,
+        }
+    )
 
 
 def differing(ours: Mapping[str, Array], theirs: Mapping[str, Array]) -> Array:
