@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -19,9 +19,11 @@ from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.archive import opened, read_archive, write_archive
 from evalcube.storage.cache.cache import Cache, EntryInfo, ManagedCache, open_cache
 from evalcube.storage.cache.contract import Contexts, decode
+from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import guarded
 from evalcube.storage.files import replaced
 
+T = TypeVar("T")
 _BATCH_BYTES = 16 * 2**20
 _BATCH_ENTRIES = 512
 _REMOVED_AT_ONCE = 100_000
@@ -123,20 +125,15 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheChe
     """
     entries = size = repaired = 0
     bad: list[str] = []
-    count = 0
-    contexts = Contexts()
     with closing(open_cache(url, writable=repair)) as cache:
-        for batch in _batches(cache.entries()):
-            for info, content in zip(batch, _contents(cache, batch), strict=True):
-                if content is None:  # deleted meanwhile
-                    continue
-                entries, size = entries + 1, size + len(content)
-                if decode(info.key, content, contexts.decompressor) is None:
-                    count += 1
-                    repaired += repair and cache.quarantine(info.key)
-                    bad += [info.key] if len(bad) < _SHOWN else []
-            tick("entries read", entries)
-    return CacheCheck(entries, size, count, repaired, tuple(bad))
+        for key, content, sound in _read(cache, cache.entries()):
+            entries, size = entries + 1, size + len(content)
+            if not sound:
+                repaired += repair and cache.quarantine(key)
+                bad.append(key)
+            if entries % _BATCH_ENTRIES == 0:
+                tick("entries read", entries)
+    return CacheCheck(entries, size, len(bad), repaired, tuple(bad[:_SHOWN]))
 
 
 def collect(
@@ -173,17 +170,13 @@ def collect(
         raise SweepError(
             "no cube is to be kept, so that all entries would go", "Name each cube to keep with `cubes`"
         )
-    from evalcube.flows.keep.cache import (
-        References,  # takes a while, and what asks about a cache alone needs no cube
-    )
-
     entries = unreferenced = size = in_use = 0
     gone: list[str] = []
     with closing(open_cache(url, writable=delete)) as cache:
         # Before the cubes are read: what a sweep stores from now on is no part of it, whatever its clock says.
         listing = cache.entries(there_now=delete)
         kept = References.of(cubes, tick, cache)
-        for batch in _batches(listing):
+        for batch in _batches(listing, _size):
             wanted = kept.mark([info.key for info in batch])
             for info, keep in zip(batch, wanted, strict=True):
                 if not keep:
@@ -231,20 +224,15 @@ def export(url: str, path: Path, *, cube: str | None = None, tick: Ticker = sile
 
     def whole(cache: ManagedCache) -> Iterator[tuple[str, bytes]]:
         nonlocal skipped
-        contexts, done = Contexts(), 0
-        for batch in _batches(_chosen(cache.entries(), chosen)):
-            for info, content in zip(batch, _contents(cache, batch), strict=True):
-                if content is not None and decode(info.key, content, contexts.decompressor) is not None:
-                    yield info.key, content
-                else:
-                    skipped += content is not None
-            done += len(batch)
-            tick("entries written", done)
+        for done, (key, content, sound) in enumerate(_read(cache, _chosen(cache.entries(), chosen)), 1):
+            if sound:
+                yield key, content
+            skipped += not sound
+            if done % _BATCH_ENTRIES == 0:
+                tick("entries written", done)
 
     with closing(open_cache(url, writable=False)) as cache, guarded(path, "write the archive"):
         if cube is not None:
-            from evalcube.flows.keep.cache import References
-
             chosen = References.of([cube], tick, cache)
         target.parent.mkdir(parents=True, exist_ok=True)
         with replaced(target) as file:
@@ -274,25 +262,17 @@ def load(url: str, path: Path, *, tick: Ticker = silent) -> Transfer:
     StorageError
         The file is no archive of a cache, or something cannot be read or written; entries before stay.
     """
-    entries = new = size = 0
-    waiting: list[tuple[str, bytes]] = []
+    entries = new = 0
     with opened(path) as file, closing(open_cache(url)) as cache:
-        for key, value in read_archive(file, path):
-            waiting.append((key, value))
-            size += len(value)
-            if size > _BATCH_BYTES or len(waiting) >= _BATCH_ENTRIES:
-                new += sum(cache.put_many(waiting))
-                entries, size = entries + len(waiting), 0
-                waiting.clear()
-                tick("entries stored", entries)
-        new += sum(cache.put_many(waiting))
-    return Transfer(entries + len(waiting), new, 0, 0)
+        for batch in _batches(read_archive(file, path), lambda entry: len(entry[1])):
+            new += sum(cache.put_many(batch))
+            entries += len(batch)
+            tick("entries stored", entries)
+    return Transfer(entries, new, 0, 0)
 
 
 def _sweep_cube(url: str, *, delete: bool) -> int:
     """Count or delete what killed writers left in a cube; one without any may be read-only."""
-    from evalcube.storage.cube.cube import Cube
-
     found = Cube.open(url).sweep(delete=False)
     return Cube.open(url, writable=True).sweep() if found and delete else found
 
@@ -301,30 +281,37 @@ def _chosen(entries: Iterator[EntryInfo], chosen: References | None) -> Iterator
     if chosen is None:
         yield from entries
         return
-    for batch in _batches(entries):
+    for batch in _batches(entries, _size):
         marks = chosen.mark([info.key for info in batch])
         yield from (info for info, wanted in zip(batch, marks, strict=True) if wanted)
 
 
-def _contents(cache: ManagedCache, batch: Sequence[EntryInfo]) -> list[bytes | None]:
-    return cache.contents([info.key for info in batch])
+def _read(cache: ManagedCache, entries: Iterable[EntryInfo]) -> Iterator[tuple[str, bytes, bool]]:
+    """Keys and contents of entries that were not deleted meanwhile, and whether each is sound."""
+    contexts = Contexts()
+    for batch in _batches(entries, _size):
+        keys = [info.key for info in batch]
+        for key, content in zip(keys, cache.contents(keys), strict=True):
+            if content is not None:
+                yield key, content, decode(key, content, contexts.decompressor) is not None
 
 
-def _batches(entries: Iterable[EntryInfo]) -> Iterator[list[EntryInfo]]:
+def _size(info: EntryInfo) -> int:
+    return info.size
+
+
+def _batches(entries: Iterable[T], size_of: Callable[[T], int]) -> Iterator[list[T]]:
     """Some entries at a time, so many that they fit into memory."""
-    batch: list[EntryInfo] = []
+    batch: list[T] = []
     size = 0
-    for info in entries:
-        if batch and (len(batch) >= _BATCH_ENTRIES or size + info.size > _BATCH_BYTES):
+    for entry in entries:
+        if batch and (len(batch) >= _BATCH_ENTRIES or size + size_of(entry) > _BATCH_BYTES):
             yield batch
             batch, size = [], 0
-        batch.append(info)
-        size += info.size
+        batch.append(entry)
+        size += size_of(entry)
     if batch:
         yield batch
-
-
-_TICK_KEYS = 512
 
 
 class References:
@@ -402,13 +389,11 @@ def request_keys(reader: Reader, cache: Cache | None = None) -> Iterator[str]:
 
 
 def _heads(readers: Sequence[Reader], tick: Ticker, cache: Cache | None) -> Iterator[int]:
-    done = 0
-    for reader in readers:
-        for key in request_keys(reader, cache):
-            yield _head(key)
-            done += 1
-            if done % _TICK_KEYS == 0:
-                tick("requests made again", done)
+    keys = (key for reader in readers for key in request_keys(reader, cache))
+    for done, key in enumerate(keys, 1):
+        yield _head(key)
+        if done % _BATCH_ENTRIES == 0:
+            tick("requests made again", done)
 
 
 def _head(key: str) -> int:
