@@ -80,9 +80,8 @@ def rescore_cube(
     readers = {} if reader is None else _readers(cube_plan(source, notes), reader)
     found = needed_replies(source, notes.get("cache"), cache)
     if PUBLISHED in source.attrs:
-        Cube.open(
-            cube, writable=True
-        )  # refuses, before a copy is made in which nothing can be written either
+        # Refuses, before a copy is made in which nothing can be written either.
+        Cube.open(cube, writable=True)
     target = str(cube) if output is None else _copied(cube, output)
     opened = Cube.open(target, writable=True)
     with Lease.acquire(opened.records, notify=notify):
@@ -90,14 +89,10 @@ def rescore_cube(
         plan = cube_plan(opened, notes)
         if readers:
             # What another one made of them goes first: no kill leaves a cube with outcomes of two readers.
-            forget_second(
-                opened,
-                [
-                    place
-                    for place, task in enumerate(plan.tasks)
-                    if task.reader and task.reader != readers.get(task.label, task.reader)
-                ],
-            )
+            others = [
+                task.reader and task.reader != readers.get(task.label, task.reader) for task in plan.tasks
+            ]
+            forget_second(opened, [place for place, other in enumerate(others) if other])
             plan = with_readers(opened, plan, readers)
         return regrade_recorded(opened, plan, found, older_only=False)
 

@@ -120,7 +120,7 @@ def detect(
     needed = enough_questions(difference / 100, spread, plan.repeats, power=power)
     trials = again = None
     if needed <= there:
-        trials = bisect_left(range(needed + 1), True, key=lambda each: _questions(plan, each) >= needed)
+        trials = bisect_left(range(there + 1), True, key=lambda each: _questions(plan, each) >= needed)
     else:
         told_by = (
             r

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.evaluations import (
@@ -114,6 +115,17 @@ def row_of(truth: Trial) -> tuple[int | None, str]:
     """Number of the row of a data set that a trial asks, from 1, and its name there; (None, "") for made-up ones."""
     row = truth.extras.get("row")
     return (row if isinstance(row, int) else None), str(truth.extras.get("id", ""))
+
+
+STATUSES = (*(status.name.lower() for status in Status), ANSWERED)
+"""How a trial may end, in words."""
+_CODES = np.zeros(256, dtype=np.int8)
+_CODES[list(Status)] = np.arange(len(Status))
+
+
+def outcome_codes(status: npt.NDArray[Any], referenced: npt.NDArray[np.bool_]) -> npt.NDArray[Any]:
+    """Places in `STATUSES` of stored outcomes, by whether there is a reference to each."""
+    return np.where(~referenced & (status == Status.INCORRECT), len(Status), _CODES[status])
 
 
 def status_name(status: Status, cell: Cell) -> str:

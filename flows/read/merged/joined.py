@@ -39,18 +39,24 @@ def planned_of(one: Input, place: Place, shape: tuple[int, int, int]) -> Array:
     shape
         Models, tasks and slots of the union.
     """
+    return np.stack(
+        [scattered(one, place, shape, values) for values in (one.planned.trials, one.planned.repeats)]
+    )
+
+
+def scattered(one: Input, place: Place, shape: tuple[int, int, int], values: Array) -> Array:
+    """What a cube says by model, task and params, by model and cell of the union; 0 where it says nothing."""
     mine, theirs = one.cells(place, shape[2])
-    found = np.zeros((2, shape[0], shape[1] * shape[2]), dtype=np.int32)
+    found = np.zeros((shape[0], shape[1] * shape[2]), dtype=values.dtype)
     for row, target in enumerate(place.models):
         if target >= 0:
-            found[0, target, theirs] = one.planned.trials[row].reshape(-1)[mine]
-            found[1, target, theirs] = one.planned.repeats[row].reshape(-1)[mine]
+            found[target, theirs] = values[row].reshape(-1)[mine]
     return found
 
 
 def joined_duplicates(
     inputs: Sequence[Input], places: Sequence[Place], shape: tuple[int, int, int]
-) -> tuple[npt.NDArray[np.uint8], list[tuple[int, int]]]:
+) -> tuple[npt.NDArray[np.uint8], int]:
     """Which prompts occurred before in their cell, as any of the cubes knows.
 
     Parameters
@@ -77,8 +83,7 @@ def joined_duplicates(
         wrong[theirs] |= ((known != _UNKNOWN) & (values != _UNKNOWN) & (known != values)).any(axis=1)
         flags[theirs, : values.shape[1]] = np.where(known == _UNKNOWN, values, known)
     flags[wrong] = _UNKNOWN
-    cells = [(int(cell) // shape[1], int(cell) % shape[1]) for cell in np.flatnonzero(wrong)]
-    return flags.reshape(shape), cells
+    return flags.reshape(shape), int(wrong.sum())
 
 
 class Joined:
@@ -132,11 +137,9 @@ class Joined:
         self.chunks: Mapping[str, int] = self.plan.chunks
         shape = (len(self.plan.tasks), self.plan.slots, self.plan.trials)
         self.flags, wrong = joined_duplicates(inputs, self.union.places, shape)
-        for task, slot in wrong:
-            point = json.dumps(self.plan.tasks[task].cells[slot].cell.plain_params)
+        if wrong:
             self.notes.append(
-                f"The cubes do not agree which prompts of {self.plan.task_names[task]} {point} occurred before: the "
-                "next run compares them."
+                f"The cubes do not agree which prompts of {wrong} points occurred before: the next run compares them."
             )
         self.forgotten = self._forgotten_cells()
         for one in inputs:
@@ -173,31 +176,24 @@ class Joined:
             mine, theirs = one.cells(place, self.plan.slots)
             taken = np.isin(theirs // self.plan.slots, absent)
             theirs_of = [str(tier) for tier in one.cube.whole_label("tier")]
-            tiers = [tier for tier in self.plan.tiers if tier in theirs_of]
             for name, values in made.items():
                 stored = one.cube.whole_label(name)
                 stored = stored.reshape(*stored.shape[:-2], -1)[..., mine[taken]]
                 flat = values.reshape(*values.shape[:-2], -1)  # the same memory
-                if name == "in_tier":
-                    rows = np.array([self.plan.tiers.index(tier) for tier in tiers], dtype=np.intp)
-                    stored = stored[[theirs_of.index(tier) for tier in tiers]]
-                    flat[np.ix_(rows, theirs[taken])] = stored
-                else:
+                if name != "in_tier":
                     flat[theirs[taken]] = stored
+                    continue
+                for row, tier in enumerate(self.plan.tiers):
+                    if tier in theirs_of:
+                        flat[row, theirs[taken]] = stored[theirs_of.index(tier)]
         return [*found, base_coordinate(self._base())]
 
     def _base(self) -> Array:
         """The base design of each evaluation, as its own cube has it."""
         shape = self.targets.trials.shape
-        parts = []
-        for one, place in zip(self.inputs, self.union.places, strict=True):
-            mine, theirs = one.cells(place, shape[2])
-            part = np.zeros((shape[0], shape[1] * shape[2]), dtype=np.int64)
-            for row, target in enumerate(place.models):
-                if target >= 0:
-                    part[target, theirs] = one.base[row].reshape(-1)[mine]
-            parts.append(part.reshape(shape))
-        return joined_base(parts)
+        pairs = zip(self.inputs, self.union.places, strict=True)
+        parts = [scattered(one, place, shape, one.base.astype(np.int64)) for one, place in pairs]
+        return joined_base([part.reshape(shape) for part in parts])
 
     def _forgotten_cells(self) -> Array:
         """Which cells were taken out of a cube for good and are in no other one, shape (model, task, params)."""
@@ -237,23 +233,16 @@ class Joined:
 
     def _newest(self, what: str, values: Sequence[Sequence[Any]]) -> list[Any]:
         """What the cube says that was written last, by evaluation of the union."""
-        found: dict[int, tuple[tuple[int, str], Any]] = {}
-        for one, place, own in zip(self.inputs, self.union.places, values, strict=True):
-            time = one.times[1] if one.times else 0
+        found: dict[int, Any] = {}
+        said = zip(self.inputs, self.union.places, values, strict=True)
+        for _, place, own in sorted(said, key=lambda one: ((one[0].times or (0, 0))[1], json.dumps(one[2]))):
             for model, value in zip(place.models, own, strict=True):
-                if model < 0:
-                    continue
-                key = (time, json.dumps(value, sort_keys=True))
-                known = found.get(model)
-                if known is not None and known[1] != value:
-                    label = self.union.spec["evaluations"][model]["model"]
-                    note = (
-                        f"The {what} of '{label}' differ: those of the cube that was written last are taken."
-                    )
-                    if note not in self.notes:
-                        self.notes.append(note)
-                found[model] = max(known, (key, value), key=lambda pair: pair[0]) if known else (key, value)
-        return [found[model][1] for model in sorted(found)]
+                label = self.union.spec["evaluations"][model]["model"]
+                note = f"The {what} of '{label}' differ: those of the cube that was written last are taken."
+                if model >= 0 and found.get(model, value) != value and note not in self.notes:
+                    self.notes.append(note)
+                found[model] = value
+        return [found[model] for model in sorted(found) if model >= 0]
 
     def _all_targets(self) -> SampleTargets:
         """How far each cell is to be measured, as far as any cube plans it."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -217,14 +218,8 @@ def cube_history(url: Address) -> History:
 def _stretches(receipts: Iterable[Receipt]) -> Iterator[list[Receipt]]:
     """Receipts that were written one soon after the other."""
     ordered = sorted(receipts, key=lambda one: one.at)
-    some: list[Receipt] = []
-    for receipt in ordered:
-        if some and receipt.at - some[-1].at > _PAUSE:
-            yield some
-            some = []
-        some.append(receipt)
-    if some:
-        yield some
+    ends = [n for n in range(1, len(ordered)) if ordered[n].at - ordered[n - 1].at > _PAUSE]
+    yield from (ordered[first:last] for first, last in pairwise([0, *ends, len(ordered)]) if first < last)
 
 
 def _writing(receipts: list[Receipt], newest: set[int], labels: list[str]) -> Writing:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
@@ -309,12 +308,6 @@ class Trials(Shown):
             rows = [row for one in self._opened for row in compress(one.plan.evaluations, one.models)]
             not_run |= {reason: None for row in rows for reason in row.not_run}
             found = [*(f"{reason}." for reason in not_run), *found]
-        if cells := _cells_of_several(self._opened):
-            several = (
-                f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each: "
-                "`evalcube merge` makes one cube of them, with one row for each trial."
-            )
-            found = [several, *found]
         return tuple(found)
 
     def count(self) -> int:
@@ -402,17 +395,6 @@ class Trials(Shown):
 def _written(columns: Iterable[TrialColumn]) -> list[TrialColumn]:
     """Those with texts, which are made again or looked up."""
     return [column for column in columns if column.source in ("question", "reply")]
-
-
-def _cells_of_several(opened: Sequence[OpenCube]) -> int:
-    """How many cells, each an evaluation at a point, are meant in more than one cube."""
-    times: Counter[tuple[str, str]] = Counter()
-    for one in opened if len(opened) > 1 else ():
-        planned = (one.planned.trials > 0) & one.cells & one.models[:, None, None]
-        for model, task, slot in np.argwhere(planned).tolist():
-            cell = one.plan.tasks[task].cells[slot].cell
-            times[one.plan.evaluations[model].eval_id, cell.id] += 1
-    return sum(1 for count in times.values() if count > 1)
 
 
 def _need_arrow() -> Any:  # noqa: ANN401 - the module

@@ -12,7 +12,7 @@ import numpy.typing as npt
 from evalcube.flows.config.near_names import checked_option
 from evalcube.flows.errors import SweepError, need_text
 from evalcube.flows.plan.coordinates import ROW_ID
-from evalcube.flows.read.reader import ANSWERED
+from evalcube.flows.read.reader import ANSWERED, STATUSES, outcome_codes
 from evalcube.flows.read.trials import columns as places
 from evalcube.flows.read.trials.columns import (
     DISAGREE,
@@ -177,8 +177,6 @@ def _best(parts: Sequence[Rows], order: Order, most: int | None) -> Rows:
 
 
 _FINISHED = tuple(status.name.lower() for status in FINISHED)
-STATUSES = (*(status.name.lower() for status in Status), ANSWERED)
-"""All that trials can be asked for by."""
 
 ARRAYS = tuple(name for name in (*VARIABLES, *LAYERS) if name not in ("status", "judge_readings"))
 """Arrays of the cube that rows may have, beside their status."""
@@ -266,7 +264,9 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
     status = ours = codes.pop("status")
     if wanted.theirs:
         status = np.where(ours <= LAST_FINISHED, codes[SECOND], ours)
-    found = _meant(opened, wanted.status, status) & _planned(opened, span)
+    codes_of = outcome_codes(status, opened.plan.referenced[:, :, None, None])
+    found = np.isin(codes_of, [STATUSES.index(name) for name in wanted.status])
+    found &= opened.cells[:, :, None, None] & _planned(opened, span)
     if DISAGREE in wanted.measured:
         found &= (codes[SECOND] != Status.MISSING) & fulfils(
             disagree(ours, codes[SECOND]), wanted.measured[DISAGREE]
@@ -307,19 +307,6 @@ def _planned(opened: OpenCube, span: _Span) -> npt.NDArray[np.bool_]:
         repeat < opened.planned.repeats[span.model][..., None]
     )[:, :, None, :]
     return within
-
-
-def _meant(opened: OpenCube, names: Sequence[str], status: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Which trials of a region have one of the outcomes at a point that is meant."""
-    wanted = np.zeros(256, dtype=bool)
-    wanted[[Status[name.upper()] for name in names if name != ANSWERED]] = True
-    found = wanted[status] & opened.cells[:, :, None, None]
-    if (ANSWERED in names) != ("incorrect" in names):
-        # One code stands for both: for a wrong answer, and for one that no reference can be held against.
-        plain = opened.plan.referenced[:, :, None, None]
-        incorrect = (status == Status.INCORRECT) & opened.cells[:, :, None, None]
-        found = (found & ~incorrect) | (incorrect & (~plain if ANSWERED in names else plain))
-    return found
 
 
 def _narrow(

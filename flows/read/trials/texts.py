@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from evalcube.flows.read.reader import ANSWERED, Answered, FoundTrial, Reader, row_of
+from evalcube.flows.read.reader import STATUSES, Answered, FoundTrial, Reader, outcome_codes, row_of
 from evalcube.flows.read.trials.columns import DISAGREE, Rows, TrialColumn, Values, disagree, objects
 from evalcube.flows.read.trials.opened import OpenCube
 from evalcube.stages.reply.status import SECOND, Status
@@ -101,9 +101,6 @@ _NEEDS: Mapping[str, Sequence[str]] = {
     DISAGREE: (SECOND,),
     "cost": ("prompt_tokens", "tokens", "cached_tokens"),
 }
-_NAMES = [*(status.name.lower() for status in Status), ANSWERED]
-_CODES = np.zeros(256, dtype=np.int8)
-_CODES[list(Status)] = np.arange(len(Status))
 _MISSING = list(Status).index(Status.MISSING)
 
 
@@ -128,7 +125,8 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
         return opened.labels(column, rows)
     match column.name:
         case "status":
-            return _status(opened, rows)
+            referenced = opened.plan.referenced[rows["task"], rows["slot"]]
+            return objects(STATUSES).take(outcome_codes(rows["status"], referenced))
         case "trial" | "repeat":
             return rows[column.name]
         case "cost":
@@ -138,7 +136,8 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
             codes = np.nan_to_num(rows["provider"]).tolist()
             return objects([opened.reader.provider(int(code)) for code in codes])
         case "status_theirs":
-            return objects([*_NAMES[:_MISSING], None])[np.minimum(_CODES[rows[SECOND]], _MISSING)]
+            codes = outcome_codes(rows[SECOND], np.ones(1, dtype=bool))
+            return objects([*STATUSES[:_MISSING], None]).take(np.minimum(codes, _MISSING))
         case "disagree":
             return np.ma.array(disagree(rows["ours"], rows[SECOND]), mask=rows[SECOND] == Status.MISSING)
         case "looping":
@@ -149,12 +148,6 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
             return np.ma.array(flags == 1, mask=flags > 1)
     values = rows[column.name]
     return np.ma.array(values, mask=values < 0 if values.dtype.kind == "i" else np.isnan(values))
-
-
-def _status(opened: OpenCube, rows: Rows) -> Values:
-    codes = _CODES[rows["status"]]
-    unreferenced = ~opened.plan.referenced[rows["task"], rows["slot"]] & (rows["status"] == Status.INCORRECT)
-    return objects(_NAMES)[np.where(unreferenced, len(Status), codes)]
 
 
 def _cost(opened: OpenCube, rows: Rows) -> Values:
