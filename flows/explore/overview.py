@@ -67,13 +67,11 @@ def overview(explored: Explored, _: Query) -> Json:
 
 def _views(explored: Explored) -> list[Json]:
     """Views of a cube's config that are conditions alone, as those that a page takes; none of several cubes."""
-    config = (
-        read_notes(Cube.open(explored.cubes[0]).records).get("config") if len(explored.cubes) == 1 else None
-    )
+    config = read_notes(explored.opened[0].records).get("config") if len(explored.cubes) == 1 else None
     declared = config.get("views") if isinstance(config, Mapping) else None
     found = []
     for name, view in list(declared.items())[:_MOST_VIEWS] if isinstance(declared, Mapping) else ():
-        # What somebody else's cube has under this name may be anything.
+        # A view that counts again, or that nobody can type, is none of the page's.
         where = view.get("where") if isinstance(view, Mapping) and set(view) == {"where"} else None
         texts = [_condition(*one) for one in where.items()] if isinstance(where, Mapping) else []
         if texts and all(texts):
@@ -82,19 +80,14 @@ def _views(explored: Explored) -> list[Json]:
 
 
 def _condition(name: object, value: object) -> str:
-    """A view's condition as it is typed, NAME=VALUE; empty where it cannot be."""
+    """A condition in the words of the command line; empty if a stranger's cube has something odd there."""
     limits = bounds(value)
-    if limits is not None:
-        ends: tuple[object, ...] = limits  # a stranger's cube may have anything there
-        if not all(one is None or isinstance(one, int | float) for one in ends):
-            return ""
-        low, high = ("" if one is None else f"{one:g}" for one in ends)
-        return f"{name}={low}..{high}"
-    items = value if isinstance(value, list | tuple) else [value]
-    if not all(isinstance(item, str | int | float) for item in items):
+    items = limits or (value if isinstance(value, list | tuple) else [value])
+    texts = ["" if one is None else str(one).lower() if isinstance(one, bool) else str(one) for one in items]
+    odd = any("," in text for text in texts) or any(isinstance(one, list | dict) for one in items)
+    if odd or (limits and any(isinstance(one, str) for one in limits)):
         return ""
-    texts = [str(item).lower() if isinstance(item, bool) else str(item) for item in items]
-    return "" if any("," in text for text in texts) else f"{name}={','.join(texts)}"
+    return f"{name}={('..' if limits else ',').join(texts)}"
 
 
 def live(explored: Explored, _: Query) -> Json:

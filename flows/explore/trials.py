@@ -4,19 +4,17 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.explored import Explored, conditions
 from evalcube.flows.explore.query import Answerer, Json, Query
-from evalcube.flows.read.reader import Reader, status_name
+from evalcube.flows.read.reader import STATUSES, Reader
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.read.trials.search import Search
 from evalcube.stages.generate.answers.passages import passages
-from evalcube.stages.generate.base import Cell
-from evalcube.stages.reply.status import Status
 
 _LONGEST = 1000
 """Characters of an answer that is looked for."""
@@ -175,37 +173,15 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
 def same(explored: Explored, query: Query) -> Json:
     """How every evaluation did on the same question; where several cubes have it, as the first that has finished it."""
     place = _place(explored, query)
-    asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell
-    found: dict[str, Json] = {}
-    for number in range(len(explored.cubes)):
-        for row in _same_in(explored, number, asked, place):
-            known = found.get(row["label"])
-            if known is None or known["status"] == "missing":
-                found[row["label"]] = row
-    return {"rows": list(found.values())}
-
-
-def _same_in(explored: Explored, number: int, asked: Cell, place: TrialPlace) -> Iterator[Json]:
-    """How each evaluation of a cube did on a question; nothing if the cube does not ask it."""
-    reader = reader_of(explored, number)
-    spots = [
-        (task, slot)
-        for task, entry in enumerate(reader.plan.tasks)
-        for slot, planned in enumerate(entry.cells)
-        if planned.cell.id == asked.id
-    ]
-    if not spots or place.trial >= reader.plan.trials or place.repeat >= reader.plan.repeats:
-        return
-    at = (*spots[0], 0, 0)
-    one = slice(place.trial, place.trial + 1), slice(place.repeat, place.repeat + 1)
-    for model, evaluation in enumerate(reader.plan.evaluations[:MOST_MODELS]):
-        read = reader.cube.read_span(model, *one, ["status", "tokens"])
-        yield {
-            "label": _label(explored, evaluation.eval_id),
-            "cube": number,
-            "status": status_name(Status(int(read["status"][at])), asked),
-            "tokens": int(read["tokens"][at]),
-        }
+    asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell.id
+    where = (f"cell_id={asked}", f"trial={place.trial}", f"repeat={place.repeat}")
+    table = explored.trials(where=where, status=STATUSES, columns=("cube", "eval_id", "status", "tokens"))
+    labels, found = explored.label_of(), dict[str, Json]()
+    for row in table.rows():
+        label = labels[row.pop("eval_id")]
+        if found.get(label, {"status": "missing"})["status"] == "missing":
+            found[label] = {**row, "label": label, "cube": explored.addresses.index(row["cube"])}
+    return {"rows": list(found.values())[:MOST_MODELS]}
 
 
 def _searched(
@@ -264,11 +240,9 @@ def _place(explored: Explored, query: Query) -> TrialPlace:
     """The trial that a query names."""
     eval_id = _eval_id(explored, query.one("evaluation"))
     trial, repeat = query.number("trial", 0, 0, 10**12), query.number("repeat", 0, 0, 10**9)
-    cubes = (
-        [query.number("cube", 0, 0, len(explored.cubes) - 1)]
-        if query.one("cube")
-        else range(len(explored.cubes))
-    )
+    cubes = range(len(explored.cubes))
+    if query.one("cube"):
+        cubes = range(number := query.number("cube", 0, 0, len(cubes) - 1), number + 1)
     refused: SweepError | None = None
     for number in cubes:
         reader = reader_of(explored, number)

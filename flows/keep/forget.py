@@ -237,8 +237,7 @@ class _Forgetter:
 
     def _lower(self, cells: npt.NDArray[np.bool_]) -> SampleTargets:
         """Lower the plan where cells go for good, and lift what kept others from being asked."""
-        with Ledger(self._cube.records) as ledger:
-            planned = planned_of(self._cube, ledger.newest())
+        planned = planned_of(self._cube, Ledger(self._cube.records).newest())
         before = forgotten_cells(self._plan, self._cube.records)
         after = before | cells if self._for_good else before & ~cells
         if (after != before).any():
@@ -252,8 +251,7 @@ class _Forgetter:
 
     def _unrecorded(self, regions: Iterable[Region]) -> Iterator[Chosen]:
         """Regions that somebody wrote and was killed before recording it, with nothing more to take from them."""
-        with Ledger(self._cube.records) as ledger:
-            newest = ledger.newest()
+        newest = Ledger(self._cube.records).newest()
         for region in regions:
             if CONTENT in stored_problems(self._cube, newest[region])[0]:
                 window = window_of(self._cube.sizes, region, self._cube.chunks)

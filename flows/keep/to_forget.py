@@ -87,9 +87,7 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     SweepError
         If a name or value of the choice is unknown, or nothing fulfils its conditions.
     """
-    with Ledger(cube.records) as ledger:
-        newest = ledger.newest()
-    return _Search(cube, plan, choice).of(newest)
+    return _Search(cube, plan, choice).of(Ledger(cube.records).newest())
 
 
 class _Search:

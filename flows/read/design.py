@@ -10,7 +10,8 @@ import numpy as np
 
 from evalcube._arrays import variable
 from evalcube.flows.errors import SweepError
-from evalcube.flows.plan.spec import Spec, base_coordinate, filled_base, parse_spec
+from evalcube.flows.plan.evaluations import token_limit
+from evalcube.flows.plan.spec import PointSpec, Spec, base_coordinate, filled_base, parse_spec
 from evalcube.flows.state.records import cached_prices, priced_models
 from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.axes import UPPER_BOUND, names
@@ -27,6 +28,8 @@ FILE_VERSION = "file_version"
 OLDER = "older_file"
 _CELL = ("task", "params")
 _DIGITS = 8
+_MOST_TOKENS = 2**53
+"""A larger limit, which only a stranger's cube has, is no number for an array."""
 
 
 def with_design(dataset: xr.Dataset) -> xr.Dataset:
@@ -55,7 +58,7 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
         return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
     dataset = _with_versions(spec, dataset)
     dataset = _with_data_sets(spec, dataset)
-    limits = {row.eval_id: _limit(row.sampler.params) for row in spec.evaluations}
+    limits = {row.eval_id: min(token_limit(row.sampler.params), _MOST_TOKENS) for row in spec.evaluations}
     tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
     found = _with(
         dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}
@@ -91,13 +94,11 @@ def _with_data_sets(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
 
 def _with_versions(spec: Spec, dataset: xr.Dataset) -> xr.Dataset:
     """The dataset with `FILE_VERSION` and `OLDER` (task, params), if the data file of any point was edited."""
-    points = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
-    if not any(point.older for point in points.values()):
+    if not any(point.older for task in spec.tasks for point in task.points):
         return dataset
-    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
-    version, older = np.full(cells.shape, "", dtype=object), np.zeros(cells.shape, dtype=bool)
-    for place, cell in np.ndenumerate(cells):
-        point = points.get((tasks[place[0]], str(cell)))
+    shape = tuple(dataset.sizes[dim] for dim in _CELL)
+    version, older = np.full(shape, "", dtype=object), np.zeros(shape, dtype=bool)
+    for place, point in _points(spec, dataset).items():
         if point is not None:
             version[place], older[place] = str(point.params.get("sha256", ""))[:_DIGITS], point.older
     said = "first digits of the data file's SHA-256"
@@ -159,26 +160,20 @@ def tells_version(where: Iterable[str]) -> bool:
     return any(name.partition("=")[0].strip() in (FILE_VERSION, OLDER, "params", "cell_id") for name in where)
 
 
-def _limit(sampler: Mapping[str, object]) -> int:
-    """Most tokens of a reply; 0 if the sampler, which anyone may have written, sets none."""
-    for name in ("max_tokens", "max_completion_tokens"):
-        value = sampler.get(name)
-        if isinstance(value, int) and 0 < value < 2**53:
-            return value
-    return 0
+def _points(spec: Spec, dataset: xr.Dataset) -> dict[tuple[int, ...], PointSpec | None]:
+    """What the description says of each point by its place (task, params); None where it lacks one."""
+    known = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
+    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
+    return {place: known.get((tasks[place[0]], str(cell))) for place, cell in np.ndenumerate(cells) if cell}
 
 
 def _written(spec: Spec, dataset: xr.Dataset) -> np.ndarray | None:
     """The base design in the description, shape (task, params); None if a point lacks it."""
-    known = {(task.label, point.cell_id): point.base for task in spec.tasks for point in task.points}
-    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
-    base = np.zeros(cells.shape, dtype=np.int64)
-    for place, cell in np.ndenumerate(cells):
-        if cell:
-            first = known.get((tasks[place[0]], str(cell)))
-            if first is None:
-                return None
-            base[place] = first
+    base = np.zeros([dataset.sizes[dim] for dim in _CELL], dtype=np.int64)
+    for place, point in _points(spec, dataset).items():
+        if point is None:
+            return None
+        base[place] = point.base
     return base
 
 

@@ -14,7 +14,6 @@ import numpy.typing as npt
 
 from evalcube import known_as
 from evalcube.flows.config.load import as_policy
-from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
 from evalcube.flows.errors import SweepError
 from evalcube.flows.nouns import CubeLike, need_addresses
@@ -163,7 +162,7 @@ def gate_of(
 ) -> GateResult:
     """The decision about two models, named as for `evalcube.flows.read.sides.side_by_side`."""
     sides = deciding(cubes, models, part)
-    return concluded(sides, policy, [line for role in LEVELS for line in judged(sides, policy, role)])
+    return concluded(sides, [line for role in LEVELS for line in judged(sides, policy, role)])
 
 
 def deciding(cubes: Sequence[str | Path], models: Sequence[str], part: Part | None = None) -> SideBySide:
@@ -184,7 +183,7 @@ def deciding(cubes: Sequence[str | Path], models: Sequence[str], part: Part | No
     return sides
 
 
-def concluded(sides: SideBySide, policy: Policy, lines: Sequence[PolicyLine]) -> GateResult:
+def concluded(sides: SideBySide, lines: Sequence[PolicyLine]) -> GateResult:
     """The decision that follows from the lines, with all that is to be known of it."""
     decision, reason = decide(lines)
     return GateResult(
@@ -195,7 +194,7 @@ def concluded(sides: SideBySide, policy: Policy, lines: Sequence[PolicyLine]) ->
         tuple(dict.fromkeys((sides.first.address, sides.second.address))),
         sides.selection,
         tuple(lines),
-        (*sides.warnings, *_unknown(sides, policy)),
+        sides.warnings,
     )
 
 
@@ -271,18 +270,6 @@ def _unmet(rule: PolicyRule, there: Sequence[tuple[str, str]]) -> list[tuple[str
 
 def _named(wanted: tuple[str, ...] | str | None) -> tuple[str, ...]:
     return wanted if isinstance(wanted, tuple) else ()
-
-
-def _unknown(sides: SideBySide, policy: Policy) -> Iterator[str]:
-    """What the rules name and neither side has, with the name that is near."""
-    known = {"task": sides.tasks, "tier": names(sides.dataset, "tier")}
-    rules = [rule for level in LEVELS for rule in getattr(policy, level)]
-    for what, there in known.items():
-        wanted = dict.fromkeys(name for rule in rules for name in _named(getattr(rule, f"{what}s")))
-        for name in wanted:
-            if name not in there:
-                remedy = did_you_mean(name, there, "Here are")
-                yield f"The policy names the {what} '{name}', which neither side has. {remedy}"
 
 
 def _cells(sides: SideBySide, task: str, tier: str) -> npt.NDArray[np.bool_]:

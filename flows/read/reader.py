@@ -246,10 +246,8 @@ class Reader:
 
     @cached_property
     def _providers(self) -> dict[int, str]:
-        with Ledger(self.cube.records) as ledger:
-            names = {
-                short_text(name) for receipt in ledger.newest().values() for name in receipt.fingerprints
-            }
+        receipts = Ledger(self.cube.records).newest().values()
+        names = {short_text(name) for receipt in receipts for name in receipt.fingerprints}
         return {name_code(name): name for name in names}
 
     def provider(self, code: int) -> str | None:

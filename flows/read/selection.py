@@ -307,8 +307,7 @@ def _receipts(opened: Cube | None) -> list[Receipt]:
     """The newest of each region, where there is a ledger."""
     if opened is None:
         return []
-    with Ledger(opened.records) as ledger:
-        return list(ledger.newest().values())
+    return list(Ledger(opened.records).newest().values())
 
 
 def _in_words(part: Part) -> str:

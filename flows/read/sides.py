@@ -169,50 +169,43 @@ def side_by_side(
     if len(models) > 2:
         raise SweepError(f"`models`: two are laid side by side, got {len(models)}", "Name two of them")
     opened = [open_part(str(cube), part) for cube in cubes]
-    first, second = (
-        _of_one(str(cubes[0]), opened[0], models)
-        if len(opened) == 1
-        else _of_two([str(cube) for cube in cubes], opened, models)
-    )
     warnings = tuple(dict.fromkeys(text for one in opened for text in one.warnings))
+    first, second = _chosen([str(cube) for cube in cubes], opened, models)
     return _aligned(first, second, opened[0].selection, warnings, repeats)
 
 
-def _of_one(cube: str, opened: OpenPart, models: Sequence[str]) -> tuple[Side, Side]:
-    labels = axes.evaluation_labels(opened.dataset)
-    if len(models) == 1 or (not models and len(labels) != 2):
-        raise SweepError(
-            f"`models`: two are laid side by side; this cube has: {', '.join(labels)}", "Name two of them"
-        )
-    places = [_place(name, opened.dataset) for name in models] or [0, 1]
-    if places[0] == places[1]:
-        raise SweepError("`models`: one is named twice", "Name two different ones")
-    first, second = (_side(cube, opened.dataset, place, labels[place]) for place in places)
-    return first, second
-
-
-def _of_two(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[str]) -> tuple[Side, Side]:
-    labels = [axes.evaluation_labels(one.dataset) for one in opened]
-    names = list(models) * 2 if len(models) == 1 else list(models)
-    if names:
-        places = [_place(name, one.dataset) for name, one in zip(names, opened, strict=True)]
-    elif len(labels[0]) == len(labels[1]) == 1:
+def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[str]) -> tuple[Side, Side]:
+    """The evaluation of each side: two of one cube, or one of each of two."""
+    one = len(opened) == 1
+    pair, names = list(opened) * (1 + one), list(models) * 2 if len(models) == 1 and not one else list(models)
+    labels = [axes.evaluation_labels(side.dataset) for side in pair]
+    both = [label for label in labels[0] if label in labels[1]]
+    if names and len(names) == 2:
+        places = [_place(name, side.dataset) for name, side in zip(names, pair, strict=True)]
+    elif not names and len(labels[0]) == 2 and one:
+        places = [0, 1]
+    elif not names and len(labels[0]) == len(labels[1]) == 1 and not one:
         places = [0, 0]
-    else:
-        both = [label for label in labels[0] if label in labels[1]]
-        if len(both) != 1:
-            found = f"both have {', '.join(both)}" if both else "no evaluation has one name in both"
-            raise SweepError(
-                f"`models`: of which evaluation do you mean the answers in both cubes? {found}",
-                "Name one for both, or one for each",
-            )
+    elif not names and len(both) == 1 and not one:
         places = [label.index(both[0]) for label in labels]
+    else:
+        there = (
+            f"this cube has: {', '.join(labels[0])}"
+            if one
+            else f"both cubes have: {', '.join(both) or 'none'}"
+        )
+        raise SweepError(
+            f"`models`: two are laid side by side; {there}",
+            "Name two of them" if one else "Name one for both, or one for each",
+        )
+    if one and places[0] == places[1]:
+        raise SweepError("`models`: one is named twice", "Name two different ones")
     shown = [label[place] for label, place in zip(labels, places, strict=True)]
     if shown[0] == shown[1]:
         shown = [f"{name} ({end})" for name, end in zip(shown, _ends(cubes), strict=True)]
     first, second = (
-        _side(cube, one.dataset, place, name)
-        for cube, one, place, name in zip(cubes, opened, places, shown, strict=True)
+        _side(cube, side.dataset, place, name)
+        for cube, side, place, name in zip(list(cubes) * (1 + one), pair, places, shown, strict=True)
     )
     return first, second
 

@@ -261,4 +261,4 @@ def run_gate(
     summary = run(settings, sampling=Looking(policy, settings, models), subscribers=subscribers)
     sides = deciding([settings.cube], models)
     lines = progress(sides, policy, settings.trials, sizes_of(build_plan(settings)))
-    return concluded(sides, policy, [one.line for one in lines]), summary
+    return concluded(sides, [one.line for one in lines]), summary

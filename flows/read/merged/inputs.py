@@ -69,9 +69,9 @@ class Input:
         if problem is not None:
             raise CubeDamagedError(f"its description was changed: {problem}", self.cube.url, REMEDY)
         _refuse_twins(self.spec)
-        with Ledger(self.cube.records) as ledger:
-            self.receipts = ledger.newest()
-            self.damaged_lines = ledger.damaged
+        ledger = Ledger(self.cube.records)
+        self.receipts = ledger.newest()
+        self.damaged_lines = ledger.damaged
         self.planned = planned_of(self.cube, self.receipts)
 
     @cached_property
@@ -215,8 +215,7 @@ class Input:
 
     def _read_again(self) -> None:
         """Take over what a run has recorded meanwhile."""
-        with Ledger(self.cube.records) as ledger:
-            self.receipts |= ledger.newest()
+        self.receipts |= Ledger(self.cube.records).newest()
         self.cube.refresh()
         self.sizes = self.cube.sizes
 
