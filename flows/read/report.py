@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
@@ -118,11 +119,7 @@ def report(
     readers = [Reader(address, cache) for address in addresses]
     checked_option("weigh", weigh, get_args(Weigh))
     checked_option("outcomes", outcomes, list(SAMPLED))
-    if others:
-        opened = open_part(addresses, part, trials=False)
-    else:
-        whose = one if is_dataset(one) else readers[0].cube
-        opened = open_part(whose, part, notes=readers[0].notes, trials=False)
+    opened = open_part(given, part, trials=False)
     board = leaderboard_of(opened, version=version, mode=mode)
     pair = _first_two(given, part, opened, board)
     with refused():
@@ -154,8 +151,7 @@ def _first_two(cube: CubeLike, part: Part | None, opened: OpenPart, board: Leade
     places = close_rows(board)[:2]
     if len(places) < 2:
         return None
-    if "status" not in opened.dataset:
-        opened = open_part(cube, part)
+    opened = opened if "status" in opened.dataset else open_part(cube, part)
     order = row_order(opened.dataset, board)
     with suppress(ValueError):  # they have no trial in common
         return compare_evaluations(opened.dataset, [order[place] for place in places])[0]
@@ -164,12 +160,11 @@ def _first_two(cube: CubeLike, part: Part | None, opened: OpenPart, board: Leade
 
 def _failures(models: Sequence[Mapping[str, Any]]) -> dict[str, dict[str, int]]:
     """Transport errors by evaluation and cause, of all cubes."""
-    found: dict[str, dict[str, int]] = {}
+    found: dict[str, Counter[str]] = {}
     for row in models:
-        for cause, count in row["causes"].items():
-            causes = found.setdefault(row["model"], {})
-            causes[cause] = causes.get(cause, 0) + count
-    return found
+        if row["causes"]:
+            found.setdefault(row["model"], Counter()).update(row["causes"])
+    return {model: dict(causes) for model, causes in found.items()}
 
 
 def _facts(readers: Sequence[Reader], date: datetime.date) -> dict[str, str]:
@@ -279,15 +274,10 @@ def _places(
     return found[:count]
 
 
-def _told(reader: Reader, task: int, params: Mapping[str, object]) -> Mapping[str, object]:
-    """The parameters that tell a point from the others of its task."""
-    points = [cell.cell.plain_params for cell in reader.plan.tasks[task].cells]
-    return telling(params, differing(points))
-
-
 def _sample(reader: Reader, model: int, task: int, place: tuple[int, int, int]) -> SampleTrial:
     slot, trial, repeat = place
     view = reader.view(model, task, slot, trial, repeat)
+    points = [cell.cell.plain_params for cell in reader.plan.tasks[task].cells]
     reasoning = f"[reasoning]\n{view.reasoning}\n[answer]\n" if view.reasoning else ""
     return SampleTrial(
         eval_id=reader.plan.evaluations[model].eval_id,
@@ -298,7 +288,7 @@ def _sample(reader: Reader, model: int, task: int, place: tuple[int, int, int]) 
         response=reasoning + (view.response if view.response is not None else "(not in the cache)"),
         parsed=view.parsed,
         reference=view.reference,
-        note=", ".join(f"{name}={value}" for name, value in _told(reader, task, view.params).items())
+        note=", ".join(f"{name}={value}" for name, value in telling(view.params, differing(points)).items())
         + f"; trial {trial}"
         + (f", repeat {repeat}" if reader.plan.repeats > 1 else ""),
     )

@@ -181,6 +181,7 @@ class _Grouped(Shown, _Found):
     """Groups of what was read; it unpacks into `part` and `estimates`."""
 
     __slots__ = ()
+    _SCHEMA: tuple[str, int]
 
     @property
     def estimates(self) -> xr.Dataset:
@@ -193,17 +194,24 @@ class _Grouped(Shown, _Found):
     def __getitem__(self, place: Any) -> Any:  # noqa: ANN401 - as of a tuple
         return tuple(self)[place]
 
+    @property
+    def by(self) -> list[str]:
+        """What was grouped by."""
+        return [str(name) for name in self.arrays["points_planned"].dims]
+
+    def to_dict(self) -> dict[str, object]:
+        """Plain JSON values, as the command prints them with ``--json``."""
+        name, version = self._SCHEMA
+        head = {"schema": f"evalcube.{name}", "schema_version": version, **self.arrays.attrs, "by": self.by}
+        return {**head, "selection": self.part.selection, "rows": self.records()}
+
 
 @known_as("evalcube.results")
 class TableResult(_Grouped):
     """Success rates of groups: `part` that was read, and `estimates` (a dataset whose dimensions are the groups)."""
 
     __slots__ = ()
-
-    @property
-    def by(self) -> list[str]:
-        """What was grouped by."""
-        return [str(name) for name in self.arrays["point"].dims]
+    _SCHEMA = ("table", 2)
 
     def _table(self) -> TableSpec:
         from evalcube.stages.analyze.render.table_specs import group_spec
@@ -222,22 +230,13 @@ class TableResult(_Grouped):
 
         return group_rows(self.arrays, axes.evaluation_labels(self.part.arrays))
 
-    def to_dict(self) -> dict[str, object]:
-        """Plain JSON values, as ``evalcube table --json`` prints them."""
-        head = {"schema": "evalcube.table", "schema_version": 2, **self.arrays.attrs, "by": self.by}
-        return {**head, "selection": self.part.selection, "rows": self.records()}
-
 
 @known_as("evalcube.results")
 class MetricsResult(_Grouped):
     """Metrics of repeated answers: `part` that was read, and `estimates`, with what was asked for in its ``attrs``."""
 
     __slots__ = ()
-
-    @property
-    def by(self) -> list[str]:
-        """What was grouped by."""
-        return [str(name) for name in self.arrays["points_planned"].dims]
+    _SCHEMA = ("metrics", 1)
 
     def _table(self) -> TableSpec:
         from evalcube.stages.analyze.render.table_specs import metric_spec
@@ -261,14 +260,3 @@ class MetricsResult(_Grouped):
         return metric_rows(
             self.arrays, self.arrays.attrs["metrics"], axes.evaluation_labels(self.part.arrays)
         )
-
-    def to_dict(self) -> dict[str, object]:
-        """Plain JSON values, as ``evalcube metrics --json`` prints them."""
-        return {
-            "schema": "evalcube.metrics",
-            "schema_version": 1,
-            **self.arrays.attrs,
-            "by": self.by,
-            "selection": self.part.selection,
-            "rows": self.records(),
-        }

@@ -376,16 +376,10 @@ def _chosen_models(
         raise SweepError("`control` is missing: say which variant is in use", f"Give one of: {known}")
     models = [here[0] if control is None else reader.evaluation_index(control, "control")]
     models += [reader.evaluation_index(name, "treatments") for name in treatments]
-    if others := set(models) - set(here):
-        raise SweepError(
-            f"'{reader.plan.labels[min(others)]}' is not in the part that was selected",
-            f"Give one of: {known}",
-        )
-    if len(set(models)) < len(models):
-        twice = next(model for model in models if models.count(model) > 1)
-        raise SweepError(
-            f"'{reader.plan.labels[twice]}' is given twice", "Compare a variant with another one"
-        )
+    for model in models:
+        if model not in here or models.count(model) > 1:
+            what = "is given twice" if model in here else "is not in the part that was selected"
+            raise SweepError(f"'{reader.plan.labels[model]}' {what}", f"Give others of: {known}")
     return models
 
 

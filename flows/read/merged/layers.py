@@ -254,7 +254,6 @@ class Layers:
         """Put a region's trials where they belong in a layer."""
         mine, theirs = self._maps[layer.source]
         (from_trials, to_trials), (from_repeats, to_repeats) = spans
-        whole = len(mine) == self._cells and np.array_equal(mine, theirs)
         order = self._places[layer.source].judges
         for name, target in layer.arrays.items():
             if name not in arrays:
@@ -264,10 +263,7 @@ class Layers:
                 moved = np.full_like(target[: len(values), to_trials, to_repeats], np.nan)
                 moved[..., list(order), : values.shape[-1]] = values
                 values = moved
-            if whole and len(values) == self._cells:
-                target[:, to_trials, to_repeats] = values
-            else:
-                target[theirs, to_trials, to_repeats] = values[mine]
+            target[theirs, to_trials, to_repeats] = values[mine]
         layer.at[to_trials, to_repeats] = at
 
     def _empty(self, source: int, part: UnionPart) -> Layer:
