@@ -34,9 +34,6 @@ _ENOUGH |= dict.fromkeys(_QUESTION, 30) | dict.fromkeys(("first", "second"), 8)
 """What these texts keep, if they need it, before others go: question, answer and reference are what is looked for."""
 _YIELDING = ("latency", "behavior", "fact", "judge", "tokens", "params", "point")
 """Columns that go where a terminal has no room for all, these first."""
-_NARROWER = (("params", 6), ("point", 6), *((name, 14) for name in _QUESTION), ("model", 8))
-_NARROWER = (*_NARROWER, *((name, 6) for name in _QUESTION))
-"""Texts that get less where there is no room for what they should keep, and what they keep then."""
 _FIRST_TO_GO = 9
 _DIGITS = {"latency": 3, "first_token": 3, "cost": 6, "fact": 2, "behavior": 2, "judge": 2}
 _FEW_VALUES = ("status", SECOND, "finish", "digest", "eval_id", "cell_id")
@@ -205,13 +202,13 @@ def _widths(columns: Sequence[TrialColumn], needed: Mapping[str, int], width: in
     least = {name: min(needed[name], _enough(name)) for name in long}
     short = sum(needed[column.name] for column in columns if column.name not in long)
     left = width - GAP * (len(columns) - 1) - short - sum(least.values())
-    for name, floor in _NARROWER:  # no terminal is too narrow
-        less = min(max(0, -left), max(0, least.get(name, 0) - max(floor, len(name))))
-        if less:
-            least[name] -= less
-            left += less
-    left = max(0, left)
-    found = {}
+    # No terminal is too narrow: the longest get less, but for heads and tasks.
+    while left < 0 and (
+        some := [name for name in long if least[name] > max(_LEAST, len(name)) and name != "task"]
+    ):
+        least[max(some, key=least.__getitem__)] -= 1
+        left += 1
+    left, found = max(0, left), {}
     for place, name in enumerate(sorted(long, key=lambda name: needed[name] - least[name])):
         more = min(needed[name] - least[name], left // (len(long) - place))
         found[name] = least[name] + more
