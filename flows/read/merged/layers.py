@@ -63,7 +63,7 @@ def lay(layers: Iterable[Layer], *, newer: bool = False) -> tuple[Layer | None, 
     top = next(rest, None)
     if top is None:
         return None, []
-    shape = top.arrays["status"].shape
+    shape = next(iter(top.arrays.values())).shape[:3]
     owner = np.full(shape, top.source, dtype=np.intp)
     time = np.broadcast_to(top.at, shape).copy()
     found = [_lay_one(top.arrays, owner, time, layer, newer=newer) for layer in rest]
