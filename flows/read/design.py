@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -243,10 +242,9 @@ def _cached_shares(cube: Cube) -> dict[str, float]:
         return {}
     told = cube.dataset()["cached_tokens"].clip(min=0).sum(("task", "params", "trial", "repeat")).values
     prompts = cube.read_counters()[..., COUNTERS.index("prompt_tokens_sum")].sum(axis=(1, 2))
-    cached, every = Counter[str](), Counter[str]()
-    for name, part, whole in zip(
-        map(str, cube.read_label("model_name")), told.tolist(), prompts.tolist(), strict=True
-    ):
-        cached[name] += part
-        every[name] += whole
-    return {name: min(part / every[name], 1.0) for name, part in cached.items() if every[name] > 0}
+    import pandas as pd  # which takes a while
+
+    labels = list(map(str, cube.read_label("model_name")))
+    sums = pd.DataFrame({"cached": told, "every": prompts}, index=labels).groupby(level=0).sum()
+    sums = sums[sums["every"] > 0]
+    return dict((sums["cached"] / sums["every"]).clip(upper=1.0))

@@ -418,10 +418,9 @@ def _metric_options(names: Sequence[str], settings: Mapping[str, object]) -> dic
     takes = {name: METRICS[name].settings for name in names}
     for setting in settings:
         if setting != "confidence" and not any(setting in known for known in takes.values()):
-            own = ", ".join(sorted({one for known in takes.values() for one in known}))
+            own = ", ".join(sorted({one for known in takes.values() for one in known})) or "nothing"
             raise SweepError(
-                f"`settings`: no metric asked for takes '{setting}'",
-                f"Those asked for take: {own or 'nothing'}",
+                f"`settings`: no metric asked for takes '{setting}'", f"Those asked for take: {own}"
             )
     options = {
         name: {setting: value for setting, value in settings.items() if setting in known}

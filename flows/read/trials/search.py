@@ -27,7 +27,7 @@ from evalcube.flows.read.trials.opened import OpenCube, fulfils
 from evalcube.stages.process.assertions.model import UnmeasuredError
 from evalcube.stages.process.assertions.patterns import SECONDS, compile_pattern, search
 from evalcube.stages.reply.status import FINISHED, LAST_FINISHED, SECOND, Status
-from evalcube.storage.cube.schema import LAYERS, VARIABLES
+from evalcube.storage.cube.schema import LAYERS
 
 _MOST_SLOW = 5
 """Texts that a regular expression may run out of time on before it is given up."""
@@ -178,9 +178,6 @@ def _best(parts: Sequence[Rows], order: Order, most: int | None) -> Rows:
 
 _FINISHED = tuple(status.name.lower() for status in FINISHED)
 
-ARRAYS = tuple(name for name in (*VARIABLES, *LAYERS) if name not in ("status", "judge_readings"))
-"""Arrays of the cube that rows may have, beside their status."""
-
 _SPAN_CELLS = 1 << 19
 """Trials of a span, padding included; at least all of one trial number. Some 30 bytes of each are in memory."""
 
@@ -202,14 +199,9 @@ class Wanted:
     measured: Mapping[str, object] = field(default_factory=dict)
     """Conditions on numbers of single trials."""
     arrays: Sequence[str] = ()
-    """Out of `ARRAYS`."""
+    """Names of arrays."""
     theirs: bool = False
     """Whether outcomes are those of the second reader."""
-
-    @property
-    def twice(self) -> bool:
-        """Whether the outcomes of both readers are needed."""
-        return self.theirs or DISAGREE in self.measured or SECOND in self.arrays
 
 
 def check_status(names: Sequence[str]) -> tuple[str, ...]:
@@ -260,34 +252,17 @@ def _spans(opened: OpenCube) -> Iterator[_Span]:
 
 def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | None:
     """The rows of one span; None without any."""
-    codes = _read(opened, span, ["status", *([SECOND] if wanted.twice else [])])
-    status = ours = codes.pop("status")
-    if wanted.theirs:
-        status = np.where(ours <= LAST_FINISHED, codes[SECOND], ours)
-    codes_of = outcome_codes(status, opened.plan.referenced[:, :, None, None])
-    found = np.isin(codes_of, [STATUSES.index(name) for name in wanted.status])
+    codes = _read(opened, span, ["status", SECOND])
+    ours, theirs = codes["status"], codes[SECOND]
+    status = np.where(ours <= LAST_FINISHED, theirs, ours) if wanted.theirs else ours
+    outcomes = outcome_codes(status, opened.plan.referenced[:, :, None, None])
+    found = np.isin(outcomes, [STATUSES.index(name) for name in wanted.status])
     found &= opened.cells[:, :, None, None] & _planned(opened, span)
-    if DISAGREE in wanted.measured:
-        found &= (codes[SECOND] != Status.MISSING) & fulfils(
-            disagree(ours, codes[SECOND]), wanted.measured[DISAGREE]
-        )
     if opened.selected is not None:
         found &= opened.selected.of_numbers(span.trials, span.repeats)
-    _narrow(found, opened, span, wanted.measured)
     positions = np.flatnonzero(found)
-    arrays: dict[str, npt.NDArray[Any]] = {}
-    for name in wanted.measured:
-        if name in ARRAYS and len(positions):
-            values = _read(opened, span, [name])[name].reshape(-1)[positions]
-            keep = fulfils(values, wanted.measured[name])
-            positions = positions[keep]
-            arrays = {other: values[keep] for other, values in {**arrays, name: values}.items()}
-    if not len(positions):
-        return None
-    read = _read(opened, span, [name for name in wanted.arrays if name not in (*arrays, *codes)])
-    read |= codes | {"ours": ours}
     task, slot, trial, repeat = np.unravel_index(positions, status.shape)
-    return {
+    rows = {
         "cube": np.full(len(positions), number),
         "model": np.full(len(positions), span.model),
         "task": task,
@@ -295,9 +270,26 @@ def _rows(opened: OpenCube, number: int, wanted: Wanted, span: _Span) -> Rows | 
         "trial": trial + span.trials.start,
         "repeat": repeat + span.repeats.start,
         "status": status.reshape(-1)[positions],
-        **arrays,
-        **{name: values.reshape(-1)[positions] for name, values in read.items()},
+        "ours": ours.reshape(-1)[positions],
+        SECOND: theirs.reshape(-1)[positions],
     }
+    for name, condition in wanted.measured.items():
+        if not len(positions):
+            return None
+        if name == ROW_ID:
+            keep = opened.asks(condition)[rows["task"], rows["slot"], rows["trial"]]
+        elif name == DISAGREE:
+            differ = disagree(rows["ours"], rows[SECOND])
+            keep = (rows[SECOND] != Status.MISSING) & fulfils(differ, condition)
+        else:
+            if name not in rows:
+                rows[name] = _read(opened, span, [name])[name].reshape(-1)[positions]
+            keep = fulfils(rows[name], condition)
+        rows, positions = dict(places.take(rows, keep)), positions[keep]
+    if not len(positions):
+        return None
+    more = _read(opened, span, [name for name in wanted.arrays if name not in rows])
+    return rows | {name: values.reshape(-1)[positions] for name, values in more.items()}
 
 
 def _planned(opened: OpenCube, span: _Span) -> npt.NDArray[np.bool_]:
@@ -307,18 +299,6 @@ def _planned(opened: OpenCube, span: _Span) -> npt.NDArray[np.bool_]:
         repeat < opened.planned.repeats[span.model][..., None]
     )[:, :, None, :]
     return within
-
-
-def _narrow(
-    found: npt.NDArray[np.bool_], opened: OpenCube, span: _Span, measured: Mapping[str, object]
-) -> None:
-    """Leave out trials and repeats of other numbers, and of other rows of data sets, in place."""
-    if ROW_ID in measured:
-        found &= opened.asks(measured[ROW_ID])[:, :, span.trials, np.newaxis]
-    if "trial" in measured:
-        found &= fulfils(np.arange(span.trials.start, span.trials.stop), measured["trial"])[:, None]
-    if "repeat" in measured:
-        found &= fulfils(np.arange(span.repeats.start, span.repeats.stop), measured["repeat"])
 
 
 def _read(opened: OpenCube, span: _Span, names: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
