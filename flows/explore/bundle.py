@@ -23,6 +23,7 @@ from evalcube.flows.explore.query import Json
 from evalcube.flows.explore.server import PLOTLY, POLICY, own_files, plotly_file
 from evalcube.flows.explore.trials import TrialPlace, document_of, reader_of
 from evalcube.flows.read.outputs import Ticker, new_folder, silent
+from evalcube.flows.read.sides import cube_names
 from evalcube.flows.read.trials.escaped import jsonable
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.state.records import read_notes
@@ -79,18 +80,6 @@ class Placeless:
         if key not in _TEXTS and len(home) > 1:
             value = re.sub(re.escape(home) + r"(?![\w.-])", "~", value)
         return _URL.sub("an address", value) if key in _NOTES else value
-
-
-def cube_names(addresses: tuple[str, ...]) -> list[str]:
-    """The last part of each address; with its number where two have the same.
-
-    Examples
-    --------
-    >>> cube_names(("/data/one.zarr", "s3://bucket/a/one.zarr", "two.zarr/"))
-    ['one.zarr (1)', 'one.zarr (2)', 'two.zarr']
-    """
-    found = [redacted(one).partition("?")[0].rstrip("/").rpartition("/")[2] or "cube" for one in addresses]
-    return [name if found.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(found, 1)]
 
 
 def _spellings(address: str) -> set[str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from itertools import islice
 from typing import Any, NamedTuple
 
 from evalcube.flows.errors import SweepError
@@ -190,18 +189,11 @@ def _searched(
     """Rows in which something is found with their numbers, and the number behind the last row that was read."""
     found: list[tuple[int, dict[str, Any]]] = []
     until = time.monotonic() + SECONDS
-    rows = enumerate(table.rows(), offset)
-    last = offset - 1
-    while batch := list(islice(rows, 64)):
-        texts = [[row[name] for _, row in batch] for name in search.within]
-        for (number, row), hit in zip(batch, search.finds(texts), strict=True):
-            last = number
-            if hit:
-                found.append((number, row))
-                if len(found) == limit:
-                    return found, number + 1
-        if time.monotonic() > until:
-            return found, last + 1
+    for number, row in enumerate(table.rows(), offset):
+        if any(search.finds([[row[name]] for name in search.within])):
+            found.append((number, row))
+        if len(found) == limit or time.monotonic() > until:
+            return found, number + 1
     return found, None
 
 

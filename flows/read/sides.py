@@ -202,7 +202,7 @@ def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[s
         raise SweepError("`models`: one is named twice", "Name two different ones")
     shown = [label[place] for label, place in zip(labels, places, strict=True)]
     if shown[0] == shown[1]:
-        shown = [f"{name} ({end})" for name, end in zip(shown, _ends(cubes), strict=True)]
+        shown = [f"{name} ({end})" for name, end in zip(shown, cube_names(cubes), strict=True)]
     first, second = (
         _side(cube, side.dataset, place, name)
         for cube, side, place, name in zip(list(cubes) * (1 + one), pair, places, shown, strict=True)
@@ -210,14 +210,16 @@ def _chosen(cubes: Sequence[str], opened: Sequence[OpenPart], models: Sequence[s
     return first, second
 
 
-def _ends(cubes: Sequence[str]) -> list[str]:
-    """What tells two addresses apart, from their ends: as few steps of their paths as it takes."""
-    steps = [redacted(cube).rstrip("/").split("/") for cube in cubes]
-    for count in range(1, max(map(len, steps)) + 1):
-        ends = ["/".join(path[-count:]) for path in steps]
-        if ends[0] != ends[1]:
-            return ends
-    return ["first", "second"]
+def cube_names(addresses: Sequence[str]) -> list[str]:
+    """The last part of each address; with its number where two have the same.
+
+    Examples
+    --------
+    >>> cube_names(("/data/one.zarr", "s3://bucket/a/one.zarr", "two.zarr/"))
+    ['one.zarr (1)', 'one.zarr (2)', 'two.zarr']
+    """
+    found = [redacted(one).partition("?")[0].rstrip("/").rpartition("/")[2] or "cube" for one in addresses]
+    return [name if found.count(name) == 1 else f"{name} ({number})" for number, name in enumerate(found, 1)]
 
 
 def _side(cube: str, dataset: xr.Dataset, place: int, label: str) -> Side:

@@ -420,9 +420,8 @@ def shown_standing(reader: Reader) -> tuple[ShownVerdict | None, str]:
         place = 0 if control is None else reader.evaluation_index(control, "composite.control")
         others = [label for label in labels if label != str(place)]
         found = cube_verdict(reader.cube.url, str(place), others)
-    except (
-        SweepError
-    ) as error:  # nothing is measured yet, or the variant in use is not in this part of a cube
+    except SweepError as error:
+        # Nothing is measured yet, or the variant in use is not in this part of a cube.
         return None, f"There is no verdict: {error.message}."
     ids = {label: row.eval_id for label, row in zip(plan.labels, plan.evaluations, strict=True)}
     return shown_verdict(found.verdict, ids, declared=control is not None), ""

@@ -99,15 +99,12 @@ def renamed(spec: Spec, cube: str, renames: Iterable[Rename]) -> Spec:
             raise SweepError(
                 f"`rename`: cube '{cube}' has neither a model nor a task '{one.label}'", f"It has: {known}"
             )
-        evaluations = [
-            row.model_copy(update={"model": one.new}) if row.model == one.label else row
-            for row in spec.evaluations
-        ]
-        labelled = [
-            task.model_copy(update={"label": one.new}) if task.label == one.label else task
-            for task in spec.tasks
-        ]
-        spec = spec.model_copy(update={"evaluations": evaluations, "tasks": labelled})
+        for field, name in (("evaluations", "model"), ("tasks", "label")):
+            rows = [
+                row.model_copy(update={name: one.new}) if getattr(row, name) == one.label else row
+                for row in getattr(spec, field)
+            ]
+            spec = spec.model_copy(update={field: rows})
     return spec
 
 

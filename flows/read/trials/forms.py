@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import csv
-import io
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -24,20 +23,17 @@ def csv_lines(table: Trials) -> Iterator[str]:
 
     Texts are those of `csv_text`, lists are JSON, absent values are empty.
     """
-    buffer = io.StringIO()
-    writer = csv.writer(buffer, lineterminator="\n")
-    names = [column.name for column in table.columns]
-    yield _line(buffer, writer, names)
+    writer = csv.writer(_Echo(), lineterminator="")
+    yield writer.writerow([column.name for column in table.columns])
     for block in table.blocks():
         for row in zip(*(_cells(column, block[column.name]) for column in table.columns), strict=True):
-            yield _line(buffer, writer, row)
+            yield writer.writerow(row)
 
 
-def _line(buffer: io.StringIO, writer: Any, row: Any) -> str:  # noqa: ANN401 - of csv, which names no type
-    buffer.seek(0)
-    buffer.truncate()
-    writer.writerow(row)
-    return buffer.getvalue()[:-1]
+class _Echo:
+    def write(self, text: str) -> str:
+        """The text itself, which `csv.writer` hands on."""
+        return text
 
 
 def _cells(column: TrialColumn, values: Values) -> list[Any]:
@@ -59,10 +55,7 @@ def _cell(value: object) -> str:
 
 def json_line(row: dict[str, Any]) -> str:
     """A row as one line of JSON in ASCII, without NaN."""
-    try:
-        return json.dumps(row, allow_nan=False)
-    except ValueError:  # such as of a plugin's infinite difficulty
-        return json.dumps(jsonable(row), allow_nan=False)
+    return json.dumps(jsonable(row), allow_nan=False)
 
 
 def write_parquet(table: Trials, path: Path) -> int:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from importlib.util import find_spec
-from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -299,14 +298,7 @@ class Trials(Shown):
             lost = f"{self._missing:,} replies are not there, and what comes from them is absent: {why}."
             found = [lost, *found]
         if _written(self.columns):
-            not_run = dict.fromkeys(
-                reason
-                for one in self._opened
-                for task, meant in zip(one.plan.tasks, list(map(any, one.cells.tolist())), strict=True)
-                for reason in (task.not_run if meant else ())
-            )
-            rows = [row for one in self._opened for row in compress(one.plan.evaluations, one.models)]
-            not_run |= {reason: None for row in rows for reason in row.not_run}
+            not_run = dict.fromkeys(reason for one in self._opened for reason in one.plan.not_run)
             found = [*(f"{reason}." for reason in not_run), *found]
         return tuple(found)
 
