@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -19,7 +20,7 @@ from evalcube.flows.state.shared_arrays import planned_of
 from evalcube.stages.analyze.labelled.selection import keys, select
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
 from evalcube.storage.errors import CubeDamagedError
 
@@ -87,64 +88,53 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     SweepError
         If a name or value of the choice is unknown, or nothing fulfils its conditions.
     """
-    return _Search(cube, plan, choice).of(Ledger(cube.records).newest())
-
-
-class _Search:
-    def __init__(self, cube: Cube, plan: Plan, choice: Choice) -> None:
-        self._cube = cube
-        where, self._single, self._outcomes = choice.parts()
-        rows = self._single.get(ROW_ID)
-        self._rows = None if rows is None else _asked_rows(cube, plan, str(rows).split(","))
-        self._found = ToForget(_chosen_cells(cube, plan, where))
-        self._prices = [
-            np.nan_to_num(cube.read_label(f"price_{kind}")) / 1e6 for kind in ("prompt", "completion")
-        ]
-
-    def of(self, newest: Mapping[Region, Receipt]) -> ToForget:
-        planned = planned_of(self._cube, newest)
-        for region in sorted(newest):
-            if not self._found.cells[region.model].any():
-                continue
-            window = window_of(self._cube.sizes, region, self._cube.chunks)
-            mask = self._chosen(newest[region], window)
-            if mask.any():
-                self._take(Chosen(region, window, mask), planned.mask(window))
-            else:
-                self._found.empty.append(region)
-        return self._found
-
-    def _chosen(self, receipt: Receipt, window: Window) -> BoolArray:
-        """Results of a region that are meant, whenever they were recorded."""
-        cells = self._found.cells[window.region.model]
+    where, single, outcomes = choice.parts()
+    rows = _asked_rows(cube, plan, str(single[ROW_ID]).split(",")) if ROW_ID in single else None
+    found = ToForget(_chosen_cells(cube, plan, where))
+    newest = Ledger(cube.records).newest()
+    planned = planned_of(cube, newest)
+    for region in sorted(newest):
+        cells = found.cells[region.model]
+        if not cells.any():
+            continue
+        window = window_of(cube.sizes, region, cube.chunks)
         numbers = np.arange(window.first_trial, window.first_trial + window.shape[2])
-        trials = fulfils(numbers, self._single["trial"]) if "trial" in self._single else numbers >= 0
-        mask = np.broadcast_to((cells[..., None] & trials)[..., None], window.shape)
-        if self._rows is not None:
-            mask = mask & self._rows[:, :, numbers, None]
-        try:
-            status = self._cube.read_region(receipt.region, ["status"])["status"]
-        except CubeDamagedError:
-            return np.asarray(mask)  # nobody knows what there is
-        codes = [Status[name.upper()] for name in self._outcomes]
-        there = np.isin(status, codes) if codes else status != Status.MISSING
-        return np.asarray(mask & there)
+        trials = fulfils(numbers, single["trial"]) if "trial" in single else numbers >= 0
+        meant = cells[..., None] & trials if rows is None else cells[..., None] & trials & rows[:, :, numbers]
+        mask = meant[..., None] & _there(cube, region, outcomes, window.shape)
+        if not mask.any():
+            found.empty.append(region)
+            continue
+        found.regions.append(Chosen(region, window, mask))
+        usd, asked = _usd(cube, region, window.shape), planned.mask(window)
+        for task in np.flatnonzero(mask.any(axis=(1, 2, 3))).tolist():
+            here = mask[task]
+            counted = np.array([here.sum(), (here & asked[task]).sum(), usd[task][here].sum()], float)
+            place = (region.model, task)
+            found.counts[place] = found.counts.get(place, np.zeros(3)) + counted
+    return found
 
-    def _take(self, one: Chosen, planned: BoolArray) -> None:
-        """Keep a region's part, with what it counts and has cost."""
-        self._found.regions.append(one)
-        usd = np.zeros(one.window.shape)
-        for name, price in zip(("prompt_tokens", "tokens"), self._prices, strict=True):
-            try:
-                tokens = self._cube.read_region(one.region, [name])[name]
-            except CubeDamagedError:
-                continue
-            usd += np.maximum(tokens, 0) * price[one.region.model]
-        for task in np.flatnonzero(one.mask.any(axis=(1, 2, 3))).tolist():
-            here = one.mask[task]
-            counted = np.array([here.sum(), (here & planned[task]).sum(), usd[task][here].sum()], float)
-            place = (one.region.model, task)
-            self._found.counts[place] = self._found.counts.get(place, np.zeros(3)) + counted
+
+def _there(cube: Cube, region: Region, outcomes: Sequence[str], shape: tuple[int, ...]) -> BoolArray:
+    """Results of a region that ended in one of some ways; without any, all. Of a damaged one nobody knows: all."""
+    try:
+        status = cube.read_region(region, ["status"])["status"]
+    except CubeDamagedError:
+        return np.ones(shape, dtype=bool)
+    codes = [Status[name.upper()] for name in outcomes]
+    return np.asarray(np.isin(status, codes) if codes else status != Status.MISSING)
+
+
+def _usd(cube: Cube, region: Region, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+    """What the trials of a region have cost, as far as it can be read."""
+    usd = np.zeros(shape)
+    for name, kind in (("prompt_tokens", "prompt"), ("tokens", "completion")):
+        with suppress(CubeDamagedError):
+            tokens = cube.read_region(region, [name])[name]
+            usd += np.maximum(tokens, 0) * (
+                np.nan_to_num(cube.read_label(f"price_{kind}"))[region.model] / 1e6
+            )
+    return usd
 
 
 def _chosen_cells(cube: Cube, plan: Plan, where: Where) -> BoolArray:
