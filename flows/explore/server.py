@@ -121,15 +121,12 @@ async def _answer(request: web.Request) -> web.StreamResponse:
     name = request.match_info["name"]
     try:
         query = Query.of(request.query.items())
-        document = await asyncio.to_thread(_told, request.app[_EXPLORED], name, query)
+        found = await asyncio.to_thread(ask, request.app[_EXPLORED], name, query)
+        document = await asyncio.to_thread(json.dumps, found, allow_nan=False)
     except EvalcubeError as error:
         document = json.dumps({"error": {"message": error.message, "remedy": error.remedy}})
         return web.Response(text=document, status=400, content_type="application/json")
     return web.Response(text=document, content_type="application/json")
-
-
-def _told(explored: Explored, name: str, query: Query) -> str:
-    return json.dumps(ask(explored, name, query), allow_nan=False)
 
 
 def _guard(token: str) -> Middleware:

@@ -320,34 +320,34 @@ def _estimate_evaluation(
     each_completion, basis = _completion(parts, lengths, lengths_known, longest)
     prompt_tokens = to_send * size * scale / max(left, 1) / _CHARACTERS_PER_TOKEN
     tally.end(model, each_completion, exact=exact)
-    return EvaluationEstimate(
-        plan.labels[model],
-        each,
-        each - left,
-        cached,
-        to_send,
-        exact,
-        round(prompt_tokens),
-        *_answers(to_send, each_completion, basis, prompt_tokens, asked),
-    )
+    counts = (each, each - left, cached, to_send)
+    return _row(plan.labels[model], counts, exact, prompt_tokens, (each_completion, basis), asked)
 
 
-def _answers(
-    to_send: int, each: float, basis: str, prompt_tokens: float, asked: Model
-) -> tuple[int | None, str, float | None, float | None, bool, float | None]:
-    """What an `EvaluationEstimate` says of answers and costs, from its `completion_tokens` on."""
-    known, batch = not to_send or not basis.endswith(_UNLIMITED), asked.batch is not None
-    tokens = to_send * each
+def _row(
+    name: str,
+    counts: tuple[int, int, int, int],
+    exact: bool,
+    prompt_tokens: float,
+    answer: tuple[float, str],
+    asked: Model,
+) -> EvaluationEstimate:
+    """The estimate, with costs, from its counts, `requests` to `to_send`, and the mean length of an answer."""
+    each, basis = answer
+    known, batch = not counts[-1] or not basis.endswith(_UNLIMITED), asked.batch is not None
+    tokens = counts[-1] * each
+    prompts = cost = other = None
+    if asked.priced:
+        prompt, completion, _ = asked.paid
+        prompts = prompt_tokens * prompt / 1e6
+        # Answers that cost nothing cost nothing at any length.
+        cost = prompts + tokens * completion / 1e6 if known or not completion else None
+        part = asked.prices.batch
+        other = None if cost is None or part is None else cost / part if batch else cost * part
     told = round(tokens) if known else None
-    if not asked.priced:
-        return told, basis, None, None, batch, None
-    prompt, completion, _ = asked.paid
-    prompts = prompt_tokens * prompt / 1e6
-    # Answers that cost nothing cost nothing at any length.
-    cost = prompts + tokens * completion / 1e6 if known or not completion else None
-    part = asked.prices.batch
-    other = None if cost is None or part is None else cost / part if batch else cost * part
-    return told, basis, cost, prompts, batch, other
+    return EvaluationEstimate(
+        name, *counts, exact, round(prompt_tokens), told, basis, cost, prompts, batch, other
+    )
 
 
 def _lengths(plan: Plan, counters: FloatArray | None) -> FloatArray:
@@ -392,16 +392,9 @@ def _judge_row(config: Sweep, judge: Judge, count: JudgeCount) -> EvaluationEsti
     prompt_tokens = count.characters / _CHARACTERS_PER_TOKEN + count.assumed_tokens
     left, to_send = round(count.left), round(count.to_send)
     longest = token_limit(judge.sampler)
-    return EvaluationEstimate(
-        f"judge {judge.name}",
-        count.requests,
-        count.requests - left,
-        left - to_send,
-        to_send,
-        count.exact,
-        round(prompt_tokens),
-        *_answers(to_send, longest, LIMITED if longest else _UNLIMITED, prompt_tokens, asked),
-    )
+    counts = (count.requests, count.requests - left, left - to_send, to_send)
+    answer = (longest, LIMITED if longest else _UNLIMITED)
+    return _row(f"judge {judge.name}", counts, count.exact, prompt_tokens, answer, asked)
 
 
 def _open_trials(plan: Plan, store: SweepStore | None, targets: SampleTargets) -> list[list[OpenTrials]]:

@@ -260,17 +260,16 @@ def _aligned(
     base, groups = np.zeros(shape[:3]), np.zeros(shape, np.int64)
     points: list[list[SidePoint]] = [[] for _ in tasks]
     for number, side in enumerate(sides):
-        codes, asked = side.array("status")[..., : sizes["repeat"]], _asked(side, sizes["repeat"])
-        weights = base_design(side.dataset)[0]
-        own = side.array(CLUSTER)[..., : sizes["repeat"]] if CLUSTER in side.dataset else None
-        trials = codes.shape[2]
+        laid = [
+            (status, side.array("status")),
+            (planned, _asked(side)),
+            (base, base_design(side.dataset)[0]),
+            *([(groups, side.array(CLUSTER))] if CLUSTER in side.dataset else ()),
+        ]
         for key, (task, slot) in side.points.items():
-            row, column = places[key]
-            status[number, row, column, :trials, : codes.shape[3]] = codes[task, slot]
-            planned[number, row, column, :trials, : codes.shape[3]] = asked[task, slot]
-            base[number, row, column] = weights[task, slot]
-            if own is not None:
-                groups[number, row, column, :trials, : own.shape[3]] = own[task, slot]
+            for target, values in laid:
+                own = values[task, slot, ..., : sizes["repeat"]] if values.ndim > 2 else values[task, slot]
+                target[(number, *places[key], *map(slice, own.shape))] = own
     for key, (row, _) in places.items():
         side = first if key in first.points else second
         params = side.dataset["params_json"].transpose(*CELL).values[side.points[key]]
@@ -299,12 +298,10 @@ def _places(sides: Iterable[Side]) -> dict[tuple[str, str], tuple[int, int]]:
     return found
 
 
-def _asked(side: Side, repeats: int) -> npt.NDArray[np.bool_]:
-    """Which trials were planned, shape (task, params, trial, repeat)."""
+def _asked(side: Side) -> npt.NDArray[np.bool_]:
+    """Which trials are planned, shape (task, params, trial, repeat)."""
     trial = np.arange(side.dataset.sizes["trial"])[:, None] < side.array("planned_trials")[..., None, None]
-    repeat = (
-        np.arange(min(side.dataset.sizes["repeat"], repeats)) < side.array("planned_repeats")[..., None, None]
-    )
+    repeat = np.arange(side.dataset.sizes["repeat"]) < side.array("planned_repeats")[..., None, None]
     return np.asarray(trial & repeat)
 
 
