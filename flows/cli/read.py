@@ -66,7 +66,7 @@ def leaderboard(
                 "--plot draws one leaderboard, and --group-by makes several", "Choose a group with --where"
             )
         check_picture(plot)
-    warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort, gold=gold)  # type: ignore[arg-type]
+    warnings, found = boards(cube, by, part, version=version, mode=mode, sort=sort, gold=gold)
     warn(warnings)
     if plot is not None:
         _draw(found[""], plot)

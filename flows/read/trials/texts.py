@@ -136,8 +136,8 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
             codes = np.nan_to_num(rows["provider"]).tolist()
             return objects([opened.reader.provider(int(code)) for code in codes])
         case "status_theirs":
-            codes = outcome_codes(rows[SECOND], np.ones(1, dtype=bool))
-            return objects([*STATUSES[:_MISSING], None]).take(np.minimum(codes, _MISSING))
+            ends = outcome_codes(rows[SECOND], np.ones(1, dtype=bool))
+            return objects([*STATUSES[:_MISSING], None]).take(np.minimum(ends, _MISSING))
         case "disagree":
             return np.ma.array(disagree(rows["ours"], rows[SECOND]), mask=rows[SECOND] == Status.MISSING)
         case "looping":
