@@ -12,11 +12,9 @@ import evalcube
 from evalcube import known_as
 from evalcube.flows.nouns import CubeLike, listed, need_address, need_addresses
 from evalcube.flows.read import statistics
-from evalcube.flows.read.design import with_design
-from evalcube.flows.read.selection import Part, labelled_dataset
+from evalcube.flows.read.selection import Part, labelled
 from evalcube.flows.read.verdict import cube_verdict
 from evalcube.stages.analyze.formulas.estimators import Mode
-from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.urls import absolute
 
@@ -67,10 +65,13 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
     given = listed(cube)
     if len(given) == 1:
         address = need_address(given)
-        dataset = labelled_dataset(Cube.open(address))
+        dataset = labelled(Cube.open(address), trials=True)
         dataset.encoding["source"] = absolute(address)
     else:
-        dataset = _joined(list(map(str, need_addresses(given))))
+        from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
+
+        addresses = list(map(str, need_addresses(given)))
+        dataset = labelled(open_joined(addresses, trials=True).dataset, trials=True)
     texts = {
         name: xr.Variable(label.dims, _plain(label.values), label.attrs)
         for name, label in dataset.coords.items()
@@ -79,12 +80,6 @@ def open_cube(cube: CubeLike) -> xr.Dataset:
     dataset = dataset.assign_coords(texts)
     dataset.attrs = {name: value for name, value in dataset.attrs.items() if name in _KEPT}
     return dataset
-
-
-def _joined(addresses: list[str]) -> xr.Dataset:
-    from evalcube.flows.read.merged.dataset import open_joined  # with much that one cube needs nothing of
-
-    return with_design(with_question_moments(open_joined(addresses, trials=True).dataset))
 
 
 def _plain(values: np.ndarray) -> np.ndarray:

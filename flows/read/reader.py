@@ -76,15 +76,13 @@ def read_answer(data: bytes | None, cell: Cell, truth: Trial, *, parse: bool = T
         _, reading = read_answered(data, truth)
     except ValueError:  # whole, but no record: whatever it is, it is no answer
         return None
-    fault = ""
+    parsed, fault = None, ""
     if is_imported(cell):  # no parser of ours has read it
         parsed = None if reading.imported is None else reading.imported.answer
-    else:
-        try:
-            parsed = cell.parse(reading.answer, truth) if parse and reading.finish == "stop" else None
-            fault = cell.fault(parsed, truth) if parse and reading.finish == "stop" else ""
-        except CodeError:  # what was recorded stands; `Plan.not_run` says why no more is known
-            parsed = None
+    elif parse and reading.finish == "stop":
+        with suppress(CodeError):  # what was recorded stands; `Plan.not_run` says why no more is known
+            found = cell.parse(reading.answer, truth)
+            parsed, fault = found, cell.fault(found, truth)
     return Answered(reading, parsed, fault)
 
 

@@ -37,7 +37,7 @@ from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.selection import keys, restrict
 from evalcube.stages.reply.status import READERS, SECOND
 from evalcube.storage.cube.cube import Cube
-from evalcube.storage.cube.ledger import Ledger, Receipt
+from evalcube.storage.cube.ledger import Ledger
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -156,9 +156,9 @@ def open_part(
     chosen = replace(part, view=view, trials=most, unique_only=fewer)
     recounts = chosen.recounts or not {"trial", "repeat"}.isdisjoint(selected)
     # Without the index of evaluations: what is computed goes by their numbers, and parts are joined by them.
-    dataset = _labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
+    dataset = labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
     dataset = with_prices(dataset, behind, notes)
-    receipts = _receipts(behind)
+    receipts = [] if behind is None else list(Ledger(behind.records).newest().values())
     warnings = cautions(dataset, chosen, notes, behind, receipts, whole=behind is opened)
     with refused():
         read_by, told = "", list[str]()
@@ -235,24 +235,26 @@ def _opened(cube: str | Path) -> Cube:
     return opened
 
 
-def _labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
-    if not isinstance(opened, Cube):
-        return with_design(with_question_moments(opened))
-    # Composites and readers are compared by single trials, and clusters lie anywhere among them.
-    if trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays):
-        return labelled_dataset(opened)
-    return with_design(with_question_moments(opened.summary()))
+def labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
+    """A cube with all that its description says of its evaluations and points, as far as it is needed.
 
-
-def labelled_dataset(cube: Cube) -> xr.Dataset:
-    """The dataset of a cube with its labels in memory, since everything asks for them; the rest is lazy.
+    Parameters
+    ----------
+    opened
+        The cube, or a dataset of one.
+    trials
+        Whether single trials are needed, and not only their counters.
 
     Returns
     -------
     Dataset
         As of `evalcube.flows.read.dataset.open_cube`.
     """
-    return with_design(with_question_moments(cube.dataset()))
+    if isinstance(opened, Cube):
+        # There are no composites without the layers of single trials, nor sums by cluster.
+        more = trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays)
+        opened = opened.dataset() if more else opened.summary()
+    return with_design(with_question_moments(opened))
 
 
 def _recounted(dataset: xr.Dataset, part: Part) -> tuple[xr.Dataset, str, list[str]]:
@@ -301,13 +303,6 @@ def _restricted(dataset: xr.Dataset, where: Where, nothing: str) -> xr.Dataset:
         return restrict(dataset, conditions)
     except ValueError as error:
         raise SweepError(nothing, "Drop or widen a condition") from error
-
-
-def _receipts(opened: Cube | None) -> list[Receipt]:
-    """The newest of each region, where there is a ledger."""
-    if opened is None:
-        return []
-    return list(Ledger(opened.records).newest().values())
 
 
 def _in_words(part: Part) -> str:
