@@ -230,16 +230,17 @@ def _write_trials(
         columns=("params", "trial", "repeat", "status", "tiers", "tokens", "latency", "difficulty"),
     )
     labels = explored.label_of()
+    readers = [reader_of(explored, number) for number in range(len(explored.cubes))]
     groups = [
         (cube, model, task)
-        for cube in range(len(explored.cubes))
-        for model in range(len(reader_of(explored, cube).plan.evaluations))
-        for task in range(len(reader_of(explored, cube).plan.tasks))
+        for cube, reader in enumerate(readers)
+        for model in range(len(reader.plan.evaluations))
+        for task in range(len(reader.plan.tasks))
     ]
     share = max(1, most // max(1, len(groups)))
     found, cut, done = [], 0, 0
     for cube, model, task in groups:
-        reader = reader_of(explored, cube)
+        reader = readers[cube]
         rows, more = _chosen(table.part(cube, model, task), kept, share)
         if not rows:
             continue
@@ -266,23 +267,18 @@ def _write_trials(
         "wrong": ["Only trials without a right answer are here."],
         "all": [],
     }[kept]
-    reasons = [
-        reason for cube in range(len(explored.cubes)) for reason in reader_of(explored, cube).plan.not_run
-    ]
-    notes += [f"{reason}." for reason in dict.fromkeys(reasons)]
+    notes += dict.fromkeys(f"{reason}." for reader in readers for reason in reader.plan.not_run)
     if cut:
         notes.append(f"{cut:,} models and tasks have more trials than the {share:,} that are here of each.")
-    if done and all(reader_of(explored, cube).cache() is None for cube in range(len(explored.cubes))):
+    if done and all(reader.cache() is None for reader in readers):
         notes.append("No cache was at hand, so that replies are not here.")
     return found, notes
 
 
 def _chosen(table: Trials, kept: Kept, share: int) -> tuple[list[dict[str, Any]], bool]:
     """The rows of a model and a task that a bundle has, and whether there are more that it would have."""
-    if kept != "sample":
-        rows = list(islice(table.rows(), share + 1))
-        return rows[:share], len(rows) > share
-    return list(islice(_sampled(table), share)), False
+    rows = list(islice(_sampled(table) if kept == "sample" else table.rows(), share + 1))
+    return rows[:share], kept != "sample" and len(rows) > share
 
 
 def _sampled(table: Trials) -> Iterator[dict[str, Any]]:
