@@ -23,7 +23,7 @@ def csv_lines(table: Trials) -> Iterator[str]:
 
     Texts are those of `csv_text`, lists are JSON, absent values are empty.
     """
-    writer = csv.writer(_Echo(), lineterminator="")
+    writer = csv.writer(_Echo(), lineterminator="\n")
     yield writer.writerow([column.name for column in table.columns])
     for block in table.blocks():
         for row in zip(*(_cells(column, block[column.name]) for column in table.columns), strict=True):
@@ -32,8 +32,8 @@ def csv_lines(table: Trials) -> Iterator[str]:
 
 class _Echo:
     def write(self, text: str) -> str:
-        """The text itself, which `csv.writer` hands on."""
-        return text
+        """The line without its end, which `csv.writer` hands on."""
+        return text[:-1]
 
 
 def _cells(column: TrialColumn, values: Values) -> list[Any]:

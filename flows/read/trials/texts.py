@@ -137,7 +137,8 @@ def measured(opened: OpenCube, column: TrialColumn, rows: Rows) -> Values:
             return objects([opened.reader.provider(int(code)) for code in codes])
         case "status_theirs":
             ends = outcome_codes(rows[SECOND], np.ones(1, dtype=bool))
-            return objects([*STATUSES[:_MISSING], None]).take(np.minimum(ends, _MISSING))
+            theirs: Values = objects([*STATUSES[:_MISSING], None])[np.minimum(ends, _MISSING)]
+            return theirs
         case "disagree":
             return np.ma.array(disagree(rows["ours"], rows[SECOND]), mask=rows[SECOND] == Status.MISSING)
         case "looping":
