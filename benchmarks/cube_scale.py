@@ -193,8 +193,8 @@ def ranking(sizes: Mapping[str, int], seed: int, options: argparse.Namespace) ->
     print(f"\nRanking {sizes['model']} models from {cells[..., 0].size:,} cells of counters, no bootstrap\n")
     print(f"| {'':46s} | {'wall s':>8s} | {'CPU s':>8s} |\n|---|---|---|")
     measured("sums, scores, score per token", lambda: scores(ds), runs=9)
-    measured("  of this the sums per tier", lambda: counters.tier_counters(ds).values, runs=9)
-    grouped = counters.tier_counters(ds).values
+    measured("  of this the sums per tier", lambda: counters.tier_counters(ds), runs=9)
+    grouped = counters.tier_counters(ds)
     measured("  of this the scores", lambda: tier_scores(ds, grouped), runs=9)
     measured("  of this the totals", lambda: counters.counters(ds).values.sum(axis=(1, 2)), runs=9)
     if duckdb is not None:
@@ -204,7 +204,7 @@ def ranking(sizes: Mapping[str, int], seed: int, options: argparse.Namespace) ->
 def scores(ds: xr.Dataset) -> tuple[np.ndarray, np.ndarray]:
     """Mean score and score per token of each model, and what else the leaderboard sums."""
     counters.counters(ds).values.sum(axis=(1, 2))
-    return tier_scores(ds, counters.tier_counters(ds).values)
+    return tier_scores(ds, counters.tier_counters(ds))
 
 
 def tier_scores(ds: xr.Dataset, grouped: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -115,7 +115,7 @@ def _groups(board: Leaderboard) -> list[str]:
 
 def _latency(dataset: xr.Dataset) -> Any:  # noqa: ANN401 - an array
     """Mean seconds of a reply, shape (model,); NaN where nobody has measured it."""
-    summed = raw_task_counters(dataset).values.sum(axis=1)
+    summed = raw_task_counters(dataset).sum(axis=1)
     labels = axes.names(dataset, "counter")
     seconds, trials = (summed[:, labels.index(name)] for name in ("latency_sum", "trials"))
     with np.errstate(all="ignore"):

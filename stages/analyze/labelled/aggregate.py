@@ -2,13 +2,12 @@
 
 A group's estimate is the mean over its tasks of the means over their points, each weighing as in the base design; a
 group of several evaluations is the mean of theirs. `weigh` asks for another mean. As on a leaderboard, points in no
-tier have no right answer and count in no estimate, and evaluations are compared on points that they have in common. A
-dataset on Dask stays lazy: sums run block by block along models.
+tier have no right answer and count in no estimate, and evaluations are compared on points that they have in common.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, get_args
 
 import numpy as np
@@ -21,11 +20,11 @@ from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
-from evalcube.stages.analyze.labelled.axes import CELL_DIMS, applied, base_design, names
+from evalcube.stages.analyze.labelled.axes import base_design, names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
 from evalcube.stages.analyze.labelled.counters import counter_cells, members
-from evalcube.stages.analyze.labelled.group_sums import group_sums
-from evalcube.stages.analyze.labelled.points import common_in_groups
+from evalcube.stages.analyze.labelled.group_sums import GroupSums, group_sums
+from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, CellSelection, Groups, Key, Where
 from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import BASE
@@ -36,10 +35,6 @@ if TYPE_CHECKING:
 Interval = Literal["exact", "wilson"]
 
 _BOUNDS = ("point", "lower", "upper")
-_PRESENT, _PLANNED = "points", "points_planned"
-_WEIGHT = "weight"
-_EFFECTS = "effects"
-"""Sum of trials by their design effects."""
 
 
 def aggregate(
@@ -100,8 +95,7 @@ def aggregate(
     Raises
     ------
     ValueError
-        If a name, mode or option is unknown, the selection is empty, or counters contradict each other (for
-        a lazy dataset when it is computed).
+        If a name, mode or option is unknown, the selection is empty, or counters contradict each other.
     """
     table = selection.keys(ds)
     wanted = _names(by, table)
@@ -109,38 +103,29 @@ def aggregate(
     if interval not in get_args(Interval):
         raise ArgumentError(f"`interval` must be 'exact' or 'wilson', got {interval!r}")
     chosen = selection.select(ds, where, table)
-    models = selection.group(ds, wanted, MODEL, chosen, table)
-    cells = selection.group(ds, wanted, CELL, chosen, table)
-    options = _options(mode, confidence)
-    values = _masked(ds, chosen)
+    models, cells = (selection.group(ds, wanted, dims, chosen, table) for dims in (MODEL, CELL))
     exact = interval == "exact" and joint == "none"
-    effect = _effects(ds, models) if exact else variable(("task",), np.ones(ds.sizes["task"]))
-    share = variable((*MODEL, *CELL), base_design(ds)) if weigh == "tasks" else _weights(ds, weights, table)
-    labels = names(ds, "counter")
+    values, labels = _masked(ds, chosen), names(ds, "counter")
+    effect = _effects(ds, models) if exact else np.ones(values.shape[:2])
+    share = base_design(ds) if weigh == "tasks" else _weights(ds, weights, table)
     kept, words = _compared(ds, values, chosen, cells)
-    columns = [
-        *labels,
-        _PRESENT,
-        _PLANNED,
-        *(f"{label} weighed" for label in labels),
-        _WEIGHT,
-        *((*labels, _EFFECTS) if weigh == "trials" else stratified.MOMENTS),
-    ]
-    each = {"labels": labels, "mode": mode, "weigh": weigh}
-    parts = (values, share, effect, kept)
-    summed = group_sums(parts, (models, cells), len(columns), each).transpose(*wanted, "column")
-    kwargs = {**options, "labels": labels, "joint": joint, "weigh": weigh, "exact": exact}
-    result = _estimated(_finish, summed, "column", kwargs, type(ds))
-    data, first = summed.data, columns.index(f"{labels[0]} weighed")
-    result["counters"] = variable((*wanted, "counter"), data[..., : len(labels)])
-    weight = data[..., columns.index(_WEIGHT)][..., np.newaxis]
-    each_trial = data[..., first : first + len(labels)] / np.where(weight > 0, weight, np.nan)
-    result["per_trial"] = variable((*wanted, "counter"), each_trial)
-    for name in (_PRESENT, _PLANNED):
-        result[name] = variable(wanted, data[..., columns.index(name)].astype(np.int64))
-    result = _labelled(result, ds, (models, cells))
-    found = _attributes(mode, weigh, confidence, joint, exact=exact)
-    return result.assign_attrs(found | {"base_design": "known" if BASE in ds.variables else ""} | words)
+    found = group_sums(values, share, effect, kept, (models, cells), labels=labels, mode=mode, weigh=weigh)
+    dims = [*models.names, *cells.names]
+    found = GroupSums(
+        *(np.moveaxis(part, [dims.index(name) for name in wanted], range(len(wanted))) for part in found)
+    )
+    counted, weight = found.counted, found.weighed[..., -1:]
+    arrays = dict(
+        zip(_BOUNDS, _finish(found, labels, mode, _level(confidence), joint, weigh, exact=exact), strict=True)
+    )
+    arrays["points"], arrays["points_planned"] = (counted[..., place].astype(np.int64) for place in (-2, -1))
+    variables: dict[str, Any] = {name: (wanted, array) for name, array in arrays.items()}
+    variables["counters"] = ((*wanted, "counter"), counted[..., :-2])
+    each_trial = found.weighed[..., :-1] / np.where(weight > 0, weight, np.nan)
+    variables["per_trial"] = ((*wanted, "counter"), each_trial)
+    result = _labelled(type(ds)(variables), ds, (models, cells))
+    told = _attributes(mode, weigh, confidence, joint, exact=exact)
+    return result.assign_attrs(told | {"base_design": "known" if BASE in ds.variables else ""} | words)
 
 
 def points(
@@ -184,16 +169,16 @@ def points(
     _check_options(mode, "trials", None, confidence, joint)
     chosen = selection.select(ds, where, table)
     exact = interval == "exact" and joint == "none"
-    kwargs: dict[str, Any] = {**_options(mode, confidence), "labels": names(ds, "counter")}
     values = _masked(ds, chosen)
-    effects = question_effects(ds, by_point=True) if exact else None
-    result = (
-        _estimated(_exact, values, "counter", kwargs, type(ds), *(() if effects is None else (effects,)))
-        if exact
-        else _estimated(estimators.estimate, values, "counter", {**kwargs, "joint": joint}, type(ds))
-    )
-    result["counters"] = values
-    result = result.assign_coords(ds.coords)
+    options: dict[str, Any] = {"labels": names(ds, "counter"), "mode": mode, "confidence": _level(confidence)}
+    if exact:
+        effects = question_effects(ds, by_point=True)
+        bounds = stratified.exact_estimate(values, effect=1.0 if effects is None else effects, **options)
+    else:
+        bounds = estimators.estimate(values, joint=joint, **options)
+    cell = (*MODEL, *CELL)
+    variables: dict[str, Any] = {name: (cell, part) for name, part in zip(_BOUNDS, bounds, strict=True)}
+    result = type(ds)(variables | {"counters": ((*cell, "counter"), values)}).assign_coords(ds.coords)
     kept = {"model": chosen.models, "task": chosen.cells.any(axis=1), "params": chosen.cells.any(axis=0)}
     result = result.isel({dim: np.flatnonzero(there) for dim, there in kept.items()})
     return result.assign_attrs(_attributes(mode, "trials", confidence, joint, exact=exact))
@@ -224,8 +209,8 @@ def _check_options(mode: str, weigh: str, weights: object, confidence: float, jo
         )
 
 
-def _options(mode: Mode, confidence: float) -> dict[str, Any]:
-    return {"mode": mode, "confidence": None if confidence == 0.95 else confidence}
+def _level(confidence: float) -> float | None:
+    return None if confidence == 0.95 else confidence
 
 
 def _attributes(mode: str, weigh: str, confidence: float, joint: str, *, exact: bool) -> dict[str, Any]:
@@ -241,53 +226,27 @@ def _attributes(mode: str, weigh: str, confidence: float, joint: str, *, exact: 
     }
 
 
-def _masked(ds: xr.Dataset, chosen: CellSelection) -> xr.Variable:
-    """Counters, zero where not selected."""
-    values = counter_cells(ds)
+def _masked(ds: xr.Dataset, chosen: CellSelection) -> Floats:
+    """Counters (model, task, params, counter), zero where not selected."""
     inside = chosen.models[:, np.newaxis, np.newaxis] & chosen.cells
-    if values.chunks is None:
-        cells = values.values.astype(np.float64, copy=False)
-        return variable(CELL_DIMS, cells if inside.all() else np.where(inside[..., np.newaxis], cells, 0.0))
-    import xarray as xr
-
-    masked = xr.DataArray(values.astype(np.float64)).where(xr.DataArray(inside, dims=(*MODEL, *CELL)), 0.0)
-    return masked.chunk(dict.fromkeys((*CELL, "counter"), -1)).variable
+    return np.where(inside[..., np.newaxis], counter_cells(ds).values.astype(np.float64, copy=False), 0.0)
 
 
 def _compared(
-    ds: xr.Dataset, values: xr.Variable, chosen: CellSelection, cells: Groups
-) -> tuple[xr.Variable, dict[str, Any]]:
-    """Which points means rest on, 1, and estimates, 2, shape (model, task, params), and what to say of the others.
-
-    Of a lazy dataset there is nothing to say yet.
-    """
+    ds: xr.Dataset, values: Floats, chosen: CellSelection, cells: Groups
+) -> tuple[NDArray[np.int8], dict[str, Any]]:
+    """Which points means rest on, 1, and estimates, 2, shape (model, task, params), and what to say of the others."""
     inside = members(ds).any(axis=0) & chosen.cells & chosen.models[:, np.newaxis, np.newaxis]
-    trials = values.isel(counter=names(ds, "counter").index("trials"))
-
-    def common(planned: NDArray[Any], there: NDArray[Any]) -> tuple[NDArray[np.int8], dict[str, Any]]:
-        asked = inside & ((planned > 0) | (there > 0))
-        kept, words = common_in_groups(asked, (one for _, one in cells.members()), names(ds, "task"))
-        return kept.astype(np.int8) + (kept & inside), words
-
-    planned = ds.variables.get("planned_trials", variable((*MODEL, *CELL), np.ones(inside.shape)))
-    planned = planned.transpose(*MODEL, *CELL)
-    if values.chunks is None and planned.chunks is None:
-        kept, words = common(planned.values, trials.values)
-        return variable((*MODEL, *CELL), kept), words
-    (lazy,) = applied(
-        lambda *parts: common(*parts)[0],
-        [(planned, (*MODEL, *CELL)), (trials, (*MODEL, *CELL))],
-        [{dim: ds.sizes[dim] for dim in (*MODEL, *CELL)}],
-        {},
-    )
-    return lazy, {"left_out": "", "lacking": []}
+    asked = inside & planned_points(ds, column(values, "trials", names(ds, "counter")) > 0)
+    kept, words = common_in_groups(asked, (one for _, one in cells.members()), names(ds, "task"))
+    return kept.astype(np.int8) + (kept & inside), words
 
 
-def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str, Key]) -> xr.Variable:
+def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str, Key]) -> Floats:
     """Weight of each cell, shape (task, params)."""
     sizes = {dim: ds.sizes[dim] for dim in CELL}
     if weights is None:
-        return variable(CELL, np.ones(tuple(sizes.values())))
+        return np.ones(tuple(sizes.values()))
     if isinstance(weights, str):
         if weights not in table or table[weights].dims != CELL:
             raise ArgumentError(f"`weights` must name a coordinate along {CELL}, got {weights!r}")
@@ -300,51 +259,32 @@ def _weights(ds: xr.Dataset, weights: str | xr.DataArray | None, table: dict[str
     share = array.astype(np.float64).fillna(0.0).expand_dims(missing).transpose(*CELL)
     if bool((share < 0).any()):
         raise ArgumentError("`weights` must not be negative; leave a point out with weight 0 or `where`")
-    return variable(CELL, share.values)
+    return np.asarray(share.values)
 
 
-def _estimated(
-    function: Callable[..., Bounds],
-    values: xr.Variable,
-    core: str,
-    kwargs: dict[str, Any],
-    kind: type[xr.Dataset],
-    *more: xr.Variable,
-) -> xr.Dataset:
-    """Bounds that a function makes of values along a dim, and of more for each of the others, as a kind of dataset."""
-    bounds = applied(function, [(values, (core,)), *((one, ()) for one in more)], [{}] * 3, kwargs)
-    return kind(dict(zip(_BOUNDS, bounds, strict=True)))
-
-
-def _exact(values: Floats, effect: Floats | float = 1.0, **kwargs: Any) -> Bounds:  # noqa: ANN401
-    return stratified.exact_estimate(values, effect=effect, **kwargs)
-
-
-def _effects(ds: xr.Dataset, models: Groups) -> xr.Variable:
+def _effects(ds: xr.Dataset, models: Groups) -> Floats:
     """Trials of a model and a task that are worth one independent one, in a mean over the models of its group."""
     effects = question_effects(ds)
     several = [members for _, members in models.members() if len(members) > 1]
     if effects is not None and not several:
         return effects
     alike = family_effects(ds, several)
-    return (
-        alike if effects is None else variable(alike.dims, alike.data * effects.transpose(*alike.dims).data)
-    )
+    return alike if effects is None else alike * effects
 
 
 def _finish(
-    summed: Floats,
-    *,
+    found: GroupSums,
     labels: list[str],
     mode: str,
     confidence: float | None,
     joint: Joint,
     weigh: str,
+    *,
     exact: bool,
 ) -> Bounds:
     if weigh != "trials":
-        return stratified.combine(summed[..., -len(stratified.MOMENTS) :], confidence=confidence, exact=exact)
-    sums, effects = summed[..., -len(labels) - 1 : -1], summed[..., -1]
+        return stratified.combine(found.moments, confidence=confidence, exact=exact)
+    sums, effects = found.moments[..., :-1], found.moments[..., -1]
     if not exact:
         return estimators.estimate(sums, labels=labels, mode=mode, confidence=confidence, joint=joint)
     trials = column(sums, "trials", labels)

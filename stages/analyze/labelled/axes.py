@@ -1,4 +1,4 @@
-"""What stands along a cube's axes: texts, facets, safe labels, the base design; and formulas applied along its dims.
+"""What stands along a cube's axes: texts, facets, safe labels, the base design.
 
 Names of models come from anyone, so nothing of them reaches a terminal or a page before `plain` has cleaned it.
 """
@@ -7,13 +7,12 @@ from __future__ import annotations
 
 import json
 import unicodedata
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import LabelledArray, variable
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.reply.status import BASE
 
@@ -117,51 +116,6 @@ def distinguishing(parts: Sequence[tuple[str, ...]]) -> list[str]:
         )
         for names in parts
     ]
-
-
-def applied(
-    function: Callable[..., Any],
-    parts: Sequence[tuple[xr.Variable, Sequence[str]]],
-    found: Sequence[Mapping[str, int]],
-    kwargs: dict[str, Any],
-) -> tuple[xr.Variable, ...]:
-    """What a function makes of arrays in memory, or lazily of blocks along all dims but its core dims.
-
-    Parameters
-    ----------
-    function
-        Takes the arrays with their core dims last; the others are the first one's, or fewer, and of one order.
-    parts
-        Arrays with their core dims.
-    found
-        Core dims of each result, with their sizes.
-    """
-    if all(values.chunks is None for values, _ in parts):
-        first, core = parts[0]
-        loop = [str(dim) for dim in first.dims if dim not in core]
-        results = function(*(values.transpose(..., *core).values for values, core in parts), **kwargs)
-        several = results if isinstance(results, tuple) else (results,)
-        return tuple(variable((*loop, *dims), one) for one, dims in zip(several, found, strict=True))
-    import xarray as xr
-
-    parts = [
-        (xr.Variable(*one) if isinstance(cast("object", one), LabelledArray) else one, core)
-        for one, core in parts
-    ]
-    result = xr.apply_ufunc(
-        function,
-        *(
-            values if values.chunks is None else values.chunk(dict.fromkeys(core, -1))
-            for values, core in parts
-        ),
-        kwargs=kwargs,
-        input_core_dims=[list(core) for _, core in parts],
-        output_core_dims=[list(dims) for dims in found],
-        dask="parallelized",
-        output_dtypes=[np.float64] * len(found),
-        dask_gufunc_kwargs={"output_sizes": {dim: size for dims in found for dim, size in dims.items()}},
-    )
-    return result if isinstance(result, tuple) else (result,)
 
 
 def base_design(ds: xr.Dataset) -> Floats:

@@ -18,7 +18,7 @@ from evalcube.stages.analyze.formulas.clustering import (
     unit_effect,
 )
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import applied, base_design, most_repeats, names
+from evalcube.stages.analyze.labelled.axes import base_design, most_repeats, names
 from evalcube.stages.reply.status import LAST_FINISHED, QUESTION_COUNTERS, QUESTION_MOMENTS, Status
 
 if TYPE_CHECKING:
@@ -58,15 +58,14 @@ def with_question_moments(ds: xr.Dataset) -> xr.Dataset:
     return kept.assign_coords(counter=variable(("counter",), np.array(trials), attrs))
 
 
-def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.Variable | None:
-    """Design effect of each model and task, dims (model, task), at least 1; None where trials tell nothing of it.
+def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> Floats | None:
+    """Design effect of each model and task, shape (model, task), at least 1; None where trials tell nothing of it.
 
-    With `by_point` of each point, dims (model, task, params): its own, and at least that of its task, since that of a
+    With `by_point` of each point, shape (model, task, params): its own, and at least that of its task, since that of a
     few questions is often too low.
 
     Where questions have clusters, these are what is drawn, see `unit_effect`. Else it reads what a cube counts of
-    questions; where it does not, the outcomes model by model, and none where no question was asked twice. Lazy if they
-    are.
+    questions; where it does not, the outcomes model by model, and none where no question was asked twice.
 
     Parameters
     ----------
@@ -76,7 +75,7 @@ def question_effects(ds: xr.Dataset, *, by_point: bool = False) -> xr.Variable |
     found = _by_question(ds, by_point=by_point)
     if found is None or not {CLUSTER, "status"} <= set(ds.variables):
         return found
-    return variable(found.dims, _cluster_effects(ds, "status", np.array(found.values)))
+    return _cluster_effects(ds, "status", found)
 
 
 def token_effects(ds: xr.Dataset) -> Floats | None:
@@ -145,34 +144,27 @@ def _cluster_effects(ds: xr.Dataset, name: str, found: Floats) -> Floats:
     return found
 
 
-def _by_question(ds: xr.Dataset, *, by_point: bool) -> xr.Variable | None:
+def _by_question(ds: xr.Dataset, *, by_point: bool) -> Floats | None:
     """`question_effects` without clusters."""
-    inner = {"params": ds.sizes["params"]} if by_point else {}
-    core: tuple[str, ...] = _QUESTION
+    cell = ("model", "task", "params")
     if QUESTION_MOMENTS in ds:
-        moments, core = ds[QUESTION_MOMENTS].variable, ("params", "moment")
+        moments = ds[QUESTION_MOMENTS].variable.transpose(*cell, "moment").values
     elif "status" not in ds and most_repeats(ds) > 1:
         return None
     elif "status" not in ds or ds.sizes["repeat"] < 2:
-        sizes = {dim: ds.sizes[dim] for dim in ("model", "task")} | inner
-        return variable(tuple(sizes), np.ones(tuple(sizes.values())))
+        return np.ones([ds.sizes[dim] for dim in (cell if by_point else cell[:2])])
     else:
-        moments = ds["status"].variable
-    (found,) = applied(_effects, [(moments, core)], [inner], {"by_point": by_point})
-    return found.transpose("model", "task", *inner)
-
-
-def _effects(values: NDArray[Any], *, by_point: bool) -> Floats:
-    """Of moments (..., params, moment), or of outcomes (..., params, trial, repeat)."""
-    moments = cluster_moments(values) if values.dtype == np.uint8 else values
+        moments = np.stack(
+            [cluster_moments(_trials(ds, "status", model)) for model in range(ds.sizes["model"])]
+        )
     found = cluster_effect(moments)
     if not by_point:
         return found
     return np.maximum(found[..., np.newaxis], cluster_effect(moments[..., np.newaxis, :]))
 
 
-def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> xr.Variable:
-    """By how much the variance of a mean over models exceeds that of as many apart: dims (task, model), 1 for one.
+def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> Floats:
+    """By how much the variance of a mean over models exceeds that of as many apart: shape (model, task), 1 for one.
 
     Models answer the same questions, and what is hard for one is hard for others. With the residuals r of a model's
     answers to a question, the sums of (Σr)² and of Σr² over the questions have that ratio. Where no trials are known,
@@ -181,36 +173,27 @@ def family_effects(ds: xr.Dataset, groups: Sequence[NDArray[np.intp]]) -> xr.Var
     Parameters
     ----------
     ds
-        With ``status``, lazy or not, if trials are known.
+        With ``status``, lazy or not, if trials are known; it is read task by task.
     groups
         Indices of the models of each group that has several.
     """
-    if groups and "status" in ds:
-        status, models = ds["status"].variable, {"model": ds.sizes["model"]}
-        (found,) = applied(_alike, [(status, ("model", *_QUESTION))], [models], {"groups": groups})
-        return found
-    most = np.ones((ds.sizes["task"], ds.sizes["model"]))
-    for members in groups:
-        most[:, members] = len(members)
-    return variable(("task", "model"), most)
-
-
-def _alike(status: NDArray[np.uint8], *, groups: Sequence[NDArray[np.intp]]) -> Floats:
-    """Outcomes (..., model, params, trial, repeat) -> (..., model)."""
-    found = np.ones(status.shape[:-3])
-    for place in np.ndindex(
-        *found.shape[:-1]
-    ):  # not all at once: residuals take eight times the room of outcomes
-        right = (status[place] == int(Status.CORRECT)).sum(axis=-1)
-        asked = (status[place] <= LAST_FINISHED).sum(axis=-1)
-        number = np.maximum(asked.sum(axis=-1, keepdims=True), 1)
-        residuals = (right - asked * right.sum(axis=-1, keepdims=True) / number) / number
+    found = np.ones((ds.sizes["model"], ds.sizes["task"]))
+    for task in range(ds.sizes["task"] if groups else 0):
+        residuals = _residuals(ds, task) if "status" in ds else None
         for members in groups:
-            apart = (residuals[members] ** 2).sum()
-            together = (residuals[members].sum(axis=0) ** 2).sum()
-            ratio = together / apart if apart > 0 else np.inf
-            found[(*place, members)] = np.clip(ratio, 1.0, len(members))
+            ratio = np.inf
+            if residuals is not None and (apart := (residuals[members] ** 2).sum()) > 0:
+                ratio = (residuals[members].sum(axis=0) ** 2).sum() / apart
+            found[members, task] = np.clip(ratio, 1.0, len(members))
     return found
+
+
+def _residuals(ds: xr.Dataset, task: int) -> Floats:
+    """Of the models' answers to each question of a task: (model, params, trial)."""
+    status = ds["status"].variable.isel(task=task).transpose("model", *_QUESTION).compute().values
+    right, asked = (status == int(Status.CORRECT)).sum(axis=-1), (status <= LAST_FINISHED).sum(axis=-1)
+    number = np.maximum(asked.sum(axis=-1, keepdims=True), 1)
+    return np.asarray((right - asked * right.sum(axis=-1, keepdims=True) / number) / number)
 
 
 def answers_to_questions(ds: xr.Dataset) -> Floats:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from evalcube.stages.analyze.formulas import design, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.estimators import token_error
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import CELL_DIMS, applied, base_design, names
+from evalcube.stages.analyze.labelled.axes import CELL_DIMS, base_design, names
 from evalcube.stages.analyze.labelled.clustering import answers_to_questions
 from evalcube.stages.errors import ArgumentError
 
@@ -194,19 +194,21 @@ def members(ds: xr.Dataset) -> NDArray[np.bool_]:
     return np.asarray(ds.variables["in_tier"].transpose("tier", "task", "params").values, dtype=bool)
 
 
-def tier_counters(ds: xr.Dataset) -> xr.Variable:
-    """Counters summed over each task's points in each tier: dims (model, tier, task, counter).
+def tier_counters(ds: xr.Dataset) -> Floats:
+    """Counters summed over each task's points in each tier: shape (model, tier, task, counter).
 
-    At their effective numbers where points weigh differently, see `evalcube.stages.analyze.formulas.design`. Lazy if
-    `ds` is. A point that belongs to several tiers counts in each of them.
+    At their effective numbers where points weigh differently, see `evalcube.stages.analyze.formulas.design`. A point
+    that belongs to several tiers counts in each of them.
     """
-    return _effective(ds, members(ds), ("model", "tier", "task", "counter"))
+    member, labels = members(ds).astype(np.float64), names(ds, "counter")
+    scaled, squares = design.design_moments(counter_cells(ds).values, point_factors(ds), labels=labels)
+    sums = np.einsum("mkpc,gkp->mgkc", scaled, member)
+    return design.effective(sums, np.einsum("mkp,gkp->mgk", squares, member), labels=labels)
 
 
-def raw_task_counters(ds: xr.Dataset) -> xr.Variable:
-    """Counters of each task as they were counted, whatever points weigh: (model, task, counter); lazy if `ds` is."""
-    cells = counter_cells(ds)
-    return variable(("model", "task", "counter"), cells.data.sum(axis=2))
+def raw_task_counters(ds: xr.Dataset) -> Floats:
+    """Counters of each task as they were counted, whatever points weigh: (model, task, counter)."""
+    return np.asarray(counter_cells(ds).values.sum(axis=2))
 
 
 def priced(ds: xr.Dataset, counted: Floats, prompt: Floats, completion: Floats) -> Floats:
@@ -236,33 +238,6 @@ def priced(ds: xr.Dataset, counted: Floats, prompt: Floats, completion: Floats) 
     return np.where(declared & (prompt + completion > 0), total, known)
 
 
-def _effective(ds: xr.Dataset, member: NDArray[np.bool_], dims: tuple[str, ...]) -> xr.Variable:
-    """Counters of groups of points of each task, member ([tier,] task, params), at their effective numbers."""
-    values = counter_cells(ds)
-    base = variable(CELL_DIMS[:-1], base_design(ds))
-    options: dict[str, Any] = {
-        "ranked": members(ds).any(axis=0),
-        "member": member.astype(np.float64),
-        "labels": names(ds, "counter"),
-    }
-    sizes = {"tier": len(member), **values.sizes}
-    parts = [(values, CELL_DIMS[1:]), (base, CELL_DIMS[1:-1])]
-    (summed,) = applied(_weighed, parts, [{dim: sizes[dim] for dim in dims[1:]}], options)
-    return summed
-
-
-def _weighed(
-    values: Floats, base: Floats, *, ranked: NDArray[np.bool_], member: Floats, labels: list[str]
-) -> Floats:
-    """Sums over the members of each task: counters (..., task, params, counter) -> (..., [tier,] task, counter)."""
-    used = (column(values, "trials", labels) > 0) & ranked
-    factors = design.levelled(design.design_factors(values, base, labels=labels), used, axis=(-2, -1))
-    scaled, squares = design.design_moments(values, factors, labels=labels)
-    tiers = "g" if member.ndim == 3 else ""
-    sums = np.einsum(f"...kpc,{tiers}kp->...{tiers}kc", scaled, member)
-    return design.effective(sums, np.einsum(f"...kp,{tiers}kp->...{tiers}k", squares, member), labels=labels)
-
-
 _UNKNOWN = 255
 """A question that has not been compared with the others of its cell."""
 
@@ -272,7 +247,7 @@ def unique_shares(ds: xr.Dataset, dim: Literal["model", "task"]) -> Floats:
 
     NaN without trials, and where it is not known of a task whether a planned question occurred before.
     """
-    summed, labels = raw_task_counters(ds).values.sum(axis=0 if dim == "task" else 1), names(ds, "counter")
+    summed, labels = raw_task_counters(ds).sum(axis=0 if dim == "task" else 1), names(ds, "counter")
     if "duplicates" not in labels or "duplicate" not in ds:
         return np.full(len(summed), np.nan)
     trials, unknown = column(summed, "trials", labels), unmarked_tasks(ds)

@@ -166,7 +166,7 @@ def cost_table(ds: xr.Dataset, *, by_task: bool = False, confidence: float | Non
 
     effects, ranked = question_effects(ds), np.asarray(counters.members(ds).any(axis=0))
     part = common_part(loaded, by_task=by_task)[0]
-    moments = counters.task_moments(part, ranked, "E_P", None if effects is None else effects.values)
+    moments = counters.task_moments(part, ranked, "E_P", effects)
     right = combine(moments if by_task else moments.sum(axis=1), confidence=confidence, exact=True)
     error = counters.tokens_error(
         part, counters.point_weights(part, ranked), token_effects(ds), by_task=by_task
@@ -256,7 +256,7 @@ def _cluster_effect(ds: xr.Dataset, *, by_task: bool) -> Floats:
     if tokens is None or right is None:
         shape = (ds.sizes["model"], ds.sizes["task"])
         return np.ones(shape if by_task else shape[:1])
-    effects = np.maximum(tokens, right.transpose("model", "task").values)
+    effects = np.maximum(tokens, right)
     if by_task:
         return np.asarray(effects)
     done = (ds["status"].variable <= LAST_FINISHED).sum(_CELL).transpose("model", "task").values

@@ -2,137 +2,102 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import design, estimators, stratified
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import applied
 from evalcube.stages.analyze.labelled.counters import planned_trials
-from evalcube.stages.analyze.labelled.selection import CELL, MODEL, Groups
-
-if TYPE_CHECKING:
-    import xarray as xr
-
-_GROUP = "group_"
+from evalcube.stages.analyze.labelled.selection import Groups
 
 
-def _columns(
-    values: Floats,
-    share: Floats,
-    effect: Floats | float,
-    kept: NDArray[np.int8],
-    *,
-    labels: list[str],
-    mode: str,
-    weigh: str,
-) -> Floats:
-    """What a cell adds to a group: its counters, whether it has trials and is planned, and what is weighed.
+class GroupSums(NamedTuple):
+    """Arrays (names of the models' groups, names of the cells' groups, column)."""
 
-    Parameters
-    ----------
-    share
-        Base design of the cell, or its weight among all.
-    kept
-        1 if means of counters rest on it, 2 if estimates do, too.
-    """
-    estimators.counts(values, labels=labels)
-    trials = column(values, "trials", labels)
-    there = trials > 0
-    meant = planned_trials(values, labels) > 0
-    worth = np.asarray(effect, dtype=float)
-    among = design.ratios(share, there & (kept > 0)) if weigh == "tasks" else share
-    weight = (trials if weigh == "trials" else among * there) * (kept > 0)
-    each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
-    parts = [
-        values,
-        there[..., np.newaxis],
-        meant[..., np.newaxis],
-        each,
-        weight[..., np.newaxis],
-    ]
-    inside = kept > 1
-    counted = values * inside[..., np.newaxis]
-    if weigh == "trials":
-        parts += [counted, (trials * inside * worth)[..., np.newaxis]]
-    else:
-        share = design.ratios(share, there & inside) if weigh == "tasks" else share
-        parts.append(stratified.moments(counted / worth[..., np.newaxis], share, labels=labels, mode=mode))
-    return np.concatenate(parts, axis=-1)
-
-
-def _standard(sums: Floats, labels: list[str]) -> Floats:
-    """Sums of `_columns` brought to a weight of 1, but for what is counted."""
-    counted, moments = len(labels) + 2, len(stratified.MOMENTS)
-    weighed = sums[..., counted:-moments]
-    weight = weighed[..., -1:]
-    return np.concatenate(
-        [
-            sums[..., :counted],
-            weighed / np.where(weight > 0, weight, 1.0),
-            stratified.standard(sums[..., -moments:]),
-        ],
-        axis=-1,
-    )
+    counted: Floats
+    """Counters, cells of models with trials, and planned ones."""
+    weighed: Floats
+    """Counters per trial by the weights of cells, and the sum of these."""
+    moments: Floats
+    """Of `stratified`; for the sum of all trials the counters that estimates rest on, and trials by their effects."""
 
 
 def group_sums(
-    parts: tuple[xr.Variable, ...],
-    groups: tuple[Groups, Groups],
-    columns: int,
-    kwargs: dict[str, Any],
-) -> xr.Variable:
-    """Sums of `_columns` over the members of each group of models and of cells: dims (names of both, column)."""
-    models, cells = groups
-    (by_model,) = applied(
-        _cell_sums,
-        list(zip(parts, ((*CELL, "counter"), CELL, ("task",), CELL), strict=True)),
-        [{**_inner(cells), "column": columns}],
-        {**kwargs, "groups": cells},
-    )
-    (summed,) = applied(_model_sums, [(by_model, MODEL)], [_inner(models)], {"groups": models})
-    return variable([str(dim).removeprefix(_GROUP) for dim in summed.dims], summed.data)
-
-
-def _inner(groups: Groups) -> dict[str, int]:
-    """Dims of groups with their sizes, under names that are none of the dims that they replace."""
-    return {f"{_GROUP}{name}": size for name, size in zip(groups.names, groups.shape, strict=True)}
-
-
-def _cell_sums(
     values: Floats,
     share: Floats,
     effect: Floats,
     kept: NDArray[np.int8],
+    groups: tuple[Groups, Groups],
     *,
-    groups: Groups,
     labels: list[str],
     mode: str,
     weigh: str,
-) -> Floats:
-    """Sums of `_columns` over cells: counters (..., task, params, counter) -> (..., names of groups, column).
+) -> GroupSums:
+    """Sums over the members of each group of models and of cells.
 
-    Of weight 1 but for sums of trials, so that evaluations weigh alike; those of each task before they are summed, if
-    tasks are to weigh alike.
+    But for what is counted and for sums of trials, those of an evaluation have weight 1, so that evaluations weigh
+    alike; those of each task before they are summed, if tasks are to weigh alike.
+
+    Parameters
+    ----------
+    values
+        Counters (model, task, params, counter).
+    share
+        Base design of the cells, or their weights among all; broadcasts to (model, task, params).
+    effect
+        Trials that are worth one independent one, shape (model, task).
+    kept
+        Of cells (model, task, params): 1 if means of counters rest on it, 2 if estimates do, too.
     """
-    each = _columns(values, share, effect[..., np.newaxis], kept, labels=labels, mode=mode, weigh=weigh)
-    tasks, slots = each.shape[-3:-1]
-    flat = each.reshape(*each.shape[:-3], -1, each.shape[-1])
+    estimators.counts(values, labels=labels)
+    trials = column(values, "trials", labels)
+    there, worth = trials > 0, effect[..., np.newaxis]
+    by_task = weigh == "tasks"
+    among = design.ratios(share, there & (kept > 0)) if by_task else share
+    weight = (trials if weigh == "trials" else among * there) * (kept > 0)
+    meant = planned_trials(values, labels) > 0
+    each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
+    counted = values * (kept > 1)[..., np.newaxis]
     if weigh == "trials":
-        return groups.sums(flat)
-    if weigh == "points":
-        return _standard(groups.sums(flat), labels)
-    parts, groups = groups.split(np.repeat(np.arange(tasks), slots))
-    return _standard(groups.sums(_standard(parts.sums(flat), labels)), labels)
+        moments = _with(counted, trials * (kept > 1) * worth)
+    else:
+        own = design.ratios(share, there & (kept > 1)) if by_task else share
+        moments = stratified.moments(counted / worth[..., np.newaxis], own, labels=labels, mode=mode)
+
+    def summed(part: Floats, standard: Callable[[Floats], Floats] | None) -> Floats:
+        return _summed(part, groups, standard, by_task=by_task)
+
+    even = weigh != "trials"
+    return GroupSums(
+        summed(_with(values, there, meant), None),
+        summed(_with(each, weight), _of_weight_one if even else None),
+        summed(moments, stratified.standard if even else None),
+    )
 
 
-def _model_sums(values: Floats, *, groups: Groups) -> Floats:
-    """Sums over models: (..., model) -> (..., names of groups)."""
-    first = np.moveaxis(values, -1, 0)
-    summed = groups.sums(first.reshape(len(first), -1)).reshape(*groups.shape, *first.shape[1:])
-    levels = len(groups.shape)
-    return np.moveaxis(summed, range(levels), range(-levels, 0))
+def _with(values: Floats, *columns: NDArray[np.generic]) -> Floats:
+    return np.concatenate([values, *(one[..., np.newaxis] for one in columns)], axis=-1)
+
+
+def _of_weight_one(sums: Floats) -> Floats:
+    return sums / np.where(sums[..., -1:] > 0, sums[..., -1:], 1.0)
+
+
+def _summed(
+    each: Floats, groups: tuple[Groups, Groups], standard: Callable[[Floats], Floats] | None, *, by_task: bool
+) -> Floats:
+    """Sums over cells (model, task, params, column), brought to a standard before they are summed over models."""
+    models, cells = groups
+    flat = each.reshape(len(each), -1, each.shape[-1])
+    if standard is None:
+        found = cells.sums(flat)
+    elif by_task:
+        parts, whole = cells.split(np.repeat(np.arange(each.shape[1]), each.shape[2]))
+        found = standard(whole.sums(standard(parts.sums(flat))))
+    else:
+        found = standard(cells.sums(flat))
+    return (models.matrix @ found.reshape(len(found), -1)).reshape(*models.shape, *found.shape[1:])

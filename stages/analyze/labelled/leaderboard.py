@@ -126,11 +126,10 @@ def leaderboard(
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
-    worth = None if effects is None else np.asarray(effects.values, dtype=np.float64)
     part, planned = common_part(loaded)
     published = _data_sets_only(ds, planned)
     chosen: Mode = mode if mode != "auto" else PLAIN if published else "C_P"
-    how = How(version, chosen, basis, seed, draws, confidence, worth, token_effects(ds))
+    how = How(version, chosen, basis, seed, draws, confidence, effects, token_effects(ds))
     common = common_points(planned & members(ds).any(axis=0), names(ds, "task"))
     short = shortfall(ds.assign(counters=cells), planned)
     scored = _score(part, loaded, how, common, short, published=published)
@@ -195,7 +194,7 @@ def _score(
     cells = ds.variables["counters"].values
     member = members(ds)
     estimators.counts(cells, labels=labels)
-    grouped = tier_counters(ds).values
+    grouped = tier_counters(ds)
     there = column(cells, "trials", labels) > 0
     planned = planned_points(ds, there)
     expected = (planned[:, np.newaxis] & member).any(axis=-1)

@@ -152,10 +152,10 @@ def _successes(ds: xr.Dataset, order: Sequence[int]) -> tuple[Floats, Floats]:
     Where the chance to guess is the same for all, the higher rate with guesses is the higher one without, and its
     noise is that of guessing too; where lost trials made chances differ, each is put on their mean.
     """
-    effects = question_effects(ds)
-    worth = None if effects is None else effects.values
     ranked = np.asarray(counters.members(ds).any(axis=0))
-    rate, trials, chance = effective_trials(counters.task_moments(ds, ranked, "C_P", worth)[list(order)])
+    rate, trials, chance = effective_trials(
+        counters.task_moments(ds, ranked, "C_P", question_effects(ds))[list(order)]
+    )
     known = ~np.isnan(chance)
     usual = np.where(known, chance, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)
     return (usual + (1.0 - usual) * (rate - chance) / (1.0 - chance)) * trials, trials

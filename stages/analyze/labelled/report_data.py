@@ -147,7 +147,7 @@ def curve_views(
     cells = counters.counters(ds).values[list(order)]
     factors = counters.point_factors(ds)[list(order)]
     effects = question_effects(ds)
-    worth = None if effects is None else np.asarray(effects.values)[list(order)]
+    worth = None if effects is None else effects[list(order)]
     difficulty = ds["difficulty"].transpose("task", "params").values.astype(float)
     views = []
     for index, task in enumerate(axes.names(ds, "task")):

@@ -96,7 +96,7 @@ def test_leaderboard__of_a_part_counts_the_questions_of_that_part(swept):
     from_outcomes = question_effects(
         open_part(swept / "cube.zarr", where).dataset.drop_vars("question_moments")
     )
-    np.testing.assert_array_equal(counted.values, from_outcomes.values)
+    np.testing.assert_array_equal(counted, from_outcomes)
     fewer = open_part(swept / "cube.zarr", Part(trials=8), trials=False).dataset
     assert "question_moments" not in fewer  # of all trials, which are not meant
     assert question_effects(fewer) is not None

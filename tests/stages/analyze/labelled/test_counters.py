@@ -2,7 +2,6 @@ import json
 import math
 from dataclasses import replace
 
-import dask.base
 import numpy as np
 import pytest
 
@@ -158,14 +157,6 @@ def test_leaderboard__facets_that_are_no_object_are_ignored(ds):
     assert sorted(map(str, facets.values())) == sorted(map(str, [{}, {}, {}, {"b": 2}, {}]))
 
 
-def test_tier_counters__lazy_stays_lazy(ds):
-    summed = counters.tier_counters(ds.chunk({"model": 1}))
-
-    assert dask.base.is_dask_collection(summed.data)
-    assert summed.dims == ("model", "tier", "task", "counter")
-    assert np.array_equal(summed.values, counters.tier_counters(ds).values)
-
-
 def test_to_dict__is_stable_json_without_nan(board):
     data = board.to_dict()
 
@@ -192,7 +183,7 @@ def test_leaderboard__second_version_scores_what_was_measured(ds):
 
     board = leaderboard(ds, draws=50, version="v2", mode="C_P")
 
-    grouped = counters.tier_counters(ds).values
+    grouped = counters.tier_counters(ds)
     expected = ds["in_tier"].values.any(axis=-1)
     scores = reasonscore_v2.tier_score(grouped, labels=list(COUNTERS), expected=expected).score
     names = ds["model_name"].values.tolist()

@@ -235,7 +235,7 @@ def test_render_report__its_wins_and_intervals_go_by_question(monkeypatch):
 
     effects = question_effects(seen[0])
     assert effects is not None
-    assert effects.values.min() > 1
+    assert effects.min() > 1
 
 
 def test_render_report__without_difficulty_without_trials_and_without_models():
