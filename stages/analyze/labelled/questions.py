@@ -17,6 +17,7 @@ from evalcube.stages.analyze.formulas.outcomes.counts import (
     Integers,
     Successes,
     binary_categories,
+    distinct_rows,
 )
 from evalcube.stages.analyze.formulas.stratified import combine
 from evalcube.stages.errors import ArgumentError
@@ -57,14 +58,7 @@ class Bank:
     @classmethod
     def of(cls, counts: Integers) -> Bank:
         """Of counts (..., question, category)."""
-        flat = counts.reshape(-1, counts.shape[-1])
-        base = int(flat.max(initial=0)) + 1
-        if base ** flat.shape[1] < 2**62:
-            keys = flat @ np.array([base**place for place in range(flat.shape[1])], dtype=np.int64)
-            _, first, codes = np.unique(keys, return_index=True, return_inverse=True)
-            rows = flat[first]
-        else:
-            rows, codes = np.unique(flat, axis=0, return_inverse=True)
+        rows, codes = distinct_rows(counts.reshape(-1, counts.shape[-1]))
         return cls(rows, codes.reshape(counts.shape[:-1]))
 
     @property

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from evalcube.stages.analyze.formulas.arguments import confidence_level, flag, reals
 from evalcube.stages.analyze.formulas.compare.winrates import need_two
@@ -71,50 +70,19 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     result = Ranks(blank, blank.copy(), blank.copy(), np.full((len(scores),) * 2, np.nan))
     if len(ranked) == 0:
         return result
-    best, worst = _places(-scores[ranked])
+    rivals = scores[ranked]
     tail = (1.0 - confidence) / 2.0
-    result.expected[ranked] = (best + worst).mean(axis=1) / 2.0
-    result.lower[ranked] = np.quantile(best, tail, axis=1, method="inverted_cdf")
-    result.upper[ranked] = np.quantile(worst, 1.0 - tail, axis=1, method="inverted_cdf")
-    result.shares[ranked] = _shares(best, worst, len(scores))
+    for model in ranked:
+        best = 1.0 + (rivals > scores[model]).sum(axis=0)
+        worst = (rivals >= scores[model]).sum(axis=0).astype(float)
+        result.expected[model] = (best + worst).mean() / 2.0
+        result.lower[model] = np.quantile(best, tail, method="inverted_cdf")
+        result.upper[model] = np.quantile(worst, 1.0 - tail, method="inverted_cdf")
+        # Who shares places takes its part of each: what begins at one, less what ended before it.
+        number, part = len(scores) + 1, 1.0 / (worst - best + 1.0) / len(best)
+        begun, ended = (np.bincount(place.astype(int), part, number) for place in (best - 1, worst))
+        result.shares[model] = np.cumsum(begun - ended)[:-1].clip(0.0)
     return result
-
-
-def _shares(best: Floats, worst: Floats, models: int) -> Floats:
-    """Share of the draws at each rank, shape (ranked model, rank): of ranks (ranked model, draw)."""
-    first, tied = best.astype(np.intp) - 1, (worst - best).astype(np.intp) + 1
-    rows = np.broadcast_to(np.arange(len(best))[:, np.newaxis], best.shape)
-    shares = np.zeros((len(best), models))
-    for number in np.unique(tied).tolist():
-        here = tied == number
-        begun = np.bincount(rows[here] * models + first[here], minlength=shares.size).reshape(shares.shape)
-        # A model that shares its rank with others takes each of theirs: what began at this one or shortly before it.
-        taken = begun.cumsum(axis=1)
-        taken[:, number:] -= taken[:, :-number].copy()
-        shares += taken / number
-    return np.asarray(shares / best.shape[1])
-
-
-def _places(values: Floats) -> tuple[Floats, Floats]:
-    """First and last place of each value in its column, from 1: equal values share theirs.
-
-    `scipy.stats.rankdata` gives the same, but every command that reads a cube would wait for its import.
-    """
-    order = np.argsort(values, axis=0, kind="stable")
-    ordered = np.take_along_axis(values, order, axis=0)
-    place = np.arange(1.0, len(values) + 1)[:, np.newaxis]
-    step = ordered[1:] != ordered[:-1]
-    edge = np.ones((1, values.shape[1]), dtype=bool)
-    first = np.maximum.accumulate(np.where(np.concatenate([edge, step]), place, 0.0), axis=0)
-    ends = np.where(np.concatenate([step, edge]), place, np.inf)
-    last = np.minimum.accumulate(ends[::-1], axis=0)[::-1]
-    best, worst = np.empty_like(ordered), np.empty_like(ordered)
-    np.put_along_axis(best, order, first, axis=0)
-    np.put_along_axis(worst, order, last, axis=0)
-    return best, worst
-
-
-_END, _POINT, _START = 0, 1, 2
 
 
 def overlap_clusters(lower: ArrayLike, upper: ArrayLike, *, strict: bool = False) -> list[tuple[int, ...]]:
@@ -154,33 +122,21 @@ def overlap_clusters(lower: ArrayLike, upper: ArrayLike, *, strict: bool = False
         raise ArgumentError(
             f"`lower` must not exceed `upper`, got [{low[index]:g}, {high[index]:g}] at {index}"
         )
+    events = []
+    for model in np.flatnonzero(~np.isnan(low) & ~np.isnan(high)).tolist():
+        start, end = float(low[model]), float(high[model])
+        if strict and start == end:  # at one place between ends and starts, one by one
+            events += [(start, 1, model, False, model), (end, 1, model, True, model)]
+        else:
+            events += [(start, 2 * strict, 0, False, model), (end, 1 - strict, 0, True, model)]
     clusters: list[tuple[int, ...]] = []
     active: set[int] = set()
     grown = False
-    for starts, model in _events(low, high, strict=strict):
-        if starts:
+    for *_, ends, model in sorted(events):
+        if not ends:
             active.add(model)
-            grown = True
-            continue
-        if grown:
+        elif grown:
             clusters.append(tuple(sorted(active)))
-            grown = False
-        active.discard(model)
+        grown = not ends
+        active.discard(model if ends else -1)
     return clusters
-
-
-def _events(low: Floats, high: Floats, *, strict: bool) -> Iterator[tuple[bool, int]]:
-    """(starts?, model) along the axis; at one place in the order that makes touching overlap or not."""
-    models = np.flatnonzero(~np.isnan(low) & ~np.isnan(high))
-    flat = strict & (low[models] == high[models])
-    place = np.concatenate([low[models], high[models]])
-    starts = np.repeat([True, False], len(models))
-    if strict:  # ends, then intervals of no width one by one, then starts
-        order = np.where(starts, _START, _END)
-        order[np.concatenate([flat, flat])] = _POINT
-    else:
-        order = np.where(starts, _END, _START)
-    who: NDArray[np.intp] = np.concatenate([models, models])
-    keys = (~starts, np.where(order == _POINT, who, 0), order, place)
-    for index in np.lexsort(keys):
-        yield bool(starts[index]), int(who[index])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,14 +16,7 @@ from evalcube.stages.errors import ArgumentError
 Integers = NDArray[np.int64]
 
 _BLOCK = 2**19
-"""Entries that are looked at together: half a megabyte of int8 stays in a core's cache."""
-_WORDS = 248
-"""Words of eight 0/1 bytes that are added together: no more than 255, lest a byte overflows."""
-_LOW_BYTES = np.uint64(0x00FF00FF00FF00FF)
-_ONE_PER_LANE = np.uint64(0x0001000100010001)
-_ONE_PER_BYTE = 0x0101010101010101
-_TABLE = 2**20
-"""Largest number of possible count vectors that is tabulated rather than sorted."""
+"""Entries that are looked at together: their places stay in a core's cache."""
 
 
 @dataclass(frozen=True)
@@ -131,21 +124,20 @@ def successes(values: object) -> Successes:
     if isinstance(values, Successes):
         return values
     chunked = _chunked(values)
-    if chunked is not None:
-        rows = chunked.map_blocks(_histogram_row, chunks=((1,) * chunked.numblocks[0], (chunked.shape[1] + 1,)),
-                                  dtype=np.int64, meta=np.empty((0, 0), np.int64))  # fmt: skip
-        return Successes.of_histogram(rows.sum(axis=0).compute())
-    array = inputs.outcomes(_plain(values))
-    return Successes.of_histogram(success_histogram(array))
+    if chunked is None:
+        return Successes.of_histogram(_histogram(inputs.outcomes(_plain(values))))
+    samples, form = chunked.shape[1], {"dtype": np.int64, "meta": np.empty((0, 0), np.int64)}
+    rows = chunked.map_blocks(
+        lambda block: _histogram(block)[np.newaxis],
+        chunks=((1,) * chunked.numblocks[0], (samples + 1,)),
+        **form,
+    )
+    return Successes.of_histogram(rows.sum(axis=0).compute())
 
 
-def success_histogram(array: NDArray[Any]) -> Integers:
+def _histogram(array: NDArray[Any]) -> Integers:
     """h[0..N] of a matrix (questions × samples) of 0 and 1; all zero without questions."""
-    samples = array.shape[1]
-    table = np.zeros(samples + 1, dtype=np.int64)
-    for block in _blocks(array):
-        table += np.bincount(_binary_sums(block), minlength=samples + 1)
-    return table
+    return np.bincount(count_rows(array, 1)[:, 1], minlength=array.shape[1] + 1)
 
 
 def categories(values: object, top: int, prior: object = None) -> Categories:
@@ -179,19 +171,20 @@ def categories(values: object, top: int, prior: object = None) -> Categories:
             f"outcomes reduced to success counts have the categories 0..1, not 0..{top}; pass R itself"
         )
     chunked = _chunked(values)
-    if chunked is not None:
+    if chunked is None:
+        array = inputs.outcomes(_plain(values))
+        samples, rows = array.shape[1], count_rows(array, top)
+    else:
         width = {
             "chunks": (chunked.chunks[0], (top + 1,)),
             "dtype": np.int64,
             "meta": np.empty((0, 0), np.int64),
         }
-        rows = chunked.map_blocks(count_rows, top=top, **width).compute()
-        return _grouped([_add_prior(rows, prior, top)], chunked.shape[1])
-    array = inputs.outcomes(_plain(values))
-    if prior is None:
-        parts = [distinct_rows(_block_counts(block, top, "R")) for block in _blocks(array)]
-        return _merged(parts, array.shape[1])
-    return _grouped([_add_prior(count_rows(array, top), prior, top)], array.shape[1])
+        samples, rows = chunked.shape[1], chunked.map_blocks(count_rows, top=top, **width).compute()
+    if prior is not None:
+        rows = rows + count_rows(inputs.prior_outcomes(prior, len(rows)), top, "R0")
+    distinct, place = distinct_rows(rows)
+    return Categories(samples, distinct, np.bincount(place))
 
 
 def binary_categories(bank: Successes) -> Categories:
@@ -215,115 +208,28 @@ def _chunked(values: object) -> Any | None:  # noqa: ANN401 - Dask's array, not 
     return data.rechunk({1: -1})
 
 
-def _blocks(array: NDArray[Any]) -> Iterator[NDArray[Any]]:
-    step = max(1, _BLOCK // max(1, array.shape[1]))
-    for start in range(0, array.shape[0], step):
-        yield array[start : start + step]
-
-
-def _histogram_row(block: NDArray[Any]) -> Integers:
-    return success_histogram(inputs.matrix(block))[None]
-
-
-def _binary_sums(block: NDArray[Any]) -> NDArray[np.uint64]:
-    """Successes per row; every entry must be 0 or 1."""
-    block = inputs.whole(block)
-    if block.dtype.itemsize == 1:
-        ones = block.view(np.uint8)
-    else:
-        if not ((block == 0) | (block == 1)).all():
-            raise inputs.out_of_range(block, 1)
-        ones = block.astype(np.uint8)
-    sums, clean = _row_sums(ones)
-    if not clean:
-        raise inputs.out_of_range(block, 1)
-    return sums
-
-
-def _row_sums(ones: NDArray[np.uint8]) -> tuple[NDArray[np.uint64], bool]:
-    """Sums of rows of 0/1 bytes, eight bytes to a word, and whether every byte is 0 or 1."""
-    rows, samples = ones.shape
-    width = -(-samples // 8)
-    if samples % 8 or not ones.flags.c_contiguous:
-        padded = np.zeros((rows, 8 * width), dtype=np.uint8)
-        padded[:, :samples] = ones
-        ones = padded
-    words = ones.view(np.uint64)
-    clean = int(np.bitwise_or.reduce(words.ravel(), initial=0)) & ~_ONE_PER_BYTE == 0
-    total = np.zeros(rows, dtype=np.uint64)
-    for start in range(0, width, _WORDS):
-        part = _added(words[:, start : start + _WORDS])
-        lanes = (part & _LOW_BYTES) + ((part >> np.uint64(8)) & _LOW_BYTES)
-        total += (lanes * _ONE_PER_LANE) >> np.uint64(48)
-    return total, clean
-
-
-def _added(words: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Sums over the words of each row, in long loops: neighbours are added while their number is even."""
-    flat, width = words.ravel(), words.shape[1]
-    while width % 2 == 0:
-        flat = flat[::2] + flat[1::2]
-        width //= 2
-    table = flat.reshape(-1, width)
-    total = table[:, 0].copy()
-    for place in range(1, width):
-        total += table[:, place]
-    return total
-
-
 def count_rows(array: NDArray[Any], top: int, name: str = "R") -> Integers:
     """Counts of each category in each row, shape (rows, top + 1)."""
     array = inputs.matrix(array, name)
-    parts = [_block_counts(block, top, name) for block in _blocks(array)]
-    return np.concatenate(parts) if parts else np.zeros((0, top + 1), dtype=np.int64)
-
-
-def _block_counts(block: NDArray[Any], top: int, name: str) -> Integers:
-    block = inputs.whole(block, name)
-    rows, samples = block.shape
-    if top < 8:
-        columns = [_row_sums((block == category).view(np.uint8))[0] for category in range(top + 1)]
-        counts = np.stack(columns, axis=1).astype(np.int64)
-        if (counts.sum(axis=1) != samples).any():
+    counts = np.zeros((len(array), top + 1), dtype=np.int64)
+    step = max(1, _BLOCK // max(1, array.shape[1]))
+    for start in range(0, len(array), step):
+        block = inputs.whole(array[start : start + step], name)
+        if block.size and (block.min() < 0 or block.max() > top):
             raise inputs.out_of_range(block, top, name)
-        return counts
-    if block.size and (block.min() < 0 or block.max() > top):
-        raise inputs.out_of_range(block, top, name)
-    places = block.astype(np.int64) + np.arange(rows)[:, None] * (top + 1)
-    return np.bincount(places.ravel(), minlength=rows * (top + 1)).reshape(rows, top + 1)
-
-
-def _add_prior(rows: Integers, prior: object, top: int) -> Integers:
-    if prior is None:
-        return rows
-    return rows + count_rows(inputs.prior_outcomes(prior, rows.shape[0]), top, "R0")
+        places = block.astype(np.int64) + np.arange(len(block))[:, np.newaxis] * (top + 1)
+        counted = np.bincount(places.ravel(), minlength=len(block) * (top + 1))
+        counts[start : start + step] = counted.reshape(len(block), top + 1)
+    return counts
 
 
 def distinct_rows(rows: Integers) -> tuple[Integers, Integers]:
-    """Distinct rows of counts with equal sums, and how often each occurs."""
-    base, places = int(rows[0].sum()) + 1, rows.shape[1] - 1
-    if base**places >= 2**62:
-        distinct, weights = np.unique(rows, axis=0, return_counts=True)
-        return distinct, weights
-    powers = np.array([base**place for place in range(places)], dtype=np.int64)
-    keys = rows[:, 1:] @ powers
-    if base**places <= _TABLE:
-        table = np.bincount(keys, minlength=1)
-        keys = np.flatnonzero(table)
-        weights = table[keys]
-    else:
-        keys, weights = np.unique(keys, return_counts=True)
-    rest = keys[:, None] // powers % base
-    return np.concatenate([base - 1 - rest.sum(axis=1, keepdims=True), rest], axis=1), weights
-
-
-def _grouped(blocks: list[Integers], samples: int) -> Categories:
-    return _merged([distinct_rows(rows) for rows in blocks], samples)
-
-
-def _merged(parts: list[tuple[Integers, Integers]], samples: int) -> Categories:
-    rows = np.concatenate([distinct for distinct, _ in parts])
-    weights = np.concatenate([weight for _, weight in parts])
-    distinct, places = np.unique(rows, axis=0, return_inverse=True)
-    totals = np.bincount(places.ravel(), weights=weights).astype(np.int64)
-    return Categories(samples, distinct, totals)
+    """Distinct rows of counts, and the place of each row among them."""
+    base = int(rows.max(initial=0)) + 1
+    if base ** rows.shape[1] >= 2**62:
+        distinct, place = np.unique(rows, axis=0, return_inverse=True)
+        return distinct, place.ravel()
+    # As one number each, which are sorted many times as fast.
+    keys = rows @ np.array([base**place for place in range(rows.shape[1])], dtype=np.int64)
+    _, first, place = np.unique(keys, return_index=True, return_inverse=True)
+    return rows[first], place

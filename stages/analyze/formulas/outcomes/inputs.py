@@ -11,7 +11,7 @@ from typing import Any, SupportsIndex, cast
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from evalcube.stages.analyze.formulas.arguments import items, real, shown
+from evalcube.stages.analyze.formulas.arguments import items, numbers, real, shown
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.errors import ArgumentError
 
@@ -32,12 +32,11 @@ def matrix(values: object, name: str = "R") -> NDArray[Any]:
     ValueError
         If the values are ragged, not real numbers, have 0 or more than 2 dimensions, or are empty.
     """
-    array = _numbers(values, f"`{name}`", "a rectangular array of outcomes, one row per question")
+    array = _numbers(values, name)
     if array.ndim not in (1, 2):
         raise ArgumentError(
             f"`{name}` must have 1 dimension (one question) or 2 (questions × samples), got {array.ndim}"
         )
-    _require_numeric(array, f"`{name}`")
     return array
 
 
@@ -76,23 +75,17 @@ def whole(block: NDArray[Any], name: str = "R") -> NDArray[Any]:
     ValueError
         If an entry is NaN, infinite, not a whole number or beyond 64 bits.
     """
-    if block.dtype.kind == "f":
-        if not np.isfinite(block).all():
-            raise ArgumentError(
-                f"`{name}` has NaN or infinite entries; leave out questions with missing samples"
-            )
-        block = block.astype(np.float64, copy=False)
-        if (np.abs(block) > 2.0**62).any():
-            raise ArgumentError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
-        integers = block.astype(np.int64)
-        if (integers != block).any():
-            raise ArgumentError(f"`{name}` must hold whole numbers, got {_first(block, integers != block)}")
-        return integers
-    if block.dtype.kind == "u" and block.dtype.itemsize == 8:
-        if (block > _LARGEST).any():
-            raise ArgumentError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
-        return block.astype(np.int64)
-    return block
+    if block.dtype.kind in "bi":
+        return block
+    block = block.astype(np.float64, copy=False) if block.dtype.kind == "f" else block
+    if not np.isfinite(block).all():
+        raise ArgumentError(f"`{name}` has NaN or infinite entries; leave out questions with missing samples")
+    if (np.abs(block) > 2.0**62).any():
+        raise ArgumentError(f"`{name}` has entries that do not fit in a signed 64-bit integer")
+    integers = block.astype(np.int64)
+    if (integers != block).any():
+        raise ArgumentError(f"`{name}` must hold whole numbers, got {_first(block, integers != block)}")
+    return integers
 
 
 def out_of_range(block: NDArray[Any], top: int, name: str = "R") -> ValueError:
@@ -106,16 +99,12 @@ def out_of_range(block: NDArray[Any], top: int, name: str = "R") -> ValueError:
 
 def draws(k: object, samples: int | None = None) -> int:
     """The number of draws k: an integer >= 1, and at most the number of samples where that is given."""
-    if isinstance(k, bool | np.bool_):
-        raise ArgumentError(f"`k` must be an integer, got {k!r}")
     try:
-        number = operator.index(cast(SupportsIndex, k))
+        number = -1 if isinstance(k, bool | np.bool_) else operator.index(cast(SupportsIndex, k))
     except TypeError:
-        raise ArgumentError(f"`k` must be an integer, got {k!r}") from None
-    if number < 1:
-        raise ArgumentError(f"`k` must be at least 1, got {number}")
-    if number > _LARGEST:
-        raise ArgumentError(f"`k` must be at most {_LARGEST}, got {shown(number)}")
+        number = -1
+    if not 1 <= number <= _LARGEST:
+        raise ArgumentError(f"`k` must be a whole number of draws from 1, got {shown(k)}")
     if samples is not None and number > samples:
         raise ArgumentError(f"`k` must be at most the number of samples, {samples}, got {number}")
     return number
@@ -123,22 +112,22 @@ def draws(k: object, samples: int | None = None) -> int:
 
 def rewards(w: object) -> Floats:
     """The weight of each category 0..C, shape (C + 1,)."""
-    array = _numbers(w, "`w`", "one weight per category")
+    array = _numbers(w, "w")
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(
             f"`w` must be one-dimensional with a weight per category, got an array of shape {array.shape}"
         )
-    return _finite(array, "`w`")
+    return _finite(array, "w")
 
 
 def spectrum_weights(weights: object, k: int) -> Floats:
     """Weights of the thresholds 1..k, shape (k,): non-negative, with a sum of at most 1."""
-    array = _numbers(weights, "`weights`", "one weight per threshold")
+    array = _numbers(weights, "weights")
     if array.shape != (k,):
         raise ArgumentError(
             f"`weights` must hold one weight for each of the {k} thresholds, got an array of shape {array.shape}"
         )
-    checked = _finite(array, "`weights`")
+    checked = _finite(array, "weights")
     if (checked < 0).any():
         raise ArgumentError(f"`weights` must not be negative, got {_first(checked, checked < 0)}")
     total = math.fsum(checked)
@@ -178,27 +167,19 @@ def concentration(value: object, name: str) -> float:
     return number
 
 
-def _numbers(values: object, what: str, want: str) -> NDArray[Any]:
-    try:
-        return np.asarray(cast(ArrayLike, values))
-    except ValueError as error:
-        raise ArgumentError(f"{what} must be {want}; rows of unequal length are not") from error
+def _numbers(values: object, name: str) -> NDArray[Any]:
+    array = numbers(cast(ArrayLike, values), name)
+    if np.asarray(values).dtype.kind == "O":
+        raise ArgumentError(
+            f"`{name}` must hold numbers or booleans, and no other objects, got {shown(values)}"
+        )
+    return array
 
 
-def _require_numeric(array: NDArray[Any], what: str) -> None:
-    if array.size == 0 and array.dtype.kind == "f":
-        return
-    if array.dtype.kind == "c":
-        raise ArgumentError(f"{what} must hold real numbers, not complex ones")
-    if array.dtype.kind not in "biuf":
-        raise ArgumentError(f"{what} must hold numbers or booleans, got the type {array.dtype}")
-
-
-def _finite(array: NDArray[Any], what: str) -> Floats:
-    _require_numeric(array, what)
+def _finite(array: NDArray[Any], name: str) -> Floats:
     floats = array.astype(np.float64)
     if not np.isfinite(floats).all():
-        raise ArgumentError(f"{what} must hold finite numbers, got {_first(floats, ~np.isfinite(floats))}")
+        raise ArgumentError(f"`{name}` must hold finite numbers, got {_first(floats, ~np.isfinite(floats))}")
     return floats
 
 

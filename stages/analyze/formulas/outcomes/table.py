@@ -20,7 +20,6 @@ from evalcube.stages.analyze.formulas.outcomes import (
 from evalcube.stages.analyze.formulas.outcomes.counts import (
     Categories,
     Successes,
-    binary_categories,
     categories,
     successes,
 )
@@ -120,8 +119,21 @@ def metric_table(
     ([0.7, 0.95], 0.7)
     """
     names = selected(metrics, w, options)
-    prepared = _reduced(R, names, w)
-    return {name: _values(name, prepared, k, w, options) for name in names}
+    top, some = top_category(w), {METRICS[name].categorical for name in names}
+    reduced: dict[bool, Any] = {}
+    if top == 1 or False in some:
+        reduced[False] = successes(R)
+    if True in some:
+        reduced[True] = categories(reduced[False] if top == 1 else R, top)
+    found: dict[str, Any] = {}
+    for name in names:
+        metric = METRICS[name]
+        given = reduced[metric.categorical]
+        if metric.takes_k:
+            found[name] = {each: evaluate(name, given, each, w, options) for each in draws_list(k)}
+        else:
+            found[name] = evaluate(name, given, None, w, options)
+    return found
 
 
 def selected(metrics: Sequence[str] | None, w: object, options: Options | None) -> tuple[str, ...]:
@@ -167,36 +179,6 @@ def evaluate(
     return (
         metric.function(reduced, k, **arguments) if metric.takes_k else metric.function(reduced, **arguments)
     )
-
-
-def _reduced(R: object, names: Sequence[str], w: object) -> dict[str, Successes | Categories]:
-    """The outcomes that each metric is to get, each kind reduced once."""
-    chosen = [METRICS[name] for name in names]
-    top = top_category(w)
-    plain: Successes | Categories | None = None
-    if top == 1 or not all(metric.categorical for metric in chosen):
-        plain = successes(R)
-    table = binary_categories(plain) if top == 1 and isinstance(plain, Successes) else None
-    if table is None and any(metric.categorical for metric in chosen):
-        table = categories(R, top)
-    result: dict[str, Successes | Categories] = {}
-    for name, metric in zip(names, chosen, strict=True):
-        source = plain if not metric.categorical else table
-        if source is not None:
-            result[name] = source
-    return result
-
-
-def _values(
-    name: str,
-    prepared: Mapping[str, Successes | Categories],
-    k: int | Sequence[int],
-    w: object,
-    options: Options | None,
-) -> Any:  # noqa: ANN401 - a number, a tuple of numbers or these by k
-    if not METRICS[name].takes_k:
-        return evaluate(name, prepared[name], None, w, options)
-    return {each: evaluate(name, prepared[name], each, w, options) for each in draws_list(k)}
 
 
 def draws_list(k: int | Sequence[int]) -> list[int]:
