@@ -14,6 +14,7 @@ for 200 of them on one core.
 from __future__ import annotations
 
 import hashlib
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -22,8 +23,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.arguments import column
+from evalcube.stages.analyze.formulas.estimators import counts
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.errors import ArgumentError
 from evalcube.stages.reply.status import COUNTERS
 
 BLOCK = 125
@@ -111,32 +112,18 @@ def draw_tier_scores(
 
 def _flatten(counters: Floats, in_tier: Floats, labels: Sequence[str], effect: ArrayLike) -> _Cells:
     used = column(counters, "trials", labels) > 0
-    kept = counters[used]
-    trials = column(kept, "trials", labels)
-    completed, correct = column(kept, "completed", labels), column(kept, "correct", labels)
-    counts = np.stack([correct, completed - correct, column(kept, "truncated", labels)], axis=-1)
-    if np.any(counts < 0) or np.any(counts.sum(axis=-1) != trials):
-        raise ArgumentError(
-            "counters of a cell do not add up: completed + truncated must equal trials and correct must "
-            "not exceed completed; recompute the counters from the trials"
-        )
-    guesses = column(kept, "guess_sum", labels)
-    guess = np.divide(guesses, completed, out=np.zeros_like(guesses), where=completed > 0)
-    tiers, tasks = in_tier.shape[:2]
-    groups = np.zeros((len(kept), tiers, tasks))
-    cell_index, tier_index = np.nonzero(in_tier[:, used].T)
-    groups[cell_index, tier_index, np.nonzero(used)[0][cell_index]] = in_tier[:, used].T[
-        cell_index, tier_index
-    ]
-    shares = counts / trials[:, np.newaxis]
-    worth = np.broadcast_to(np.asarray(effect, dtype=float), used.shape)[used]
+    found = counts(counters[used], labels=labels)
+    task, place = np.nonzero(used)
+    shape = in_tier.shape[:2]
+    groups = np.zeros((len(task), *shape))
+    groups[np.arange(len(task)), :, task] = in_tier[:, task, place].T
     return _Cells(
-        trials.astype(np.int64),
-        shares,
-        guess,
-        groups.reshape(len(kept), tiers * tasks),
-        (tiers, tasks),
-        worth,
+        found.trials.astype(np.int64),
+        np.stack([found.correct, found.wrong, found.truncated], axis=-1) / found.trials[:, np.newaxis],
+        found.guesses / np.maximum(found.completed, 1.0),
+        groups.reshape(len(task), math.prod(shape)),
+        (shape[0], shape[1]),
+        np.broadcast_to(np.asarray(effect, dtype=float), used.shape)[used],
     )
 
 

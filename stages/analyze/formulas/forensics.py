@@ -150,11 +150,9 @@ def kaplan_meier(ends: ArrayLike, *, confidence: float | None = None) -> Curve:
     E. L. Kaplan and P. Meier (1958), Nonparametric estimation from incomplete observations, Journal of the
     American Statistical Association 53, 457-481. https://doi.org/10.1080/01621459.1958.10501452
     """
-    steps = _steps(ends)
-    with np.errstate(all="ignore"):
-        greenwood = np.cumsum(steps.spread, axis=-1)
-        error = steps.survival * np.sqrt(greenwood)
-    return _bounded(np.where(steps.risk > 0, steps.survival, np.nan), error, 1.0, confidence)
+    risk, survival, spread = _steps(ends)
+    error = survival * np.sqrt(np.cumsum(spread, axis=-1))
+    return _bounded(np.where(risk > 0, survival, np.nan), error, 1.0, confidence)
 
 
 def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve:
@@ -180,16 +178,16 @@ def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve
     censored observations, Scandinavian Journal of Statistics 5, 141-150. Variance: E. Marubini and M. G. Valsecchi
     (1995), Analysing Survival Data from Clinical Trials and Observational Studies, Wiley, section 10.2.
     """
-    steps = _steps(ends)
-    before = np.concatenate([np.ones_like(steps.survival[..., :1]), steps.survival[..., :-1]], axis=-1)
+    at_risk, survival, spread = _steps(ends)
+    before = np.concatenate([np.ones_like(survival[..., :1]), survival[..., :-1]], axis=-1)
     events = np.asarray(ends, dtype=np.float64)[..., : len(CAUSES)]
     with np.errstate(all="ignore"):
-        risk = np.where(steps.risk > 0, steps.risk, np.nan)[..., np.newaxis]
+        risk = np.where(at_risk > 0, at_risk, np.nan)[..., np.newaxis]
         start = before[..., np.newaxis]
         share = np.where(risk > 0, events / risk, 0.0)
         value = np.cumsum(start * share, axis=-2)
         # sum over earlier bins of (F(t) − F_i)²·a_i + b_i − 2·(F(t) − F_i)·c_i, multiplied out.
-        a = steps.spread[..., np.newaxis]
+        a = spread[..., np.newaxis]
         b = np.where(risk > 0, start**2 * share * (1 - share) / risk, 0.0)
         c = np.where(risk > 0, start * share / risk, 0.0)
         square = value**2 * _upto(a) - 2 * value * _upto(value * a) + _upto(value**2 * a)
@@ -198,17 +196,11 @@ def aalen_johansen(ends: ArrayLike, *, confidence: float | None = None) -> Curve
     return _bounded(np.where(risk > 0, value, np.nan), error, 0.0, confidence)
 
 
-@dataclass(frozen=True)
-class _Steps:
-    """Kaplan–Meier per bin, arrays (..., bin)."""
+def _steps(ends: ArrayLike) -> tuple[NDArray[Any], Floats, Floats]:
+    """Trials at risk, Kaplan–Meier's survival and Greenwood's terms d / (n·(n − d)) per bin, arrays (..., bin).
 
-    risk: NDArray[Any]
-    survival: Floats
-    spread: Floats
-    """Greenwood's terms d / (n·(n − d)); 0 where all at risk end, as nothing varies after it."""
-
-
-def _steps(ends: ArrayLike) -> _Steps:
+    The latter are 0 where all at risk end, as nothing varies after it.
+    """
     counts = np.asarray(ends)
     risk = _at_risk(counts)
     events = counts[..., : len(CAUSES)].sum(axis=-1)
@@ -216,7 +208,7 @@ def _steps(ends: ArrayLike) -> _Steps:
     with np.errstate(all="ignore"):
         survival = np.cumprod(np.where(risk > 0, left / risk, 1.0), axis=-1, dtype=np.float64)
         spread = np.where(left > 0, events / (risk.astype(np.float64) * left), 0.0)
-    return _Steps(risk, survival, spread)
+    return risk, survival, spread
 
 
 def _at_risk(counts: NDArray[Any]) -> NDArray[Any]:
@@ -241,16 +233,8 @@ def _bounded(value: Floats, error: Floats, start: float, confidence: float | Non
 
 
 MOMENTS = (
-    "traces",
-    "bytes",
-    "compressed",
-    "tokens",
-    "bytes_sq",
-    "compressed_sq",
-    "tokens_sq",
-    "bytes_compressed",
-    "bytes_tokens",
-    "compressed_tokens",
+    *("traces", "bytes", "compressed", "tokens", "bytes_sq", "compressed_sq", "tokens_sq"),
+    *("bytes_compressed", "bytes_tokens", "compressed_tokens"),
 )
 """The moment axis of the sums: a count, sums, sums of squares and of products."""
 

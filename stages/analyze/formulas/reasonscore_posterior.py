@@ -22,13 +22,13 @@ Communications in Statistics 11, 311-334. https://doi.org/10.1080/03610918208812
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import betainc
 
+from evalcube.stages.analyze.formulas.arguments import confidence_level
 from evalcube.stages.analyze.formulas.bootstrap import stream
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import FLOOR, SCALE, mean_score
@@ -36,9 +36,6 @@ from evalcube.stages.errors import ArgumentError
 
 ENOUGH = 100
 """Trials of each task and tier from which this score leads a leaderboard."""
-
-_AT_ONCE = 4000
-"""Draws of all models together that are worked on at once."""
 
 
 @dataclass(frozen=True)
@@ -97,112 +94,35 @@ def posterior_scores(
     >>> found.mean.round().tolist()
     [498.0, 469.0, 527.0]
     """
-    z, m, c = (np.asarray(part, dtype=float)[np.newaxis] for part in (rate, trials, chance))
-    shared = None if overlap is None else np.asarray(overlap, dtype=float)[np.newaxis]
-    found = scores_of_models(
-        z, m, c, [identity], seed=seed, overlap=shared, draws=draws, confidence=confidence
-    )
-    return PosteriorScores(found.tiers[0], found.mean[0], found.draws[0])
-
-
-def scores_of_models(
-    rate: Floats,
-    trials: Floats,
-    chance: Floats,
-    identities: Sequence[str],
-    *,
-    seed: int,
-    overlap: Floats | None = None,
-    draws: int = 2000,
-    confidence: float = 0.95,
-) -> PosteriorScores:
-    """`posterior_scores` of several models, each the same as alone.
-
-    Some models at a time, as many as make `_AT_ONCE` draws together: of few draws most of the time would go into
-    calling for them, and many do not fit into a processor's cache.
-
-    Parameters
-    ----------
-    rate, trials, chance
-        As for `posterior_scores`, shape (model, tier, task).
-    identities
-        The `eval_id` of each model.
-    seed, draws, confidence
-        As for `posterior_scores`.
-    overlap
-        As for `posterior_scores`, shape (model, task, tier, tier).
-
-    Returns
-    -------
-    PosteriorScores
-        Its arrays with a first axis more, model.
-
-    Raises
-    ------
-    ValueError
-        As `posterior_scores`.
-    """
     if draws < 1:
         raise ArgumentError(f"`draws` must be at least 1, got {draws}")
-    if not 0.0 < confidence < 1.0:
-        raise ArgumentError(f"`confidence` must lie inside (0, 1), got {confidence!r}; 0.95 means 95 %")
-    models, tiers = rate.shape[:2]
-    found = PosteriorScores(
-        np.empty((models, tiers, 3)), np.empty((models, 3)), np.empty((models, draws, tiers))
-    )
-    tail = (1.0 - confidence) / 2.0
-    step = max(1, _AT_ONCE // draws)
-    for start in range(0, models, step):
-        some = slice(start, start + step)
-        streams = [stream(seed, identity, 0) for identity in identities[some]]
-        shared = None if overlap is None else overlap[some]
-        summaries, found.draws[some] = _some_scores(
-            rate[some], trials[some], chance[some], streams, shared, draws, tail
-        )
-        found.tiers[some], found.mean[some] = summaries[:, :-1], summaries[:, -1]
-    return found
-
-
-def _some_scores(
-    z: Floats,
-    m: Floats,
-    c: Floats,
-    streams: Sequence[np.random.Generator],
-    overlap: Floats | None,
-    draws: int,
-    tail: float,
-) -> tuple[Floats, Floats]:
-    """Summaries (model, tier and mean, 3) and draws (model, draw, tier) of some models."""
+    tail = (1.0 - confidence_level(confidence)) / 2.0
+    z, m, c = (np.asarray(part, dtype=float) for part in (rate, trials, chance))
     there = np.isfinite(z) & np.isfinite(m) & np.isfinite(c)
     z, m, c = (np.where(there, part, filler) for part, filler in ((z, 0.5), (m, 1.0), (c, 0.0)))
-    lower, middle, upper = _draw_rates(streams, z * m, m * (1.0 - z), draws)
-    unclear, chance = _like_guessing(z, m, c, there, tail)[:, np.newaxis], c[:, np.newaxis]
+    rng = stream(seed, identity, 0)
+    unclear = _like_guessing(z, m, c, there, tail)
     with np.errstate(all="ignore"):
-        corrected = [(part - chance) / (1.0 - chance) for part in (lower, middle, upper)]
-    corrected[0] = np.where(unclear, 0.0, corrected[0])
-    corrected[2] = np.where(unclear, np.abs(corrected[2]), corrected[2])
+        lower, middle, upper = (
+            (part - c) / (1.0 - c) for part in _draw_rates(rng, z * m, m * (1.0 - z), draws)
+        )
+    corrected = [np.where(unclear, 0.0, lower), middle, np.where(unclear, np.abs(upper), upper)]
     if overlap is not None:
-        _correlate(streams, corrected, overlap)
-    scores = [_tier_scores(part, there[:, np.newaxis]) for part in corrected]
-    # The mean as one more column: most of the time of a few draws goes into calling for quantiles.
-    low, mid, high = (np.concatenate([part, mean_score(part)[..., np.newaxis]], axis=-1) for part in scores)
-    return _summaries(low, mid, high, tail), scores[1]
+        _correlate(rng, corrected, np.asarray(overlap, dtype=float))
+    scores = [_tier_scores(part, there) for part in corrected]
+    found = _summaries(*(np.column_stack([part, mean_score(part)]) for part in scores), tail)
+    return PosteriorScores(found[:-1], found[-1], scores[1])
 
 
 def _draw_rates(
-    streams: Sequence[np.random.Generator], right: Floats, wrong: Floats, draws: int
+    rng: np.random.Generator, right: Floats, wrong: Floats, draws: int
 ) -> tuple[Floats, Floats, Floats]:
-    """Draws (model, draw, tier, task) of three posteriors, from the same gammas so that they never change places."""
-    shape = (draws, *right.shape[1:])
-    ours, theirs = np.empty((2, len(streams), *shape))
-    halves = np.empty((len(streams), 2, *shape))
-    for place, rng in enumerate(streams):
-        rng.standard_gamma(right[place], out=ours[place])
-        rng.standard_gamma(wrong[place], out=theirs[place])
-        rng.standard_gamma(0.5, out=halves[place])
-    more = halves.sum(axis=1)
+    """Draws (draw, tier, task) of three posteriors, from the same gammas so that they never change places."""
+    ours, theirs = (rng.standard_gamma(part, (draws, *right.shape)) for part in (right, wrong))
+    halves = rng.standard_gamma(0.5, (2, draws, *right.shape))
+    more = halves.sum(axis=0)
     total = ours + theirs + more
-    return ours / total, (ours + halves[:, 0]) / total, (ours + more) / total
+    return ours / total, (ours + halves[0]) / total, (ours + more) / total
 
 
 def _like_guessing(z: Floats, m: Floats, c: Floats, there: np.ndarray, tail: float) -> np.ndarray:
@@ -215,31 +135,25 @@ def _like_guessing(z: Floats, m: Floats, c: Floats, there: np.ndarray, tail: flo
     return np.asarray(guessed & (chance > tail / number))
 
 
-def _correlate(streams: Sequence[np.random.Generator], parts: list[Floats], overlap: Floats) -> None:
+def _correlate(rng: np.random.Generator, parts: list[Floats], overlap: Floats) -> None:
     """Reorder draws so that tiers which share points rise and fall together; each tier's own draws stay the same."""
-    _, draws, tiers, _ = parts[0].shape
-    shared = np.any(np.where(np.eye(tiers, dtype=bool), 0.0, overlap), axis=(-2, -1))
-    if not shared.any():
-        return
-    # In the order of tasks, model by model: a model's stream gives the same numbers whichever models stand beside it.
-    normals = [
-        rng.standard_normal((count, draws, tiers))
-        for rng, count in zip(streams, shared.sum(axis=1).tolist(), strict=True)
-    ]
-    # A jitter on the diagonal: two tiers of the same points are correlated fully.
-    factors = np.linalg.cholesky(overlap[shared] + 1e-9 * np.eye(tiers))
-    wanted = np.argsort(np.concatenate(normals) @ np.swapaxes(factors, -1, -2), axis=1)
-    model, task = np.nonzero(shared)
-    order = np.argsort(parts[1][model, :, :, task], axis=1, kind="stable")
-    for part in parts:
-        old = part[model, :, :, task]
-        new = np.empty_like(old)
-        np.put_along_axis(new, wanted, np.take_along_axis(old, order, axis=1), axis=1)
-        part[model, :, :, task] = new
+    _, tiers, tasks = parts[0].shape
+    apart = np.eye(tiers, dtype=bool)
+    for task in range(tasks):
+        if not np.where(apart, 0.0, overlap[task]).any():
+            continue
+        # A jitter on the diagonal: two tiers of the same points are correlated fully.
+        factor = np.linalg.cholesky(overlap[task] + 1e-9 * apart)
+        wanted = np.argsort(rng.standard_normal((len(parts[0]), tiers)) @ factor.T, axis=0)
+        order = np.argsort(parts[1][:, :, task], axis=0, kind="stable")
+        for part in parts:
+            new = np.empty_like(part[:, :, task])
+            np.put_along_axis(new, wanted, np.take_along_axis(part[:, :, task], order, axis=0), axis=0)
+            part[:, :, task] = new
 
 
 def _tier_scores(rates: Floats, there: np.ndarray) -> Floats:
-    """1000 × the geometric mean over the tasks present, shape (model, draw, tier)."""
+    """1000 × the geometric mean over the tasks present, shape (draw, tier)."""
     logs = np.where(there, np.log(np.maximum(rates, FLOOR)), 0.0).sum(axis=-1)
     present = there.sum(axis=-1)
     with np.errstate(all="ignore"):
@@ -247,15 +161,10 @@ def _tier_scores(rates: Floats, there: np.ndarray) -> Floats:
 
 
 def _summaries(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
-    """Median, lower and upper of columns of draws (model, draw, column): (model, column, 3), NaN where a draw is."""
-    low, mid, high = (np.moveaxis(part, 1, -1) for part in (low, mid, high))
-    found = np.full((*mid.shape[:-1], 3), np.nan)
-    known = ~np.isnan(mid).any(axis=-1)
-    if known.any():
-        least = np.floor(np.quantile(low[known], tail, axis=-1))
-        most = np.ceil(np.quantile(high[known], 1.0 - tail, axis=-1))
-        found[known] = np.stack([np.median(mid[known], axis=-1), *_rounded(least, most)], axis=-1)
-    return found
+    """Median, lower and upper of columns of draws (draw, column): (column, 3), NaN where a draw is."""
+    least, most = np.floor(np.quantile(low, tail, axis=0)), np.ceil(np.quantile(high, 1.0 - tail, axis=0))
+    found = np.stack([np.median(mid, axis=0), *_rounded(least, most)], axis=-1)
+    return np.where(np.isnan(mid).any(axis=0)[:, np.newaxis], np.nan, found)
 
 
 def _rounded(least: Floats, most: Floats) -> tuple[Floats, Floats]:

@@ -14,7 +14,7 @@ from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.estimators import Mode, brought
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.reasonscore import Basis
-from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores, scores_of_models
+from evalcube.stages.analyze.formulas.reasonscore_posterior import posterior_scores
 from evalcube.stages.analyze.labelled.axes import names
 from evalcube.stages.analyze.labelled.counters import members, point_factors, tokens_error
 
@@ -70,19 +70,23 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     effect = how.effect((grouped.shape[0], grouped.shape[2]))
     moments = stratified.moments(grouped / effect[:, np.newaxis, :, np.newaxis], labels=labels, mode="C_P")
     rate, trials, chance = stratified.effective_trials(moments)
-    found = scores_of_models(
-        rate,
-        trials,
-        chance,
-        identities(ds),
-        seed=how.seed,
-        overlap=_overlaps(ds, member),
-        draws=how.draws,
-        confidence=how.confidence,
+    overlaps = _overlaps(ds, member)
+    each = [
+        posterior_scores(
+            *(part[place] for part in (rate, trials, chance)),
+            identity,
+            seed=how.seed,
+            overlap=overlaps[place],
+            draws=how.draws,
+            confidence=how.confidence,
+        )
+        for place, identity in enumerate(identities(ds))
+    ]
+    tiers, mean, draws = (
+        np.array([getattr(one, name) for one in each]).reshape(len(each), *shape)
+        for name, shape in (("tiers", (len(member), 3)), ("mean", (3,)), ("draws", (how.draws, len(member))))
     )
-    return BoardScores(
-        found.tiers, found.mean, reasonscore.mean_score(found.draws), _ceiling(trials, chance, how)
-    )
+    return BoardScores(tiers, mean, reasonscore.mean_score(draws), _ceiling(trials, chance, how))
 
 
 def per_token(ds: xr.Dataset, how: How, scores: BoardScores, grouped: Floats, tokens: Floats) -> Floats:

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import betainc
 
-from evalcube.stages.analyze.formulas import reasonscore_posterior
 from evalcube.stages.analyze.formulas.bootstrap import stream
 from evalcube.stages.analyze.formulas.reasonscore_posterior import ENOUGH, posterior_scores
 
@@ -120,32 +119,21 @@ def summary(low, mid, high):
 
 @settings(max_examples=40, derandomize=True)
 @given(
-    models=st.integers(1, 5),
     tiers=st.integers(1, 3),
     tasks=st.integers(1, 4),
     draws=st.sampled_from([1, 2, 7, 60]),
-    at_once=st.sampled_from([1, 100, 4000]),
     seed=st.integers(0, 1000),
 )
-def test_scores_of_models__are_those_of_each_model_alone(models, tiers, tasks, draws, at_once, seed):
+def test_posterior_scores__are_those_of_plain_loops(tiers, tasks, draws, seed):
     rng = np.random.default_rng(seed)
-    shape = (models, tiers, tasks)
+    shape = (tiers, tasks)
     z = rng.choice([0.0, 0.3, 0.9, 1.0, np.nan], shape, p=[0.1, 0.4, 0.3, 0.1, 0.1])
     m, c = rng.integers(1, 300, shape).astype(float), rng.choice([0.0, 0.25, 0.5], shape)
-    shared = rng.choice([0.0, 0.4, 1.0], (models, tasks, 1, 1))
-    overlap = np.where(np.eye(tiers, dtype=bool), 1.0, shared)
-    names = [f"model {number}" for number in range(models)]
+    overlap = np.where(np.eye(tiers, dtype=bool), 1.0, rng.choice([0.0, 0.4, 1.0], (tasks, 1, 1)))
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(reasonscore_posterior, "_AT_ONCE", at_once)
-        found = reasonscore_posterior.scores_of_models(
-            z, m, c, names, seed=seed, overlap=overlap, draws=draws
-        )
+    found = posterior_scores(z, m, c, "a", seed=seed, overlap=overlap, draws=draws)
 
-    for model, name in enumerate(names):
-        with warnings.catch_warnings(action="ignore"):
-            summaries, drawn = plain_scores(
-                z[model], m[model], c[model], name, seed=seed, overlap=overlap[model], draws=draws
-            )
-        np.testing.assert_allclose(found.draws[model], drawn, rtol=1e-12)
-        np.testing.assert_allclose([*found.tiers[model], found.mean[model]], summaries, rtol=1e-12)
+    with warnings.catch_warnings(action="ignore"):
+        summaries, drawn = plain_scores(z, m, c, "a", seed=seed, overlap=overlap, draws=draws)
+    np.testing.assert_allclose(found.draws, drawn, rtol=1e-12)
+    np.testing.assert_allclose([*found.tiers, found.mean], summaries, rtol=1e-12)
