@@ -8,24 +8,17 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from evalcube.stages.analyze.formulas import design
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
-from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.formulas.stratified import exact_estimate
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.aggregate import aggregate
-from evalcube.stages.analyze.labelled.clustering import question_effects
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
 from evalcube.stages.reply.status import COMPLETED, COUNTED, OUTCOMES
 
 if TYPE_CHECKING:
     import xarray as xr
-
-MOST_POINTS = 12
-"""A curve with more difficulties than this is drawn with neighbours pooled."""
 
 
 @dataclass(frozen=True)
@@ -62,8 +55,6 @@ class CurveView:
     """Per model in the board's order, per difficulty."""
     truncated: tuple[tuple[float, ...], ...]
     """Share of finished trials, in the same order."""
-    pooled: bool
-    """True if neighbouring difficulties were pooled."""
 
 
 def task_views(
@@ -87,10 +78,8 @@ def task_views(
     """
     if not len(order):
         return []
-    tasks = axes.names(ds, "task")
-
     found = aggregate(ds, by=("model", "task"), mode=mode, weigh=weigh, confidence=confidence)
-    found = found.isel(model=list(order)).sel(task=tasks)
+    found = found.isel(model=list(order)).sel(task=axes.names(ds, "task"))
     labels = axes.names(ds, "counter")
     summed = found["counters"].values
     accuracy = np.stack([found[name].values for name in ("point", "lower", "upper")])
@@ -138,63 +127,20 @@ def curve_views(
 ) -> list[CurveView]:
     """Accuracy against difficulty of every task; empty if the dataset has no ``difficulty`` coordinate.
 
-    Points of equal difficulty are pooled; so are neighbours, in equal steps of log2, where a task has more
-    than `MOST_POINTS` difficulties. Points weigh by the base design.
+    Points of equal difficulty are one, weighing by the base design.
     """
-    if "difficulty" not in ds.coords:
+    if "difficulty" not in ds.coords or not len(order):
         return []
-    labels = axes.names(ds, "counter")
-    cells = counters.counters(ds).values[list(order)]
-    factors = counters.point_factors(ds)[list(order)]
-    effects = question_effects(ds)
-    worth = None if effects is None else effects[list(order)]
-    difficulty = ds["difficulty"].transpose("task", "params").values.astype(float)
+    found = aggregate(ds, by=("model", "task", "difficulty"), mode=mode, confidence=confidence)
+    found = found.isel(model=list(order))
+    bounds = np.stack([found[name].values for name in ("point", "lower", "upper")], axis=-1)
+    cut = column(found["per_trial"].values, "truncated", axes.names(ds, "counter"))
+    levels = np.array(found["difficulty"].values, dtype=float)
     views = []
-    for index, task in enumerate(axes.names(ds, "task")):
-        run = (column(cells[:, index], "trials", labels) > 0).any(axis=0)
-        used = np.flatnonzero(run & np.isfinite(difficulty[index]) & (difficulty[index] > 0))
-        if len(used) == 0:
-            continue
-        where, group, pooled = _groups(difficulty[index, used])
-        summed = np.zeros((cells.shape[0], len(where), cells.shape[-1]))
-        for place in range(len(where)):
-            here = used[group == place]
-            parts = design.design_moments(cells[:, index, here], factors[:, index, here], labels=labels)
-            summed[:, place] = design.effective(*(part.sum(axis=1) for part in parts), labels=labels)
-        bounds = np.stack(
-            exact_estimate(
-                summed,
-                labels=labels,
-                mode=mode,
-                confidence=None if confidence == 0.95 else confidence,
-                effect=1.0 if worth is None else worth[:, index, np.newaxis],
-            )
-        )
-        trials = column(summed, "trials", labels)
-        cut = column(summed, "truncated", labels) / np.where(trials > 0, trials, 1.0)
-        estimates = tuple(
-            tuple(Estimate.of(bounds[:, model, place]) for place in range(len(where)))
-            for model in range(cells.shape[0])
-        )
-        views.append(
-            CurveView(
-                task,
-                tuple(float(value) for value in where),
-                estimates,
-                tuple(tuple(float(share) for share in row) for row in cut),
-                pooled,
-            )
-        )
+    for place, task in enumerate(axes.names(found, "task")):
+        used = np.flatnonzero(~np.isnan(cut[:, place]).all(axis=0) & (levels > 0) & np.isfinite(levels))
+        if len(used):
+            accuracy = tuple(tuple(map(Estimate.of, row)) for row in bounds[:, place, used])
+            truncated = tuple(map(tuple, cut[:, place, used].tolist()))
+            views.append(CurveView(task, tuple(levels[used].tolist()), accuracy, truncated))
     return views
-
-
-def _groups(difficulty: Floats) -> tuple[Floats, np.ndarray, bool]:
-    """Positions, the group of each point, and whether different difficulties share a group."""
-    unique, group = np.unique(difficulty, return_inverse=True)
-    if len(unique) <= MOST_POINTS:
-        return unique, group, False
-    logs = np.log2(difficulty)
-    edges = np.linspace(logs.min(), logs.max(), MOST_POINTS + 1)[1:-1]
-    filled, group = np.unique(np.digitize(logs, edges), return_inverse=True)
-    where = np.array([2.0 ** logs[group == place].mean() for place in range(len(filled))])
-    return where, group, True

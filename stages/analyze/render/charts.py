@@ -172,16 +172,12 @@ class Chart:
     lines: tuple[CurveLine, ...]
     x_ticks: tuple[Tick, ...]
     y_ticks: tuple[Tick, ...]
-    pooled: bool
-    """True if neighbouring difficulties were pooled."""
 
 
 def curve_chart(
     title: str,
     difficulty: Sequence[float],
     series: Sequence[tuple[int, str, Sequence[Estimate], Sequence[bool]]],
-    *,
-    pooled: bool = False,
 ) -> Chart:
     """Lay out the curves of one task.
 
@@ -207,11 +203,7 @@ def curve_chart(
             _mark(kind, name, x_of(value) + shift, value, estimate, cut=cut)
             for value, estimate, cut in zip(difficulty, estimates, cuts, strict=True)
         ]
-        points = [
-            None if item is None else (item.x, y_of(estimate.value))
-            for item, estimate in zip(marks, estimates, strict=True)
-        ]
-        lines.append(CurveLine(kind, name, _path(points), tuple(item for item in marks if item is not None)))
+        lines.append(CurveLine(kind, name, _path(marks), tuple(item for item in marks if item is not None)))
     return Chart(
         title=title,
         lines=tuple(lines),
@@ -219,7 +211,6 @@ def curve_chart(
             Tick(round(x_of(value), 1), short(value)) for value in log2_ticks(difficulty[0], difficulty[-1])
         ),
         y_ticks=tuple(Tick(round(y_of(share), 1), percent(share, 0)) for share in (0, 0.25, 0.5, 0.75, 1)),
-        pooled=pooled,
     )
 
 
@@ -243,17 +234,14 @@ def _mark(
     return CurveMark(path, round(x, 1), value, top, bottom, title, cut)
 
 
-def _path(points: Sequence[tuple[float, float] | None]) -> str:
-    """SVG path through points; None breaks it."""
-    parts = []
-    pen = "M"
-    for point in points:
-        if point is None:
-            pen = "M"
-            continue
-        parts.append(f"{pen}{point[0]:.1f} {point[1]:.1f}")
-        pen = "L"
-    return "".join(parts)
+def _path(marks: Sequence[CurveMark | None]) -> str:
+    """SVG path through marks; None breaks it."""
+    before = [None, *marks]
+    return "".join(
+        f"{'M' if last is None else 'L'}{one.x} {one.y}"
+        for last, one in zip(before, marks, strict=False)
+        if one
+    )
 
 
 @dataclass(frozen=True)

@@ -45,28 +45,6 @@ def cover(
     return Cover(tuple(_measured(board)), tuple(_sure(board, standings)), doubts)
 
 
-def spans(text: str, board: Leaderboard) -> list[tuple[str, bool]]:
-    """A sentence in pieces, and whether each is code: backticks are marks, and in names that it quotes only signs.
-
-    Parameters
-    ----------
-    board
-        The leaderboard that it is about, whose names it may quote.
-
-    Returns
-    -------
-    list of (str, bool)
-        The pieces without the marks; the whole sentence if a mark has no counterpart.
-    """
-    rows = [name for row in board.rows for name in (row.model_name, row.template, row.sampler)]
-    ticked = {plain(name) for name in (*rows, *board.tasks, *board.tiers) if "`" in name}
-    for name in sorted(ticked, key=len, reverse=True):
-        text = text.replace(name, name.replace("`", "\0"))
-    parts = text.split("`")
-    kept = parts if len(parts) % 2 else [text]
-    return [(part.replace("\0", "`"), place % 2 == 1) for place, part in enumerate(kept)]
-
-
 def _measured(board: Leaderboard) -> list[str]:
     trials, planned = (sum(getattr(row, name) for row in board.rows) for name in ("trials", "planned"))
     tasks = f"{len(board.tasks)} task{'s' * (len(board.tasks) != 1)}"

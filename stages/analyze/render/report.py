@@ -7,7 +7,6 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,11 +21,11 @@ from evalcube.stages.analyze.labelled.counters import unique_shares
 from evalcube.stages.analyze.labelled.leaderboard import row_order
 from evalcube.stages.analyze.labelled.pairing import Pair
 from evalcube.stages.analyze.labelled.remarks import label_rows
-from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row, TierEstimate
+from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
 from evalcube.stages.analyze.render import charts as figures
 from evalcube.stages.analyze.render import meaning
 from evalcube.stages.analyze.render.board_spec import leading_text, places
-from evalcube.stages.analyze.render.cover import cover, spans
+from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.table_specs import pair_in_words, point_span, points, span
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, printable, shorten, significant
 from evalcube.stages.analyze.render.verdicts import ShownVerdict
@@ -44,7 +43,6 @@ TEMPLATES = Path(__file__).parent / "templates"
 CUT_MARK = 0.1
 """Share of truncated trials from which a cell of the task table is marked."""
 SHADES = 10
-MOST_GAPS = 8
 MOST_NAME = 72
 
 MODES_IN_WORDS = {
@@ -127,14 +125,12 @@ def render_report(
     labels = [shorten(label, MOST_NAME) for label in label_rows(board.rows)]
     tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
-    shown_samples = _samples(samples)
-    placed = _placed(shown_samples, board, labels)
-    return _page(board).render(
+    placed = _samples(samples, board, labels)
+    return _page().render(
         board=board,
         title=plain(facts.get("title", "Evaluation report")),
         facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
         headline=headline(board, labels, pair),
-        gaps=_gaps(board, labels),
         labels=labels,
         ranking=figures.tracks(board),
         initials=figures.initials(board.tiers),
@@ -155,10 +151,9 @@ def render_report(
         outcome_names=list(OUTCOMES),
         failures=_listed(failures),
         samples=placed,
-        samples_left=len(samples) - len(shown_samples),
+        samples_left=len(samples) - len(placed),
         anchors=_anchors(placed, board.tasks),
         cover=cover(board, labels, found, warnings),
-        tips=[_tip(board, row, label) for row, label in zip(board.rows, labels, strict=True)],
         **_script(),
         meaning=meaning,
         composites=[place for place, row in enumerate(board.rows) if row.composite is not None],
@@ -187,7 +182,7 @@ def _by_task(tasks: Sequence[Sequence[report_data.TaskView]]) -> dict[str, objec
     }
 
 
-def _page(board: Leaderboard) -> Template:
+def _page() -> Template:
     """The template, in which values come from anyone, with what shows these."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -209,7 +204,7 @@ def _page(board: Leaderboard) -> Template:
         span=span,
         places=places,
         letter=ranking.cluster_name,
-        code=partial(_code, board=board),
+        code=_code,
     )
     return environment.get_template("report.html.j2")
 
@@ -227,11 +222,16 @@ def _curves(
     """Accuracy by difficulty: the charts, the tasks with a single difficulty, and the legend."""
     curves = report_data.curve_views(ds, order, mode=board.mode, confidence=board.confidence)
     shown = labels[:MOST_LINES]
-    return {
-        "charts": [_chart(view, shown) for view in curves if len(view.difficulty) > 1],
-        "single": [plain(view.task) for view in curves if len(view.difficulty) == 1],
-        "legend": [(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(shown)],
-    }
+    charts, single = [], []
+    for view in curves:
+        if len(view.difficulty) == 1:
+            single.append(plain(view.task))
+            continue
+        cuts = [[share > CUT_MARK for share in row] for row in view.truncated]
+        series = list(zip(range(len(shown)), shown, view.accuracy, cuts, strict=False))
+        charts.append(figures.curve_chart(plain(view.task), view.difficulty, series))
+    legend = [(kind, label, figures.mark(kind, 8, 8, 4.2)) for kind, label in enumerate(shown)]
+    return {"charts": charts, "single": single, "legend": legend}
 
 
 def _listed(failures: Mapping[str, Mapping[str, int]]) -> list[tuple[str, str, int]]:
@@ -256,12 +256,11 @@ def _anchors(
 def close_rows(board: Leaderboard) -> list[int]:
     """Places of the first complete row, and of those whose intervals overlap with its own; empty without a row."""
     complete = [place for place, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
-    leads = {place: board.leading(board.rows[place]) for place in complete}
-    first = leads[complete[0]] if complete else None
+    leads = [board.leading(board.rows[place]) for place in complete]
     return [
         place
-        for place, one in leads.items()
-        if first is not None and (one is first or (one.upper >= first.lower and one.lower <= first.upper))
+        for number, (place, one) in enumerate(zip(complete, leads, strict=True))
+        if not number or (one.upper >= leads[0].lower and one.lower <= leads[0].upper)
     ]
 
 
@@ -274,33 +273,26 @@ def headline(board: Leaderboard, labels: Sequence[str], pair: Pair | None = None
         The first two of `close_rows` on the questions of both: intervals of each by itself do not tell two apart that
         answered the same questions.
     """
-    pairs = zip(board.rows, labels, strict=True)
-    scored = [
-        (board.leading(row), leading_text(board, row), label + _so_far(row))
-        for row, label in pairs
-        if row.rank is not None and not row.incomplete
-    ]
-    if not scored:
+    named = [label + _so_far(row) for row, label in zip(board.rows, labels, strict=True)]
+    complete = [place for place, row in enumerate(board.rows) if row.rank is not None and not row.incomplete]
+    if not complete:
         return "No evaluation is complete yet: these scores rest on part of the questions."
-    (first, (value, interval), name), others = scored[0], scored[1:]
-    by_score = board.lead == "score"
-    lead = f"{name} scores {value} of 1000 ({interval})"
+    first, by_score, rivals = complete[0], board.lead == "score", close_rows(board)[1:]
+    value, interval = leading_text(board, board.rows[first])
+    lead = f"{named[first]} scores {value} of 1000 ({interval})"
     if not by_score:
-        lead = f"{name} solves {value} ({interval} %; {MODES_IN_WORDS[board.mode]})"
-    rivals = [labels[place] + _so_far(board.rows[place]) for place in close_rows(board)[1:]]
-    if not others:
+        lead = f"{named[first]} solves {value} ({interval} %; {MODES_IN_WORDS[board.mode]})"
+    if len(complete) == 1:
         return f"{lead}; it is the only complete evaluation."
     if not rivals:
-        second, _, runner_up = others[0]
-        gap = first.value - second.value
+        second = complete[1]
+        gap = board.leading(board.rows[first]).value - board.leading(board.rows[second]).value
         ahead = number(gap) if by_score else f"{100 * gap:.1f} points of 100"
-        return f"{lead}, {ahead} ahead of {runner_up}; their intervals do not overlap."
-    close = f"that of {rivals[0]}" if len(rivals) == 1 else f"those of {len(rivals)} other evaluations"
-    told = (
-        f"On the questions that both answered: {plain(pair_in_words(pair))}"
-        if pair
-        else "Intervals are of each by itself; what both did with the same questions may still tell them apart."
-    )
+        return f"{lead}, {ahead} ahead of {named[second]}; their intervals do not overlap."
+    close = f"that of {named[rivals[0]]}" if len(rivals) == 1 else f"those of {len(rivals)} other evaluations"
+    told = "Intervals are of each by itself; what both did with the same questions may still tell them apart."
+    if pair:
+        told = f"On the questions that both answered: {plain(pair_in_words(pair))}"
     return f"{lead}, the highest. Its interval overlaps with {close}. {told}"
 
 
@@ -309,69 +301,21 @@ def _so_far(row: Row) -> str:
     return f" (so far {row.trials:,} of {row.planned:,} trials)" if row.partial else ""
 
 
-def _gaps(board: Leaderboard, labels: Sequence[str]) -> list[str]:
-    """What incomplete rows lack, a sentence for each of the first few."""
-    short = [(row, label) for row, label in zip(board.rows, labels, strict=True) if row.incomplete]
-    sentences = []
-    for row, label in short[:MOST_GAPS]:
-        parts = [_gap(tier) for tier in row.tiers if tier.incomplete]
-        sentences.append(f"{label} has only: {', '.join(parts)}.")
-    if len(short) > MOST_GAPS:
-        sentences.append(f"{len(short) - MOST_GAPS} more are marked in the table.")
-    return sentences
-
-
-def _gap(tier: TierEstimate) -> str:
-    points = f"{plain(tier.tier)} {tier.cells_present} of {tier.cells_expected} points"
-    if tier.tasks_present == tier.tasks_expected:
-        return points
-    return f"{points} ({tier.tasks_present} of {tier.tasks_expected} tasks)"
-
-
-def _chart(view: report_data.CurveView, labels: Sequence[str]) -> figures.Chart:
-    series = [
-        (kind, label, view.accuracy[kind], [share > CUT_MARK for share in view.truncated[kind]])
-        for kind, label in enumerate(labels)
-    ]
-    return figures.curve_chart(plain(view.task), view.difficulty, series, pooled=view.pooled)
-
-
-def _samples(samples: Sequence[SampleTrial]) -> list[SampleTrial]:
-    """Those that are shown, their texts safe and short."""
-    shown, size = [], 0
-    for item in map(_sample, samples[:MOST_SAMPLES]):
+def _samples(
+    samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]
+) -> list[tuple[SampleTrial, int | None, str | None]]:
+    """Those that are shown, short and safe, with the number of their row, and what a link to them is called."""
+    rows = {row.eval_id: place for place, row in enumerate(board.rows) if row.eval_id}
+    found: list[tuple[SampleTrial, int | None, str | None]] = []
+    size = 0
+    for place, item in enumerate(map(_sample, samples[:MOST_SAMPLES])):
         size += len(item.prompt) + len(item.response)
         if size > MOST_SAMPLE_TEXT:
             break
-        shown.append(item)
-    return shown
-
-
-def _placed(
-    samples: Sequence[SampleTrial], board: Leaderboard, labels: Sequence[str]
-) -> list[tuple[SampleTrial, int | None, str | None]]:
-    """Each sample with the number of its row on the board, and what a link to it is called."""
-    rows = {row.eval_id: place for place, row in enumerate(board.rows) if row.eval_id}
-    found: list[tuple[SampleTrial, int | None, str | None]] = []
-    for place, item in enumerate(samples):
         model = rows.get(item.eval_id)
-        if model is None:
-            found.append((item, None, None))
-        else:  # called as in the tables
-            found.append((replace(item, model=plain(labels[model])), model, f"trial-{place}"))
+        name = item.model if model is None else labels[model]  # called as in the tables
+        found.append((replace(item, model=plain(name)), model, None if model is None else f"trial-{place}"))
     return found
-
-
-def _tip(board: Leaderboard, row: Row, label: str) -> str:
-    """What the ranking's figure says of a row where one points at it."""
-    lead, interval = leading_text(board, row)
-    by_score = board.lead == "score"
-    tiers = [
-        f"{plain(tier.tier)} {number(tier.score.value) if by_score else percent(tier.rate.value)}"
-        for tier in row.tiers
-        if len(row.tiers) > 1
-    ]
-    return "; ".join([f"{label}: {lead} ({interval})", *tiers, f"{row.trials:,} trials"])
 
 
 def _data(value: Estimate | float | None) -> str:
@@ -388,8 +332,8 @@ def _bounds(value: Estimate) -> str:
 
 
 def _sample(item: SampleTrial) -> SampleTrial:
-    return SampleTrial(
-        model=plain(item.model),
+    return replace(
+        item,
         task=plain(item.task),
         status=plain(item.status),
         prompt=printable(item.prompt, MOST_TEXT),
@@ -397,7 +341,6 @@ def _sample(item: SampleTrial) -> SampleTrial:
         parsed=None if item.parsed is None else printable(item.parsed, MOST_TEXT // 8),
         reference=printable(item.reference, MOST_TEXT // 8),
         note=plain(item.note),
-        eval_id=item.eval_id,
     )
 
 
@@ -409,10 +352,14 @@ def _interval(estimate: Estimate, digits: int = 0, *, share: bool = False) -> st
     return f"{number(estimate.lower, digits)}–{number(estimate.upper, digits)}"
 
 
-def _code(text: str, board: Leaderboard) -> Markup:
-    """Text of a sentence with its code marked, all of it escaped."""
+def _code(text: str) -> Markup:
+    """A sentence with what stands in backticks marked as code, all of it escaped."""
+    parts = text.split("`")
+    if len(parts) % 2 == 0:  # one has no counterpart
+        return escape(text)
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if code else escape(part) for part, code in spans(text, board)
+        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        for place, part in enumerate(parts)
     )
 
 

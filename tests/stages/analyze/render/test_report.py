@@ -140,9 +140,8 @@ def test_render_report__incomplete_rows_are_announced(gaps):
     shown = "".join(Page(gaps).text)
 
     assert "What to distrust" in shown
-    assert "smollm2-135m-instruct has only: easy 39 of 42 points (13 of 14 tasks)" in shown
-    assert "heron-mini-3b has only: hard 40 of 42 points." in shown
-    assert "has only" not in "".join(Page(make()).text)
+    assert "Incomplete evaluations (*): 2 of 5." in shown
+    assert "Incomplete evaluations" not in "".join(Page(make()).text)
 
 
 def test_render_report__samples_are_bounded_and_folded():
@@ -312,19 +311,15 @@ def test_render_report__says_on_each_board_what_a_star_means(gaps):
     assert "Each task has at least" in partly
 
 
-def test_curve_views__equal_difficulties_are_pooled_and_many_are_binned():
+def test_curve_views__equal_difficulties_are_one():
     ds = dataset([Profile("a")], tasks=1, points=4)
     ds["difficulty"][0, :4] = [2.0, 2.0, 8.0, 8.0]
-    many = dataset([Profile("a")], tasks=1, points=40)
 
-    (view,), (binned,) = report_data.curve_views(ds, [0]), report_data.curve_views(many, [0])
+    (view,) = report_data.curve_views(ds, [0])
 
     assert view.difficulty == (2.0, 8.0)
-    assert not view.pooled
-    assert view.accuracy[0][0].value == ds["counters"][0, 0, :2, 2].sum() / ds["counters"][0, 0, :2, 1].sum()
-    assert binned.pooled
-    assert len(binned.difficulty) <= report_data.MOST_POINTS
-    assert list(binned.difficulty) == sorted(binned.difficulty)
+    right, completed = ds["counters"][0, 0, :2, 2].sum(), ds["counters"][0, 0, :2, 1].sum()
+    assert view.accuracy[0][0].value == pytest.approx(float(right / completed))
 
 
 def test_outcome_shares__are_those_of_the_board_and_add_up():
@@ -402,16 +397,6 @@ def test_render_report__commands_in_notes_are_code_and_names_stay_text():
     assert "asked up to 4 times" in text
     assert "<code>evalcube compare</code>" in text
     assert "task=`&lt;b&gt;" in text
-
-
-def test_render_report__keeps_backticks_of_names_in_what_to_distrust():
-    name = "a|b`c`*d*"
-    ds = dataset([Profile(name, invalid=0.5), *PROFILES[:1]], tasks=2)
-
-    text = render_report(ds, leaderboard(ds, draws=20), facts=FACTS)
-
-    assert f"<li>{name} 5" in text
-    assert "<code>c</code>" not in text
 
 
 def test_render_report__few_trials_lead_with_accuracy_and_say_why():
