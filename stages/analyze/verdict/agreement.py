@@ -151,23 +151,17 @@ def krippendorff_alpha(ratings: ArrayLike) -> float:
     return float(1.0 - (within / (sizes - 1)).sum() / (among / (total - 1)))
 
 
-def weighted_kappa(a: ArrayLike, b: ArrayLike, scale: tuple[float, float] = (1.0, 5.0)) -> float:
-    """Cohen's kappa with quadratic weights over a numeric scale; NaN if chance agreement is complete.
+def weighted_kappa(a: ArrayLike, b: ArrayLike) -> float:
+    """Cohen's kappa with quadratic weights, in which the scale cancels; NaN if chance agreement is complete.
 
     Parameters
     ----------
     a, b
         Ratings (unit,) of two coders.
-    scale
-        Lowest and highest rating; it scales the weights and cancels, but an empty scale has no kappa.
     """
     x, y = np.asarray(a, dtype=float), np.asarray(b, dtype=float)
-    width = scale[1] - scale[0]
-    if len(x) == 0 or width <= 0:
-        return math.nan
-    observed = ((x - y) ** 2).mean() / width**2
-    expected = ((x[:, np.newaxis] - y[np.newaxis, :]) ** 2).mean() / width**2
-    return math.nan if expected == 0 else float(1.0 - observed / expected)
+    expected = ((x[:, np.newaxis] - y[np.newaxis, :]) ** 2).mean() if len(x) else 0.0
+    return math.nan if expected == 0 else float(1.0 - ((x - y) ** 2).mean() / expected)
 
 
 @dataclass(frozen=True)
@@ -187,7 +181,6 @@ def gold_agreement(
     gold: ArrayLike,
     judge: ArrayLike,
     *,
-    scale: tuple[float, float] = (1.0, 5.0),
     draws: int = 2000,
     seed: int = 0,
     clusters: Clusters | None = None,
@@ -209,10 +202,11 @@ def gold_agreement(
     if len(both) == 0:
         return GoldAgreement(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
     units = np.arange(len(both)) if clusters is None else cluster_units(clusters[there])
-    first, place = np.unique(units, return_index=True, return_inverse=True)[1:]
+    members = [np.flatnonzero(units == unit) for unit in np.unique(units)]
 
     def drawn_alphas(start: int, stop: int) -> Floats:
-        return alphas(both, indices(len(first), start, stop, seed=seed), place)
+        rows = indices(len(members), start, stop, seed=seed)
+        return np.array([krippendorff_alpha(both[np.concatenate([members[k] for k in row])]) for row in rows])
 
     drawn = in_blocks(drawn_alphas, draws)
     drawn = drawn[~np.isnan(drawn)]
@@ -221,34 +215,7 @@ def gold_agreement(
         krippendorff_alpha(both),
         float(low),
         float(high),
-        weighted_kappa(both[:, 0], both[:, 1], scale),
+        weighted_kappa(both[:, 0], both[:, 1]),
         pearson(both[:, 0], both[:, 1]),
         len(both),
     )
-
-
-def alphas(both: Floats, drawn: np.ndarray, place: np.ndarray) -> Floats:
-    """Krippendorff's alpha of two complete coders under each draw of clusters: array (draw,), NaN without variance.
-
-    Parameters
-    ----------
-    both
-        Ratings (unit, 2).
-    drawn
-        Places of clusters (draw, cluster).
-    place
-        Cluster of each unit (unit,).
-    """
-    centred, low, high = both - both.mean(), np.full(drawn.shape[1], np.inf), np.full(drawn.shape[1], -np.inf)
-    parts = (
-        (centred**2).sum(axis=1),
-        (both[:, 0] - both[:, 1]) ** 2,
-        centred.sum(axis=1),
-        np.ones(len(both)),
-    )
-    square, apart, total, units = (np.bincount(place, part)[drawn].sum(axis=1) for part in parts)
-    np.minimum.at(low, place, both.min(axis=1))
-    np.maximum.at(high, place, both.max(axis=1))
-    flat, size = high[drawn].max(axis=1) == low[drawn].min(axis=1), 2.0 * units
-    expected = 2.0 * (size * square - total**2) / (size * (size - 1))
-    return np.asarray(1.0 - np.where(flat, np.nan, apart / units) / np.where(flat, 1.0, expected))

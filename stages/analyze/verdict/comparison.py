@@ -9,12 +9,10 @@ computed as if it had failed (Manski 1990, Nonparametric bounds on treatment eff
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.verdict.composite import (
@@ -101,7 +99,7 @@ def compare(
         treatment_gate=layer_gate(treatment.layers, options.threshold),
         saturation=treatment.saturation,
         agreement={arm.name: arm.agreement for arm in (control, treatment) if arm.agreement is not None},
-        variation=_median(control.variation, treatment.variation),
+        variation=float(mean_present(np.array([control.variation, treatment.variation]), axis=0)),
         holdout=None if split is None else gain_gap(gain, split, alpha=level, shares=weight),
         missing=missing,
         reach=_reach(gain, weight, options),
@@ -163,15 +161,8 @@ def _reach(gains: Floats, shares: Floats, options: Options) -> Reach:
     weights = shares[~np.isnan(gains)]
     mean = weights * (present.sum() / max(weights.sum(), 1e-300))
     spread = math.sqrt(((present - mean) ** 2).sum() / (len(present) - 1)) if len(present) > 1 else math.nan
-    again = options.method == "anytime"
-    return reach(
-        spread,
-        len(present),
-        options.limits.trivial,
-        alpha=options.alpha,
-        again=again,
-        planned=options.planned,
-    )
+    again, matters = options.method == "anytime", options.limits.trivial
+    return reach(spread, len(present), matters, alpha=options.alpha, again=again, planned=options.planned)
 
 
 def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
@@ -182,19 +173,12 @@ def standardised(control: Floats, treatment: Floats) -> tuple[Floats, Floats]:
     control, treatment
         Scores (unit, layer), NaN where absent. A layer without any variation stays as it is: its differences are 0.
     """
-    pooled = np.concatenate([control, treatment])
-    scale = np.ones(pooled.shape[1])
-    for place, column in enumerate(pooled.T):
+    scale = np.ones(control.shape[1])
+    for place, column in enumerate(np.concatenate([control, treatment]).T):
         present = column[~np.isnan(column)]
         if len(present) > 1 and np.ptp(present) > 0:
             scale[place] = present.std(ddof=1)
     return control / scale, treatment / scale
-
-
-def _median(one: float, other: float) -> float:
-    """Median of those of two values that are known."""
-    known = [value for value in (one, other) if not math.isnan(value)]
-    return sum(known) / len(known) if known else math.nan
 
 
 def _shown(layers: Floats, mean: float, both: np.ndarray, weights: tuple[float, ...] | None) -> str:
@@ -204,38 +188,23 @@ def _shown(layers: Floats, mean: float, both: np.ndarray, weights: tuple[float, 
 def _intervals(columns: Floats, scores: Scores, options: Options, looks: int = 1) -> list[Interval]:
     """An interval of each column by itself, at the level of one of so many."""
     how, alpha = options.method or "sign-flip", options.alpha / looks
-    return paired_intervals(columns, method=how, alpha=alpha, **_drawn(scores, options))
+    return paired_intervals(columns, method=how, **_drawn(scores, options) | {"alpha": alpha})
 
 
 def _together(columns: Floats, scores: Scores, options: Options) -> list[Interval]:
     """Intervals that hold for all columns at once."""
     if options.method == "anytime":
         return _intervals(columns, scores, options, max(columns.shape[1], 1))
-    return simultaneous_intervals(columns, alpha=options.alpha, **_drawn(scores, options))
+    return simultaneous_intervals(columns, **_drawn(scores, options))
 
 
 def _drawn(scores: Scores, options: Options) -> dict[str, Any]:
-    return {
-        "draws": options.draws,
-        "seed": options.seed,
-        "shares": scores.shares,
-        "clusters": scores.clusters,
-    }
+    of_options = {name: getattr(options, name) for name in ("alpha", "draws", "seed")}
+    return of_options | {"shares": scores.shares, "clusters": scores.clusters}
 
 
 COMPOSITE = "the composite"
-
-
-@dataclass(frozen=True)
-class _Side:
-    """One arm: what it has, and what it should have."""
-
-    layers: Floats
-    """Scores (run, unit, layer)."""
-    readings: Floats
-    """Readings (run, unit, judge)."""
-    expected: Flags
-    """Executions (run, unit)."""
+_LAYERS = len(LAYERS)
 
 
 def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) -> Missing | None:
@@ -253,114 +222,77 @@ def missing_of_pair(scores: Scores, runs: Floats, place: int, options: Options) 
     place
         Of the treatment among the variants.
     """
-    sides = [_side(scores, runs, arm) for arm in (0, place)]
-    layers = np.asarray(sum((~np.isnan(side.layers)).sum(axis=0) for side in sides) > 0)
-    judges = np.asarray(sum((~np.isnan(side.readings)).sum(axis=(0, 1)) for side in sides) > 0)
-    gaps = [gap for gap in _gaps(scores, sides, layers, judges) if gap.control or gap.treatment]
+    sides = [(_kinds(scores, runs, arm), _expected(scores, arm)) for arm in (0, place)]
+    kinds = np.any([(~np.isnan(values)).any(axis=0) for values, _ in sides], axis=0)  # (unit, kind)
+    kinds[:, _LAYERS:] = kinds[:, JUDGE, np.newaxis] & kinds[:, _LAYERS:].any(axis=0)
+    due = [expected[..., np.newaxis] & kinds for _, expected in sides]
+    lacks = [part & np.isnan(values) for part, (values, _) in zip(due, sides, strict=True)]
+    alone = [_unmeasured(*side) for side in sides]
+    names = [*LAYERS, *(f"readings of {name}" for name in scores.judge_names)]
+    gaps = [Gap(COMPOSITE, *alone[0], *alone[1])]
+    for kind, name in enumerate(names):
+        pairs = zip(lacks, due, strict=True)
+        gaps.append(Gap(name, *(int(part[..., kind].sum()) for pair in pairs for part in pair)))
+    gaps = [gap for gap in gaps if gap.control or gap.treatment]
     if not gaps:
         return None
-    lacks = [_lacks(side, layers, judges) for side in sides]
     # What both lack says nothing for either: it failed in both.
-    lowest = [_filled(side, lack, lack) for side, lack in zip(sides, lacks, strict=True)]
-    highest = _filled(sides[0], lacks[0], lacks[1])
-    totals = [_totals(one, options) for one in (*lowest, highest)]
+    (control, _), (treatment, _) = sides
+    lowest = [_filled(control, lacks[0], lacks[0]), _filled(treatment, lacks[1], lacks[1])]
+    totals = [_totals(one, options) for one in (*lowest, _filled(control, lacks[0], lacks[1]))]
     steps = np.stack([difference(totals[0], totals[1]), difference(totals[2], totals[1])], axis=1)
-    failed, worst = paired_intervals(
-        steps,
-        alpha=options.alpha,
-        draws=options.draws,
-        seed=options.seed,
-        method=options.method or "sign-flip",
-        shares=scores.shares,
-        clusters=scores.clusters,
-    )
+    failed, worst = _intervals(steps, scores, options)
     gate = layer_gate(layer_means(lowest[1], scores.shares), options.threshold)
     return Missing(tuple(gaps), failed, worst, gate.failed)
 
 
 def missing_alone(scores: Scores, runs: Floats, place: int) -> tuple[int, int]:
     """How many executions of a variant have no composite, and how many there should be."""
-    side = _side(scores, runs, place)
-    return _count(side.expected, _unmeasured(side))
+    return _unmeasured(_kinds(scores, runs, place), _expected(scores, place))
 
 
 def silent_judges(scores: Scores) -> list[str]:
     """A sentence for each judge that gave no reading at all, or none of a variant that others rated."""
-    if scores.judges is None:
-        return []
     there = ~np.isnan(scores.judges) & (scores.ok & scores.entries)[..., np.newaxis]
-    answered = np.asarray(there.sum(axis=(0, 2)) > 0)  # (variant, judge)
+    answered = there.any(axis=(0, 2))  # (variant, judge)
     found = []
-    for judge, name in enumerate(scores.judge_names):
-        if not answered[:, judge].any():
+    for name, of_judge in zip(scores.judge_names, answered.T, strict=True):
+        if not of_judge.any():
             found.append(f"{name} never gave a reading: it counts in nothing")
             continue
-        silent = np.asarray(answered.any(axis=1)) & ~answered[:, judge]
-        found += [
-            f"{name} gave no reading of {variant}"
-            for variant, none in zip(scores.variants, silent, strict=True)
-            if none
-        ]
+        rated = zip(scores.variants, answered.any(axis=1) & ~of_judge, strict=True)
+        found += [f"{name} gave no reading of {variant}" for variant, none in rated if none]
     return found
 
 
-def _side(scores: Scores, runs: Floats, place: int) -> _Side:
+def _kinds(scores: Scores, runs: Floats, place: int) -> Floats:
+    """What is known of a variant (run, unit, kind): its layers, and the readings of each judge."""
+    there = (scores.ok[:, place] & scores.entries[:, place])[..., np.newaxis]
+    return np.concatenate([runs[:, place], np.where(there, scores.judges[:, place], np.nan)], axis=-1)
+
+
+def _expected(scores: Scores, place: int) -> Flags:
+    """Executions (run, unit) that a variant should have."""
     entries = scores.entries[:, place]
     # An arm with no execution of a unit lacks them all; one with fewer runs than another was planned so.
-    expected = entries | (entries.sum(axis=0) == 0)
-    if scores.judges is None:
-        readings = np.empty((*entries.shape, 0))
-    else:
-        there = (scores.ok[:, place] & entries)[..., np.newaxis]
-        readings = np.where(there, scores.judges[:, place], np.nan)
-    return _Side(runs[:, place], readings, expected)
+    return np.asarray(entries | ~entries.any(axis=0))
 
 
-def _lacks(side: _Side, layers: Flags, judges: Flags) -> tuple[Flags, Flags]:
-    """Which layers (run, unit, layer) and readings (run, unit, judge) are expected and not there."""
-    expected = side.expected[..., np.newaxis]
-    judged = layers[:, JUDGE, np.newaxis] & judges
-    return expected & layers & np.isnan(side.layers), expected & judged & np.isnan(side.readings)
+def _unmeasured(values: Floats, expected: Flags) -> tuple[int, int]:
+    """How many executions have no layer at all, of those that are expected."""
+    return int((expected & np.isnan(values[..., :_LAYERS]).all(axis=2)).sum()), int(expected.sum())
 
 
-def _gaps(scores: Scores, sides: list[_Side], layers: Flags, judges: Flags) -> Iterator[Gap]:
-    counted = [[_count(side.expected, _unmeasured(side))] for side in sides]
-    names = [COMPOSITE]
-    for side, own in zip(sides, counted, strict=True):
-        own += [
-            _count(side.expected & layers[:, layer], np.isnan(side.layers[..., layer]))
-            for layer in range(len(LAYERS))
-        ]
-        own += [
-            _count(side.expected & layers[:, JUDGE], np.isnan(side.readings[..., judge]))
-            for judge in np.flatnonzero(judges)
-        ]
-    names += [*LAYERS, *(f"readings of {scores.judge_names[judge]}" for judge in np.flatnonzero(judges))]
-    for name, control, treatment in zip(names, *counted, strict=True):
-        yield Gap(name, *control, *treatment)
-
-
-def _unmeasured(side: _Side) -> Flags:
-    """Which executions (run, unit) have no layer at all."""
-    return np.asarray(np.isnan(side.layers).all(axis=2))
-
-
-def _count(expected: Flags, absent: Flags) -> tuple[int, int]:
-    return int((expected & absent).sum()), int(expected.sum())
-
-
-def _filled(side: _Side, lacks: tuple[Flags, Flags], failed: tuple[Flags, Flags]) -> Floats:
-    """Layers (unit, layer), averaged over runs, as if what an arm lacks were lowest where `failed`, else highest."""
-    fills = [np.where(lowest, LOWEST, HIGHEST) for lowest in failed]
-    layers = np.where(lacks[0], fills[0], side.layers)
-    partly = np.asarray(lacks[1].any(axis=2)) & ~np.isnan(side.layers[..., JUDGE])
-    if partly.any():
-        readings = np.where(lacks[1], fills[1], side.readings)
-        layers[..., JUDGE] = np.where(partly, judge_layer(readings), layers[..., JUDGE])
+def _filled(values: Floats, lacks: Flags, lowest: Flags) -> Floats:
+    """Layers (unit, layer), averaged over runs, as if what an arm lacks were lowest where so said, else highest."""
+    filled = np.where(lacks, np.where(lowest, LOWEST, HIGHEST), values)
+    layers = filled[..., :_LAYERS]
+    partly = lacks[..., _LAYERS:].any(axis=2) & ~np.isnan(values[..., JUDGE])
+    layers[..., JUDGE] = np.where(partly, judge_layer(filled[..., _LAYERS:]), layers[..., JUDGE])
     return mean_present(layers, axis=0)
 
 
-def _totals(layers: Floats, options: Options) -> NDArray[np.float64]:
+def _totals(layers: Floats, options: Options) -> Floats:
     """Composites (unit,); a unit of which nobody knows a layer failed in both arms."""
     totals = composite(layers, options.weights)
     return np.where(np.isnan(totals), LOWEST, totals)

@@ -26,8 +26,8 @@ class Scores:
     units: tuple[str, ...]
     layers: Floats
     """Array (run, variant, unit, layer), NaN where a layer is absent."""
-    judges: Floats | None
-    """Readings (run, variant, unit, judge), NaN where a judge failed; None without an ensemble."""
+    judges: Floats
+    """Readings (run, variant, unit, judge), NaN where a judge failed."""
     ok: Flags
     """Executions (run, variant, unit) that finished."""
     entries: Flags
@@ -46,7 +46,7 @@ class Scores:
             self,
             units=tuple(self.units[place] for place in order),
             layers=self.layers[:, :, order],
-            judges=None if self.judges is None else self.judges[:, :, order],
+            judges=self.judges[:, :, order],
             ok=self.ok[:, :, order],
             entries=self.entries[:, :, order],
             shares=self.shares[order],
@@ -94,42 +94,72 @@ def checked_scores(
     for name, labels in (("variants", variants), ("units", units)):
         if not hasattr(labels, "__len__"):
             raise ArgumentTypeError(f"`{name}` must be a list of labels, got {shown(labels)}")
-    try:
-        values = np.array(layers, dtype=float)
-    except (TypeError, ValueError) as error:
-        raise ArgumentError(
-            f"`layers` must hold numbers, NaN where one is absent, got {shown(layers)}"
-        ) from error
-    runs_given = values.ndim == 4
-    values = values if runs_given else values[np.newaxis]
-    shape = (len(values), len(variants), len(units))
-    if values.ndim != 4 or values.shape[1:] != (*shape[1:], len(LAYERS)):
-        raise ArgumentError(
-            f"`layers` must be ([run,] variant, unit, layer) = ({shape[1]}, {shape[2]}, {len(LAYERS)}) after the runs, "
-            f"got {np.shape(layers)}; the layers are {', '.join(LAYERS)}, NaN where one is absent"
-        )
-    if len(values) == 0:
-        raise ArgumentError("`layers` has no run; give at least one")
-    for name, labels in (("variants", variants), ("units", units)):
         if not len(labels):
             raise ArgumentError(f"`{name}` is empty: there is nothing to compare")
-        if len(set(labels)) != len(labels):
-            twice = sorted({label for label in labels if list(labels).count(label) > 1})
+        twice = sorted({label for label in labels if list(labels).count(label) > 1})
+        if twice:
             raise ArgumentError(f"`{name}` must differ from each other, {twice[0]!r} occurs twice")
+    runs = np.shape(layers)[0] if np.ndim(layers) == 4 else None
+    if runs == 0:
+        raise ArgumentError("`layers` has no run; give at least one")
+    shape = (1 if runs is None else runs, len(variants), len(units))
+    values = _fitting("layers", layers, shape, runs, (len(LAYERS),))
     values[..., JUDGE] = np.where(values[..., JUDGE] <= 0, np.nan, values[..., JUDGE])
-    _refuse_off_scale("layers", values)
-    readings = None if judges is None else _readings(judges, shape, runs_given=runs_given)
+    readings = (
+        np.empty((*shape, 0)) if judges is None else _fitting("judges", judges, shape, runs, (-1,), (-1, -1))
+    )
+    readings = np.where(readings <= 0, np.nan, readings)
+    for name, scored in (("layers", values), ("judges", readings)):
+        # One such value moves every mean, and nothing would show it.
+        wrong = scored[~np.isnan(scored) & ((scored < LOWEST - GRAIN) | (scored > HIGHEST + GRAIN))]
+        if wrong.size:
+            raise ArgumentError(
+                f"`{name}` has the score {wrong[0]:g}, which is not from {LOWEST:g} to {HIGHEST:g}; "
+                "NaN means that there is none"
+            )
+    readings = judge_layer(readings) if readings.ndim == 5 else readings
+    number = readings.shape[-1]
+    names = [f"judge {place + 1}" for place in range(number)] if judge_names is None else judge_names
+    if len(names) != number:
+        raise ArgumentError(f"`judge_names` must name {number} judges, got {len(names)} names")
+    flags = [
+        np.ones(shape, dtype=bool) if given is None else _fitting(name, given, shape, runs, ()).astype(bool)
+        for name, given in (("ok", ok), ("entries", entries))
+    ]
     return Scores(
         tuple(variants),
         tuple(units),
         values,
         readings,
-        _flags("ok", ok, shape, runs_given=runs_given),
-        _flags("entries", entries, shape, runs_given=runs_given),
+        flags[0],
+        flags[1],
         _shares(shares, len(units)),
-        _names(judge_names, 0 if readings is None else readings.shape[-1]),
+        tuple(names),
         _clusters(clusters, len(units)),
     )
+
+
+def _fitting(
+    name: str, given: ArrayLike, shape: tuple[int, ...], runs: int | None, *ends: tuple[int, ...]
+) -> Floats:
+    """Numbers (run, variant, unit, ...) with one of these ends, where −1 stands for any size."""
+    try:
+        values = np.array(given, dtype=float)
+    except (TypeError, ValueError) as error:
+        raise ArgumentError(
+            f"`{name}` must hold numbers, NaN where one is absent, got {shown(given)}"
+        ) from error
+    values = values[np.newaxis] if runs is None else values
+    rest = values.shape[3:]
+    fits = any(
+        len(end) == len(rest) and all(b in (-1, a) for a, b in zip(rest, end, strict=True)) for end in ends
+    )
+    if values.shape[:3] != shape or not fits:
+        raise ArgumentError(
+            f"`{name}` must be ([run,] variant, unit, ...) and begin with {shape[1:]} after the runs; `layers` end with "
+            f"{', '.join(LAYERS)}; got the shape {np.shape(given)}"
+        )
+    return values
 
 
 def _clusters(given: ArrayLike | None, units: int) -> NDArray[np.int64] | None:
@@ -145,46 +175,3 @@ def _shares(given: ArrayLike | None, units: int) -> Floats:
         raise ArgumentError(f"`shares` must be {units} finite numbers >= 0 that are not all zero")
     values = values / values.max()
     return np.asarray(values / values.mean())
-
-
-def _names(given: Sequence[str] | None, judges: int) -> tuple[str, ...]:
-    if given is None:
-        return tuple(f"judge {place + 1}" for place in range(judges))
-    if len(given) != judges:
-        raise ArgumentError(f"`judge_names` must name {judges} judges, got {len(given)} names")
-    return tuple(given)
-
-
-def _refuse_off_scale(name: str, values: Floats) -> None:
-    """Refuse what is no score: one such value moves every mean, and nothing would show it."""
-    wrong = values[~np.isnan(values) & ((values < LOWEST - GRAIN) | (values > HIGHEST + GRAIN))]
-    if wrong.size:
-        raise ArgumentError(
-            f"`{name}` has the score {wrong[0]:g}, which is not from {LOWEST:g} to {HIGHEST:g}; "
-            f"NaN means that there is none"
-        )
-
-
-def _readings(judges: ArrayLike, shape: tuple[int, int, int], *, runs_given: bool) -> Floats:
-    values = np.asarray(judges, dtype=float)
-    values = values if runs_given else values[np.newaxis]
-    if values.ndim not in (4, 5) or values.shape[:3] != shape:
-        raise ArgumentError(
-            f"`judges` must be ([run,] variant, unit, judge[, repeat]) beginning with {shape[1:]} after the runs, "
-            f"got {np.shape(judges)}"
-        )
-    values = np.where(values <= 0, np.nan, values)
-    _refuse_off_scale("judges", values)
-    return judge_layer(values) if values.ndim == 5 else values
-
-
-def _flags(name: str, flags: ArrayLike | None, shape: tuple[int, int, int], *, runs_given: bool) -> Flags:
-    if flags is None:
-        return np.ones(shape, dtype=bool)
-    values = np.asarray(flags, dtype=bool)
-    values = values if runs_given else values[np.newaxis]
-    if values.shape != shape:
-        raise ArgumentError(
-            f"`{name}` must be ([run,] variant, unit) = {shape[1:]} after the runs, got {np.shape(flags)}"
-        )
-    return values

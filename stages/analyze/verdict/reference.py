@@ -93,9 +93,9 @@ def evaluate(scores: Scores, options: Options) -> Verdict:
 def _measured(scores: Scores) -> Floats:
     """Layers (run, variant, unit, layer) of finished executions, the judge layer filled in from the ensemble."""
     layers = scores.layers.copy()
-    if scores.judges is not None:
-        consensus = judge_layer(scores.judges)
-        layers[..., JUDGE] = np.where(np.isnan(layers[..., JUDGE]), consensus, layers[..., JUDGE])
+    layers[..., JUDGE] = np.where(
+        np.isnan(layers[..., JUDGE]), judge_layer(scores.judges), layers[..., JUDGE]
+    )
     layers[~(scores.ok & scores.entries)] = np.nan
     return layers
 
@@ -104,10 +104,9 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
     totals = composite(layers, options.weights)
     people = corrected_arm(scores, scores.variants[place], layers, options)
     mean = people["composite"].estimate if people else weighted_mean(totals, scores.shares)
-    means = {
-        **layer_means(layers, scores.shares),
-        **{name: people[name].estimate for name in people if name == "judge"},
-    }
+    means = layer_means(layers, scores.shares)
+    if people:
+        means["judge"] = people["judge"].estimate
     gate = layer_gate(means, options.threshold)
     per_run = composite(runs[:, place], options.weights)
     curve = saturation(cumulative(list(per_run))) if len(per_run) >= MIN_RUNS else None
@@ -121,9 +120,7 @@ def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Opti
         layers=gate.means,
         gate_passed=gate.passed,
         failed_layers=gate.failed,
-        agreement=None
-        if scores.judges is None
-        else judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
+        agreement=judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
         variation=_variation(per_run, scores.shares),
         saturation=curve,
         by_people=people["composite"].interval(options.alpha, scores.clusters) if people else None,
@@ -190,33 +187,31 @@ def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | N
     rated_ones = [name for name in scores.variants if name in options.gold]
     if not rated_ones:
         return None
-    variant = rated_ones[0] if options.gold_variant is None else options.gold_variant
+    variant = options.gold_variant or rated_ones[0]
     ratings = options.gold.get(variant, {})
-    readings = layers[scores.variants.index(variant), :, JUDGE].tolist()
-    judged = dict(zip(scores.units, readings, strict=True))
-    rated = [name for name in ratings if name in judged]
-    places = [scores.units.index(name) for name in rated]
-    return gold_agreement(
-        [ratings[name] for name in rated],
-        [judged[name] for name in rated],
-        seed=options.seed,
-        clusters=None if scores.clusters is None else scores.clusters[places],
-    )
+    rated = np.array([ratings.get(unit, math.nan) for unit in scores.units], dtype=float)
+    judged = layers[scores.variants.index(variant), :, JUDGE]
+    return gold_agreement(rated, judged, seed=options.seed, clusters=scores.clusters)
 
 
 def _badges(
     arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None, limits: Thresholds
 ) -> Badges:
     judged = [_judged(arm.agreement, limits) for arm in arms if arm.agreement is not None]
-    shown = next((arm for arm in arms if decided is not None and arm.name == decided.treatment), None)
-    curve = None if shown is None else shown.saturation
-    interval = None if decided is None else decided.composite
+    curve, interval = None, None
+    if decided is not None:
+        curve = next(arm.saturation for arm in arms if arm.name == decided.treatment)
+        interval = decided.composite
     return Badges(
         judges_agree=min(judged, key=("no", "partly", "yes").index, default="unknown"),
-        significant="unknown" if interval is None else "yes" if interval.significant else "no",
-        saturated="unknown" if curve is None else "yes" if curve.saturated else "no",
+        significant=_yes(None if interval is None else interval.significant),
+        saturated=_yes(None if curve is None else curve.saturated),
         human_aligned="unknown" if gold is None else _aligned(gold),
     )
+
+
+def _yes(known: bool | None) -> Badge:
+    return "unknown" if known is None else "yes" if known else "no"
 
 
 def _judged(agreement: Agreement, limits: Thresholds) -> Badge:
@@ -228,15 +223,15 @@ def _judged(agreement: Agreement, limits: Thresholds) -> Badge:
 
 def _aligned(gold: GoldAgreement) -> Badge:
     """How far judges agree with people; unknown from ratings so few that both yes and no fit them."""
-    ends = {_graded(end, FAIR_ALPHA, STRONG_ALPHA) for end in (gold.low, gold.high)}
+    ends = {_graded(end) for end in (gold.low, gold.high)}
     few = gold.units < LEAST_RATED or "unknown" in ends or ends == {"no", "yes"}
-    return "unknown" if few else _graded(gold.alpha, FAIR_ALPHA, STRONG_ALPHA)
+    return "unknown" if few else _graded(gold.alpha)
 
 
-def _graded(value: float, partly: float, full: float) -> Badge:
-    if math.isnan(value):
+def _graded(alpha: float) -> Badge:
+    if math.isnan(alpha):
         return "unknown"
-    return "yes" if value >= full else "partly" if value >= partly else "no"
+    return "yes" if alpha >= STRONG_ALPHA else "partly" if alpha >= FAIR_ALPHA else "no"
 
 
 def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> tuple[str, ...]:
