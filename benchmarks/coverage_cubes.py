@@ -24,7 +24,7 @@ from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics
 from evalcube.stages.analyze.labelled.pairing import compare_evaluations
 from evalcube.stages.analyze.labelled.ranking import rank_rows
-from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
+from evalcube.stages.analyze.verdict.measures import gain_gap, split_holdout
 from evalcube.stages.analyze.verdict.paired import paired_intervals
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, Status
 

@@ -19,8 +19,7 @@ from evalcube.flows.nouns import CubeLike, address_and_part, listed
 from evalcube.flows.plan.plan import Plan, carries
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import OpenPart
-from evalcube.stages.analyze.labelled.by_people import PEOPLE_RIGHT
-from evalcube.stages.analyze.labelled.composites import PEOPLE_SCORE
+from evalcube.stages.analyze.labelled.additions import PEOPLE_RIGHT, PEOPLE_SCORE
 
 if TYPE_CHECKING:
     import xarray as xr

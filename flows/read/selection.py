@@ -267,7 +267,7 @@ def _recounted(dataset: xr.Dataset, part: Part) -> tuple[xr.Dataset, str, list[s
     ValueError
         An option cannot be met with these arrays.
     """
-    from evalcube.stages.analyze.labelled.readers import read_by_second  # with `dask`, which takes a while
+    from evalcube.stages.analyze.labelled.additions import read_by_second  # with `dask`, which takes a while
     from evalcube.stages.score.recount import recount, trimmed
 
     read_by, told = "", list[str]()

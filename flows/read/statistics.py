@@ -36,13 +36,11 @@ from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import MODES, Joint, Mode
 from evalcube.stages.analyze.formulas.outcomes.table import METRICS
 from evalcube.stages.analyze.labelled import axes, pairing, ranking
+from evalcube.stages.analyze.labelled.additions import with_accuracy_by_people, with_composites, with_gaps
 from evalcube.stages.analyze.labelled.aggregate import aggregate as estimate_groups
-from evalcube.stages.analyze.labelled.by_people import with_accuracy_by_people
-from evalcube.stages.analyze.labelled.composites import with_composites
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard as rank_evaluations
 from evalcube.stages.analyze.labelled.outcomes import cube_outcome_metrics, refuse_votes
 from evalcube.stages.analyze.labelled.points import told_of_points
-from evalcube.stages.analyze.labelled.readers import with_gaps
 from evalcube.stages.analyze.labelled.scores import VERSIONS, Version
 from evalcube.stages.analyze.labelled.selection import keys
 from evalcube.stages.analyze.labelled.sorting import sorted_by

@@ -25,7 +25,7 @@ from evalcube.stages.analyze.labelled.clustering import all_clusters
 from evalcube.stages.analyze.render.verdicts import ShownVerdict, shown_verdict
 from evalcube.stages.analyze.verdict import Verdict, verdict
 from evalcube.stages.analyze.verdict.composite import HIGHEST, LAYERS, LOWEST, THRESHOLD
-from evalcube.stages.analyze.verdict.holdout import MIN_PART, split_holdout
+from evalcube.stages.analyze.verdict.measures import MIN_PART, split_holdout
 from evalcube.stages.analyze.verdict.paired import Clusters, Method
 from evalcube.stages.analyze.verdict.rules import Thresholds
 from evalcube.stages.reply.status import FINISHED

@@ -82,12 +82,10 @@ def count_trials(
     cells = math.prod(shape[:-2])
     step = max(1, _BLOCK // max(1, math.prod(flat["status"].shape[1:])))
     sums = np.zeros((cells, len(COUNTERS)))
-    # Memory asked for anew costs more than the sums do.
-    scratch = np.empty((2, min(step, cells), math.prod(flat["status"].shape[1:])))
     for start in range(0, cells, step):
         block = {name: _rows(array[start : start + step]) for name, array in flat.items()}
         block["status"] = _relabel(block, unique_only=unique_only, clip_tokens=clip_tokens)
-        for name, column in _count(block, scratch, clip_tokens).items():
+        for name, column in _count(block, clip_tokens).items():
             sums[start : start + step, COUNTERS.index(name)] = column
     set_cost(sums, price_prompt, price_completion)
     return sums.reshape(*shape[:-2], len(COUNTERS))
@@ -248,47 +246,33 @@ def _relabel(block: Mapping[str, Array], *, unique_only: bool, clip_tokens: int 
     return status
 
 
-def _count(block: Mapping[str, Array], scratch: FloatArray, clip_tokens: int | None) -> dict[str, Array]:
-    """All counters but the cost, each of shape (cell,); `scratch` is overwritten."""
+def _count(block: Mapping[str, Array], clip_tokens: int | None) -> dict[str, Array]:
+    """All counters but the cost, each of shape (cell,)."""
     status = block["status"]
     truncated = status == _TRUNCATED
     finished = status <= LAST_FINISHED
     completed = finished & ~truncated
-    weight, values = scratch[:, : len(status)]
-    columns: dict[str, Array] = {
-        "trials": _number(finished),
-        "completed": _number(completed),
-        **{name: _number(status == code) for name, code in COUNTED.items()},
-    }
+    flags = {"trials": finished, "completed": completed}
+    flags |= {name: status == code for name, code in COUNTED.items()}
     if "duplicate" in block:
-        columns["duplicates"] = _number(finished & (block["duplicate"] == 1))
-    weight[...] = completed
-    columns["guess_sum"] = _total(block["guess_chance"], weight, values)
-    weight[...] = finished
-    columns["prompt_tokens_sum"] = _total(block["prompt_tokens"], weight, values)
-    columns["compressed_sum"] = _total(block["compressed_bytes"], weight, values)
-    columns["latency_sum"] = _total(block["latency"], weight, values)
-    columns["tokens_sum"] = _total(block["tokens"], weight, values, most=clip_tokens)
-    np.multiply(weight, values, out=weight)
-    columns["tokens_sumsq"] = np.vecdot(weight, values)
+        flags["duplicates"] = finished & (block["duplicate"] == 1)
+    columns: dict[str, Array] = {name: flag.sum(axis=-1) for name, flag in flags.items()}
+    done = finished.astype(np.float64)
+    columns["guess_sum"] = np.vecdot(_known(block["guess_chance"]), completed.astype(np.float64))
+    for name, values in (
+        ("prompt_tokens", "prompt_tokens"),
+        ("compressed", "compressed_bytes"),
+        ("latency", "latency"),
+    ):
+        columns[f"{name}_sum"] = np.vecdot(_known(block[values]), done)
+    tokens = _known(block["tokens"], clip_tokens)
+    columns["tokens_sum"] = np.vecdot(tokens, done)
+    columns["tokens_sumsq"] = np.vecdot(tokens * done, tokens)
     return columns
 
 
-def _number(hits: npt.NDArray[np.bool_]) -> npt.NDArray[np.uint32]:
-    """Hits per row."""
-    if not hits.any():
-        return np.zeros(len(hits), np.uint32)
-    return np.asarray(hits.sum(axis=-1, dtype=np.uint32))
-
-
-def _total(values: Array, weight: FloatArray, known: FloatArray, most: float | None = None) -> FloatArray:
-    """Sum per row of the values whose weight is 1, not 0.
-
-    `known` becomes the values as floats of `most` at most, zero where a value is missing: negative or not finite.
-    """
-    known[...] = values
-    if not (values.min(initial=0) >= 0 and values.max(initial=0) < np.inf):
-        np.copyto(known, 0.0, where=~((known >= 0) & (known < np.inf)))
-    if most is not None:
-        np.minimum(known, most, out=known)
-    return np.asarray(np.vecdot(known, weight))
+def _known(values: Array, most: float | None = None) -> FloatArray:
+    """Values as floats of `most` at most, zero where one is missing: negative or not finite."""
+    known = values.astype(np.float64)
+    known = np.where((known >= 0) & (known < np.inf), known, 0.0)
+    return known if most is None else np.minimum(known, most)

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 import dask.array as da
@@ -12,7 +9,6 @@ import numpy as np
 import numpy.typing as npt
 import xarray as xr
 from dask.base import is_dask_collection
-from dask.system import CPU_COUNT
 
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
 from evalcube.stages.reply.status import COUNTERS, QUESTION_MOMENTS, SECOND, Status
@@ -75,11 +71,16 @@ def recount(
     absent = [name for name in ("status", *VALUES) if name not in dataset]
     if absent:
         raise ArgumentError(f"the dataset lacks the trial arrays {absent}; open it with `Cube.dataset()`")
-    options = _Options(unique_only, clip_tokens)
+    prices: list[da.Array] = []
     taken = _take(dataset.isel(trial=slice(trials)))
-    prices = [_price(dataset, name) for name in ("price_prompt", "price_completion")]
     lazy = any(is_dask_collection(array) for array, _ in taken.values())
-    counted = (_count_lazily if lazy else _count_now)(taken, options, prices)
+    counted = _counted(taken, {"unique_only": unique_only, "clip_tokens": clip_tokens})
+    for name in ("price_prompt", "price_completion"):
+        known = np.asarray(dataset[name], dtype=np.float64) if name in dataset else 0.0
+        price = np.broadcast_to(np.nan_to_num(known), dataset.sizes["model"])[:, np.newaxis, np.newaxis]
+        prices.append(da.from_array(np.ascontiguousarray(price), chunks=(counted.chunks[0], 1, 1)))
+    counted = da.map_blocks(_priced, counted, *(price[..., np.newaxis] for price in prices), dtype=np.float64)
+    counted = counted if lazy else counted.compute(scheduler="threads")
     attrs = dataset["counters"].attrs if "counters" in dataset else {}
     # Those of the questions follow from the trial arrays, for whoever needs them.
     kept = dataset.drop_vars(["counters", "counter", QUESTION_MOMENTS], errors="ignore")
@@ -125,12 +126,6 @@ def trimmed(
     return kept
 
 
-@dataclass(frozen=True)
-class _Options:
-    unique_only: bool
-    clip_tokens: int | None
-
-
 def _take(dataset: xr.Dataset) -> _Arrays:
     """Arrays with their dims, and numbers along trial and repeat, which a chunk does not know by itself."""
     dims: dict[str, tuple[str, ...]] = dict.fromkeys(("status", *VALUES), _TRIAL)
@@ -145,31 +140,12 @@ def _take(dataset: xr.Dataset) -> _Arrays:
     return arrays
 
 
-def _price(dataset: xr.Dataset, name: str) -> FloatArray:
-    """USD per million tokens of each model; 0 if it is not known."""
-    if name not in dataset:
-        return np.zeros(dataset.sizes["model"])
-    return np.nan_to_num(np.asarray(dataset[name], dtype=np.float64))
-
-
-def _count_now(arrays: _Arrays, options: _Options, prices: Sequence[FloatArray]) -> FloatArray:
-    """Counters (model, task, params, counter), models side by side: numpy leaves other threads room."""
-
-    def count(model: int) -> FloatArray:
-        here = slice(model, model + 1)
-        blocks = (array[here] if dims[0] == "model" else array for array, dims in arrays.values())
-        counted = _count_chunk(*blocks, names=tuple(arrays), options=options)
-        return _priced(counted[:, :, :, 0, 0], *(price[here] for price in prices))
-
+def _counted(arrays: _Arrays, options: dict[str, Any]) -> da.Array:
+    """Counters (model, task, params, counter) but for costs: chunks counted on their own, then added."""
     status = arrays["status"][0]
-    with ThreadPoolExecutor(CPU_COUNT) as pool:
-        parts = list(pool.map(count, range(status.shape[0])))
-    return np.concatenate(parts) if parts else np.zeros((*status.shape[:3], len(COUNTERS)))
-
-
-def _count_lazily(arrays: _Arrays, options: _Options, prices: Sequence[FloatArray]) -> da.Array:
-    """The same as a Dask array: chunks counted on their own, then added along trials and repeats."""
-    chunks = dict(zip(_TRIAL, da.asarray(arrays["status"][0]).chunks, strict=True))
+    # Of what lies in memory models side by side, as numpy leaves other threads room.
+    whole = da.asarray(status) if is_dask_collection(status) else da.from_array(status, (1, -1, -1, -1, -1))
+    chunks = dict(zip(_TRIAL, whole.chunks, strict=True))
     pairs: list[Any] = []
     for array, dims in arrays.values():
         # As `status` is cut: a finer cut of a small shared array would cut every array.
@@ -184,15 +160,11 @@ def _count_lazily(arrays: _Arrays, options: _Options, prices: Sequence[FloatArra
         adjust_chunks=dict.fromkeys(_TRIAL[3:], lambda _: 1),
         meta=np.empty((0,) * 6),
     )
-    out = (*_CELL, "counter")
-    charged = [item for price in prices for item in (da.from_array(price, (chunks["model"],)), ("model",))]
-    priced: da.Array = da.blockwise(
-        _priced, out, parts.sum(axis=(3, 4)), out, *charged, meta=np.empty((0,) * 4)
-    )
-    return priced
+    summed: da.Array = parts.sum(axis=(3, 4))
+    return summed
 
 
-def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: _Options) -> FloatArray:
+def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: dict[str, Any]) -> FloatArray:
     """Counters of one chunk, shape (model, task, params, 1, 1, counter)."""
     arrays = dict(zip(names, blocks, strict=True))
     trial, repeat = arrays.pop("trial"), arrays.pop("repeat")
@@ -202,11 +174,11 @@ def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: _Op
             arrays["planned"] = (trial[:, np.newaxis] < trials) & (repeat < repeats)
     if "duplicate" in arrays:
         arrays["duplicate"] = arrays["duplicate"][..., np.newaxis]
-    counted = count_trials(arrays, unique_only=options.unique_only, clip_tokens=options.clip_tokens)
+    counted = count_trials(arrays, **options)
     return counted[:, :, :, np.newaxis, np.newaxis]
 
 
 def _priced(counters: FloatArray, prompt: FloatArray, completion: FloatArray) -> FloatArray:
     total = counters.copy()
-    set_cost(total, prompt[:, np.newaxis, np.newaxis], completion[:, np.newaxis, np.newaxis])
+    set_cost(total, prompt[..., 0], completion[..., 0])
     return total

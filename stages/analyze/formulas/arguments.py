@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import operator
 import reprlib
 from collections.abc import Iterable, Sequence
 from numbers import Real
-from typing import Any, SupportsFloat, SupportsIndex, cast
+from typing import Any, SupportsFloat, cast
 
 import numpy as np
+from numpy.lib.array_utils import normalize_axis_tuple
 from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
@@ -193,16 +193,11 @@ def axes(value: object, name: str, dims: int) -> tuple[int, ...]:
         If the array has none of such a number, or one is named twice.
     """
     try:
-        places = [
-            operator.index(cast(SupportsIndex, one))
-            for one in (value if isinstance(value, tuple) else (value,))
-        ]
-    except TypeError:
-        places = [dims]
-    found = tuple(place + dims if place < 0 else place for place in places)
-    if any(not 0 <= place < dims for place in found) or len(set(found)) < len(found):
-        raise ArgumentError(f"`{name}` must name axes of an array of {dims} dims, got {shown(value)}")
-    return found
+        return tuple(normalize_axis_tuple(cast(Any, value), dims))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise ArgumentError(
+            f"`{name}` must name axes of an array of {dims} dims, got {shown(value)}"
+        ) from error
 
 
 def column(counters: ArrayLike, label: str, labels: Sequence[str] = COUNTERS) -> NDArray[np.float64]:

@@ -7,23 +7,22 @@ tier have no right answer and count in no estimate, and evaluations are compared
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, get_args
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from evalcube._arrays import variable
-from evalcube.stages.analyze.formulas import estimators, stratified
-from evalcube.stages.analyze.formulas.arguments import column
+from evalcube.stages.analyze.formulas import design, estimators, stratified
+from evalcube.stages.analyze.formulas.arguments import column, one_of
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Bounds, Joint, Mode
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
 from evalcube.stages.analyze.labelled import selection
 from evalcube.stages.analyze.labelled.axes import base_design, names
 from evalcube.stages.analyze.labelled.clustering import family_effects, question_effects
-from evalcube.stages.analyze.labelled.counters import counter_cells, members
-from evalcube.stages.analyze.labelled.group_sums import GroupSums, group_sums
+from evalcube.stages.analyze.labelled.counters import counter_cells, members, planned_trials
 from evalcube.stages.analyze.labelled.points import common_in_groups, planned_points
 from evalcube.stages.analyze.labelled.selection import CELL, MODEL, CellSelection, Groups, Key, Where
 from evalcube.stages.errors import ArgumentError
@@ -100,8 +99,7 @@ def aggregate(
     table = selection.keys(ds)
     wanted = _names(by, table)
     _check_options(mode, weigh, weights, confidence, joint)
-    if interval not in get_args(Interval):
-        raise ArgumentError(f"`interval` must be 'exact' or 'wilson', got {interval!r}")
+    one_of(interval, "interval", get_args(Interval))
     chosen = selection.select(ds, where, table)
     models, cells = (selection.group(ds, wanted, dims, chosen, table) for dims in (MODEL, CELL))
     exact = interval == "exact" and joint == "none"
@@ -123,7 +121,8 @@ def aggregate(
     variables["counters"] = ((*wanted, "counter"), counted[..., :-2])
     each_trial = found.weighed[..., :-1] / np.where(weight > 0, weight, np.nan)
     variables["per_trial"] = ((*wanted, "counter"), each_trial)
-    result = _labelled(type(ds)(variables), ds, (models, cells))
+    coords = {"counter": variable(("counter",), np.array(labels)), **labels_of_groups(ds, (models, cells))}
+    result = type(ds)(variables).assign_coords(coords)
     told = _attributes(mode, weigh, confidence, joint, exact=exact)
     return result.assign_attrs(told | {"base_design": "known" if BASE in ds.variables else ""} | words)
 
@@ -198,8 +197,7 @@ def _check_options(mode: str, weigh: str, weights: object, confidence: float, jo
     estimators.checked_mode(mode)
     quantile(confidence)
     estimators.factor_confidence(confidence, joint)
-    if weigh not in get_args(Weigh):
-        raise ArgumentError(f"`weigh` must be 'tasks', 'points' or 'trials', got {weigh!r}")
+    one_of(weigh, "weigh", get_args(Weigh))
     if weigh != "points" and weights is not None:
         raise ArgumentError("`weights` are weights of points; they need weigh='points'")
     if weigh != "trials" and joint != "none":
@@ -292,9 +290,9 @@ def _finish(
     return stratified.exact_estimate(sums, labels=labels, mode=mode, confidence=confidence, effect=effect)
 
 
-def _labelled(result: xr.Dataset, ds: xr.Dataset, groups: Sequence[Groups]) -> xr.Dataset:
+def labels_of_groups(ds: xr.Dataset, groups: Sequence[Groups]) -> dict[str, Any]:
     """The groups' values as coordinates; groups by model keep all that is known of a model."""
-    found: dict[str, Any] = {"counter": variable(("counter",), np.array(names(ds, "counter")))}
+    found: dict[str, Any] = {}
     pairs = (pair for item in groups for pair in zip(item.names, item.levels, strict=True))
     for name, values in pairs:
         same = len({type(value) for value in values}) <= 1
@@ -302,5 +300,93 @@ def _labelled(result: xr.Dataset, ds: xr.Dataset, groups: Sequence[Groups]) -> x
         if name == "model":
             mine = ds[[key for key in ds.coords if ds.variables[key].dims == MODEL]]
             rows = mine.isel(model=values) if "model" not in ds.coords else mine.sel(model=values)
-            found |= {str(key): item for key, item in rows.coords.items() if item.dims == MODEL}
-    return result.assign_coords(found)
+            found |= {str(key): item.variable for key, item in rows.coords.items() if item.dims == MODEL}
+    return found
+
+
+class GroupSums(NamedTuple):
+    """Arrays (names of the models' groups, names of the cells' groups, column)."""
+
+    counted: Floats
+    """Counters, cells of models with trials, and planned ones."""
+    weighed: Floats
+    """Counters per trial by the weights of cells, and the sum of these."""
+    moments: Floats
+    """Of `stratified`; for the sum of all trials the counters that estimates rest on, and trials by their effects."""
+
+
+def group_sums(
+    values: Floats,
+    share: Floats,
+    effect: Floats,
+    kept: NDArray[np.int8],
+    groups: tuple[Groups, Groups],
+    *,
+    labels: list[str],
+    mode: str,
+    weigh: str,
+) -> GroupSums:
+    """Sums over the members of each group of models and of cells.
+
+    But for what is counted and for sums of trials, those of an evaluation have weight 1, so that evaluations weigh
+    alike; those of each task before they are summed, if tasks are to weigh alike.
+
+    Parameters
+    ----------
+    values
+        Counters (model, task, params, counter).
+    share
+        Base design of the cells, or their weights among all; broadcasts to (model, task, params).
+    effect
+        Trials that are worth one independent one, shape (model, task).
+    kept
+        Of cells (model, task, params): 1 if means of counters rest on it, 2 if estimates do, too.
+    """
+    estimators.counts(values, labels=labels)
+    trials = column(values, "trials", labels)
+    there, worth = trials > 0, effect[..., np.newaxis]
+    by_task = weigh == "tasks"
+    among = design.ratios(share, there & (kept > 0)) if by_task else share
+    weight = (trials if weigh == "trials" else among * there) * (kept > 0)
+    meant = planned_trials(values, labels) > 0
+    each = values * (weight / np.where(there, trials, 1.0))[..., np.newaxis]
+    counted = values * (kept > 1)[..., np.newaxis]
+    if weigh == "trials":
+        moments = _with(counted, trials * (kept > 1) * worth)
+    else:
+        own = design.ratios(share, there & (kept > 1)) if by_task else share
+        moments = stratified.moments(counted / worth[..., np.newaxis], own, labels=labels, mode=mode)
+
+    def summed(part: Floats, standard: Callable[[Floats], Floats] | None) -> Floats:
+        return _summed(part, groups, standard, by_task=by_task)
+
+    even = weigh != "trials"
+    return GroupSums(
+        summed(_with(values, there, meant), None),
+        summed(_with(each, weight), _of_weight_one if even else None),
+        summed(moments, stratified.standard if even else None),
+    )
+
+
+def _with(values: Floats, *columns: NDArray[np.generic]) -> Floats:
+    return np.concatenate([values, *(one[..., np.newaxis] for one in columns)], axis=-1)
+
+
+def _of_weight_one(sums: Floats) -> Floats:
+    return sums / np.where(sums[..., -1:] > 0, sums[..., -1:], 1.0)
+
+
+def _summed(
+    each: Floats, groups: tuple[Groups, Groups], standard: Callable[[Floats], Floats] | None, *, by_task: bool
+) -> Floats:
+    """Sums over cells (model, task, params, column), brought to a standard before they are summed over models."""
+    models, cells = groups
+    flat = each.reshape(len(each), -1, each.shape[-1])
+    if standard is None:
+        found = cells.sums(flat)
+    elif by_task:
+        parts, whole = cells.split(np.repeat(np.arange(each.shape[1]), each.shape[2]))
+        found = standard(whole.sums(standard(parts.sums(flat))))
+    else:
+        found = standard(cells.sums(flat))
+    return (models.matrix @ found.reshape(len(found), -1)).reshape(*models.shape, *found.shape[1:])

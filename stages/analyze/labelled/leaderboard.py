@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas import estimators, reasonscore, stratified
-from evalcube.stages.analyze.formulas.arguments import column
+from evalcube.stages.analyze.formulas.arguments import column, one_of
 from evalcube.stages.analyze.formulas.compare.ranks import rank_intervals
 from evalcube.stages.analyze.formulas.estimators import PLAIN, Bounds, Mode, brought
 from evalcube.stages.analyze.formulas.intervals import Floats, quantile
@@ -116,13 +116,11 @@ def leaderboard(
     ValueError
         If arrays or coordinates are missing, counters contradict each other, or an argument is out of range.
     """
-    if version not in VERSIONS:
-        raise ArgumentError(f"`version` must be one of {', '.join(VERSIONS)}, got {version!r}")
+    one_of(version, "version", VERSIONS)
     if draws < 1:
         raise ArgumentError(f"`draws` must be at least 1, got {draws}")
     quantile(confidence)
-    values = np.asarray(counter_cells(ds).values, dtype=np.float64)
-    cells = variable(CELL_DIMS, values)
+    cells = variable(CELL_DIMS, np.asarray(counter_cells(ds).values, dtype=np.float64))
     effects = question_effects(ds)
     used = ("counters", "duplicate", "planned_trials", "planned_repeats")
     loaded = ds.drop_vars([name for name in ds.data_vars if name not in used]).assign(counters=cells)
@@ -253,6 +251,11 @@ def _counted(ds: xr.Dataset, each: Floats) -> dict[str, Any]:
     totals = dict(zip(labels, cells.sum(axis=(1, 2)).T, strict=True))
     shares = dict(zip(labels, each.T, strict=True))
     nothing = np.zeros(len(cells))
+    limits = ds.variables["max_tokens"].values.tolist() if "max_tokens" in ds.coords else [0] * len(cells)
+    cost, each_cost = (
+        priced(ds, part.get("cost_sum", nothing), part["prompt_tokens_sum"], part["tokens_sum"])
+        for part in (totals, shares)
+    )
     return {
         "tokens_per_trial": _known(shares["tokens_sum"]).tolist(),
         **{name: shares[name].tolist() for name in ("truncated", "invalid", "refused")},
@@ -260,10 +263,10 @@ def _counted(ds: xr.Dataset, each: Floats) -> dict[str, Any]:
             name: totals.get(name, nothing).astype(int).tolist()
             for name in ("trials", "transport", "missing")
         },
-        "cost": _cost(ds, totals).tolist(),
-        "cost_per_1000": (1000 * _cost(ds, shares)).tolist(),
+        "cost": cost.tolist(),
+        "cost_per_1000": (1000 * each_cost).tolist(),
         "unique": unique_shares(ds, "model").tolist(),
-        "max_tokens": _limits(ds),
+        "max_tokens": [int(limit) if limit > 0 else None for limit in limits],
     }
 
 
@@ -309,18 +312,6 @@ def _uneven(ds: xr.Dataset) -> bool:
     return bool((least < rows.max(axis=1, initial=0.0)).any())
 
 
-def _cost(ds: xr.Dataset, totals: Mapping[str, Floats]) -> Floats:
-    counted = totals.get("cost_sum", np.zeros(ds.sizes["model"]))
-    return priced(ds, counted, totals["prompt_tokens_sum"], totals["tokens_sum"])
-
-
-def _limits(ds: xr.Dataset) -> list[int | None]:
-    """The limit of completion tokens of each evaluation, if the dataset says it."""
-    if "max_tokens" not in ds.coords:
-        return [None] * ds.sizes["model"]
-    return [int(limit) if limit > 0 else None for limit in ds.variables["max_tokens"].values.tolist()]
-
-
 def _tiers(
     ds: xr.Dataset,
     scores: BoardScores,
@@ -363,7 +354,7 @@ def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
         free.setdefault(key, []).append(index)
     order = []
     for row in board.rows:
-        found = free.get(_key(row))
+        found = free.get((row.eval_id, row.model_name, row.template, row.sampler))
         if not found:
             raise ArgumentError(
                 f"the leaderboard's row {row.model_name!r} (eval_id {row.eval_id!r}) is not in the dataset; "
@@ -371,7 +362,3 @@ def row_order(ds: xr.Dataset, board: Leaderboard) -> list[int]:
             )
         order.append(found.pop(0))
     return order
-
-
-def _key(row: Row) -> tuple[str, ...]:
-    return (row.eval_id, row.model_name, row.template, row.sampler)

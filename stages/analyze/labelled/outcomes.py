@@ -6,7 +6,7 @@ a metric is the mean over tasks of the means over points, weighed by the base de
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -90,8 +90,14 @@ def outcome_metrics(
     )
     masks = _masks(counts, list(questions), member, extra)
     shape = bank.codes.shape[:-1] + masks.shape[:-1]
+    one, point = np.ones((1, 1)), np.zeros(1, dtype=np.int64)
     groups = (
-        (place, Group.plain(np.ravel(bank.codes[place[: len(others)]][masks[place[len(others) :]]])))
+        (
+            place,
+            Group.of(
+                bank.codes[place[: len(others)]][masks[place[len(others) :]]].reshape(1, 1, -1), one, point
+            ),
+        )
         for place in np.ndindex(*shape)
     )
     dims = (*others, *extra)
@@ -165,6 +171,7 @@ def cube_outcome_metrics(
     """
     # With xarray, which plain arrays do without.
     from evalcube.stages.analyze.labelled import selection
+    from evalcube.stages.analyze.labelled.aggregate import labels_of_groups
     from evalcube.stages.analyze.labelled.clustering import all_clusters
 
     known = selection.keys(ds)
@@ -188,19 +195,19 @@ def cube_outcome_metrics(
         selection.group(ds, by, dims, chosen, known) for dims in (selection.MODEL, selection.CELL)
     )
     base, words = _point_weights(ds, np.asarray(values.any(axis=(3, 4))), cells)
-    groups = (
-        (
-            (*outer, *inner),
-            Group.of_cells(
-                bank, some, points[base[:, points].any(axis=0)], base, ds.sizes["params"], clusters
-            ),
-        )
-        for outer, some in models.members()
-        for inner, points in cells.members()
-    )
-    result = evaluate(bank, groups, models.shape + cells.shape, (*models.names, *cells.names), wanted)
-    levels = dict(zip((*models.names, *cells.names), (*models.levels, *cells.levels), strict=True))
-    return result.assign_coords(levels | _labels_of_models(ds, models.names)).assign_attrs(words)
+    slots = ds.sizes["params"]
+
+    def members() -> Iterator[tuple[tuple[int, ...], Group]]:
+        for outer, some in models.members():
+            for inner, every in cells.members():
+                points = every[base[:, every].any(axis=0)]
+                _, task = np.unique(points // slots, return_inverse=True)
+                own = None if clusters is None else clusters[points]
+                these = np.ix_(some, points)
+                yield (*outer, *inner), Group.of(bank.codes[these], base[these], task, own)
+
+    result = evaluate(bank, members(), models.shape + cells.shape, (*models.names, *cells.names), wanted)
+    return result.assign_coords(labels_of_groups(ds, (models, cells))).assign_attrs(words)
 
 
 def _point_weights(ds: xr.Dataset, there: NDArray[np.bool_], cells: Groups) -> tuple[Floats, dict[str, Any]]:
@@ -234,17 +241,6 @@ def refuse_votes(names: Iterable[str]) -> None:
                 f"{name} needs the answers themselves: ties and different wrong answers decide a vote, and a cube "
                 "holds right or wrong; g_pass_at_k_tau with tau=0.51 asks whether more than half of k answers are right"
             )
-
-
-def _labels_of_models(ds: xr.Dataset, names: Sequence[str]) -> dict[Any, Any]:
-    """Coordinates along ``model``, where each is a group of its own; its index is none of them."""
-    if "model" not in names:
-        return {}
-    return {
-        name: values.variable
-        for name, values in ds.coords.items()
-        if values.dims == ("model",) and name != "model"
-    }
 
 
 def _question_counts(

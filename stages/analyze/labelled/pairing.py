@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from evalcube.stages.analyze.formulas import design
+from evalcube.stages.analyze.formulas.arguments import one_of
 from evalcube.stages.analyze.formulas.clustering import unit_effect, unit_means
 from evalcube.stages.analyze.formulas.compare.paired import (
     difference_p,
@@ -124,8 +125,7 @@ def compare_evaluations(
         If there are fewer than two evaluations, an option is unknown, or two have no trial in common.
     """
     need_two(len(models))
-    if truncated not in TRUNCATED:
-        raise ArgumentError(f"`truncated` must be 'wrong' or 'drop', got {truncated!r}")
+    one_of(truncated, "truncated", TRUNCATED)
     if "status" not in ds:
         raise ArgumentError("the dataset has no array `status`; open it with `Cube.dataset()`")
     labels, tasks = axes.evaluation_labels(ds), axes.names(ds, "task")

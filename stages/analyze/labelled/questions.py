@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,9 @@ from evalcube.stages.analyze.formulas.outcomes.counts import (
     Categories,
     Integers,
     Successes,
-    binary_categories,
     distinct_rows,
 )
 from evalcube.stages.analyze.formulas.stratified import combine
-from evalcube.stages.errors import ArgumentError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -35,13 +33,6 @@ class MetricRequest:
     w: object
     options: table.Options | None
     confidence: float = 0.95
-
-    def variables(self) -> Iterator[tuple[str, bool]]:
-        """Name of each result, and whether it is along k; a metric's values follow each other."""
-        for name in self.names:
-            metric = table.METRICS[name]
-            for part in metric.parts or ("", "lower", "upper"):
-                yield (f"{name}_{part}" if part else name), metric.takes_k
 
 
 @dataclass(frozen=True)
@@ -79,7 +70,7 @@ class Bank:
         one = np.ones(1)
         for place in classes[np.isnan(found[classes])].tolist():
             single = self.reduced(np.array([place]), one, one)
-            found[place] = _value(name, single, k, wanted)[0]
+            found[place] = np.ravel(table.evaluate(name, single, k, wanted.w, wanted.options))[0]
         return found
 
 
@@ -103,33 +94,18 @@ class Group:
     """Whether units are clusters of questions, and their strata tasks."""
 
     @classmethod
-    def plain(cls, codes: Integers) -> Group:
-        """Questions of one cell."""
-        nothing, one = np.zeros(len(codes), dtype=np.int64), np.zeros(1, dtype=np.int64)
-        return cls(codes, nothing, np.arange(len(codes)), nothing, np.ones(1), one, one)
+    def of(cls, codes: Integers, base: Floats, task: Integers, clusters: Integers | None = None) -> Group:
+        """Questions of points of models, codes (model, point, question), with the weights of points (model, point).
 
-    @classmethod
-    def of_cells(
-        cls,
-        bank: Bank,
-        models: Integers,
-        points: Integers,
-        base: Floats,
-        per_task: int,
-        clusters: Integers | None = None,
-    ) -> Group:
-        """Questions of points of models; `base` has the weights of all points by model, each task having so many.
-
-        `clusters` are those of the questions of all points, shape (point, trial), if they have any.
+        `task` is the number of each point's task; `clusters` are those of the questions (point, question), if they
+        have any.
         """
-        codes = bank.codes[np.ix_(models, points)]
-        cells = np.arange(codes.shape[0] * codes.shape[1]).reshape(codes.shape[:2])
-        _, task = np.unique(points // per_task, return_inverse=True)
-        clustered = clusters is not None and bool(clusters[points].any())
+        cells = np.arange(base.size).reshape(base.shape)
+        clustered = clusters is not None and bool(clusters.any())
         if clusters is not None and clustered:
-            units, strata = units_of(clusters[points], task)
+            units, strata = units_of(clusters, task)
         else:
-            units = np.arange(codes.shape[1] * codes.shape[2]).reshape(codes.shape[1:])
+            units = np.arange(codes[0].size).reshape(codes.shape[1:])
             strata = np.repeat(np.arange(codes.shape[1]), codes.shape[2])
         tasks = int(task.max(initial=-1)) + 1
         return cls(
@@ -137,9 +113,9 @@ class Group:
             np.broadcast_to(cells[..., np.newaxis], codes.shape).ravel(),
             np.broadcast_to(units, codes.shape).ravel(),
             strata,
-            base[np.ix_(models, points)].ravel(),
-            (np.arange(len(models))[:, np.newaxis] * tasks + task).ravel(),
-            np.repeat(np.arange(len(models)), tasks),
+            base.ravel(),
+            (np.arange(len(base))[:, np.newaxis] * tasks + task).ravel(),
+            np.repeat(np.arange(len(base)), tasks),
             clustered,
         )
 
@@ -163,32 +139,40 @@ def evaluate(
     """The metrics of each group of questions, given with its place."""
     import xarray as xr
 
-    along = (*shape, len(wanted.draws))
-    found = {key: np.full(along if by_k else shape, np.nan) for key, by_k in wanted.variables()}
-    numbers = {
-        name: np.zeros(along, dtype=np.int64) for name in ("questions", "questions_incomplete", "points")
+    along, takes_k = (*shape, len(wanted.draws)), {name: table.METRICS[name].takes_k for name in wanted.names}
+    found = {
+        key: np.full(along if takes_k[name] else shape, np.nan)
+        for name in wanted.names
+        for key in table.metric_parts(name)
     }
+    counted = ("questions", "questions_incomplete", "points")
+    numbers = {name: np.zeros(along, dtype=np.int64) for name in counted}
     planned = np.zeros(shape, dtype=np.int64)
     for place, group in groups:
-        answered = bank.sizes[group.codes] > 0
+        sizes = bank.sizes[group.codes]
+        answered = sizes > 0
         planned[place] = np.count_nonzero(np.bincount(group.cells[answered]))
         for index, k in [(None, None), *enumerate(wanted.draws)]:
-            names = [name for name in wanted.names if table.METRICS[name].takes_k == (k is not None)]
-            used = bank.sizes[group.codes] >= min(k or 1, int(bank.sizes.max()))
-            used &= answered
+            used = answered & (sizes >= min(k or 1, int(bank.sizes.max())))
             asked = np.bincount(group.cells[used], minlength=len(group.base))
             at = place if index is None else (*place, index)
             if index is not None:
-                counted = used.sum(), (answered & ~used).sum(), np.count_nonzero(asked)
-                for name, number in zip(numbers, counted, strict=True):
+                each = used.sum(), (answered & ~used).sum(), np.count_nonzero(asked)
+                for name, number in zip(counted, each, strict=True):
                     numbers[name][at] = number
+            names = [name for name in wanted.names if takes_k[name] == (k is not None)]
             if used.any() and names:
-                _fill(found, at, names, k, bank, _part(bank, group, used, asked), wanted)
+                part = _part(bank, group, used, asked)
+                for name in names:
+                    for key, value in zip(
+                        table.metric_parts(name), part.values(bank, name, k, wanted), strict=True
+                    ):
+                        found[key][at] = value
     by_k = (*dims, "k")
     variables: dict[str, Any] = {
-        key: (by_k if along_k else tuple(dims), found[key]) for key, along_k in wanted.variables()
+        key: (by_k if values.shape == along and values.ndim > len(shape) else tuple(dims), values)
+        for key, values in (found | numbers).items()
     }
-    variables |= {name: (by_k, values) for name, values in numbers.items()}
     return xr.Dataset(variables | {"points_planned": (tuple(dims), planned)}, coords={"k": wanted.draws})
 
 
@@ -202,6 +186,27 @@ class _AnsweredQuestions:
     used: NDArray[np.bool_]
     weights: Floats
 
+    def values(self, bank: Bank, name: str, k: int | None, wanted: MetricRequest) -> list[float]:
+        """Values of a metric as of `metric_parts`; NaN for the bounds of what is no mean in [0, 1]."""
+        found: list[float] = np.ravel(
+            table.evaluate(name, self.reduced, k, wanted.w, wanted.options)
+        ).tolist()
+        if table.METRICS[name].parts:
+            return found
+        group, codes = self.group, self.group.codes[self.used]
+        values = (
+            np.full(1, np.nan) if name in table.OF_MEANS else bank.worth(name, k, wanted, self.classes)[codes]
+        )
+        if not (values.min() >= -1e-12 and values.max() <= 1 + 1e-12):
+            return [*found, np.nan, np.nan]
+        units = group.units[self.used]
+        sums = unit_moments(values, self.weights, group.cells[self.used], units, group.strata)
+        if group.clustered:
+            sums[-3:] *= widening(len(np.unique(units)))
+        level = None if wanted.confidence == 0.95 else wanted.confidence
+        _, lower, upper = combine(sums, confidence=level, exact=True)
+        return [*found, float(lower), float(upper)]
+
 
 def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) -> _AnsweredQuestions:
     """The questions used, of which there are so many in each cell."""
@@ -214,49 +219,3 @@ def _part(bank: Bank, group: Group, used: NDArray[np.bool_], asked: Integers) ->
     return _AnsweredQuestions(
         bank.reduced(classes, sums[classes], squares[classes]), classes, group, used, weights
     )
-
-
-def _fill(
-    found: dict[str, NDArray[np.float64]],
-    place: tuple[int, ...],
-    names: Sequence[str],
-    k: int | None,
-    bank: Bank,
-    part: _AnsweredQuestions,
-    wanted: MetricRequest,
-) -> None:
-    """Values of metrics of one k, or of those without."""
-    for name in names:
-        values = _value(name, part.reduced, k, wanted)
-        parts = table.METRICS[name].parts
-        if parts:
-            for key, number in zip(parts, values, strict=True):
-                found[f"{name}_{key}" if key else name][place] = number
-            continue
-        found[name][place] = values[0]
-        if name not in table.OF_MEANS:
-            lower, upper = _bounds(bank.worth(name, k, wanted, part.classes), part, wanted.confidence)
-            found[f"{name}_lower"][place], found[f"{name}_upper"][place] = lower, upper
-
-
-def _value(name: str, reduced: Successes | Categories, k: int | None, wanted: MetricRequest) -> list[float]:
-    metric = table.METRICS[name]
-    if not metric.categorical and isinstance(reduced, Categories):
-        raise ArgumentError(
-            f"{name} is for binary outcomes, but `w` has weights for {reduced.counts.shape[1]} categories"
-        )
-    source = binary_categories(reduced) if metric.categorical and isinstance(reduced, Successes) else reduced
-    return [float(value) for value in np.ravel(table.evaluate(name, source, k, wanted.w, wanted.options))]
-
-
-def _bounds(worth: Floats, part: _AnsweredQuestions, confidence: float) -> tuple[float, float]:
-    """Interval of the weighted mean of what questions are worth; NaN where that is not in [0, 1]."""
-    group, used = part.group, part.used
-    values = worth[group.codes[used]]
-    if values.min() < -1e-12 or values.max() > 1 + 1e-12:
-        return np.nan, np.nan
-    sums = unit_moments(values, part.weights, group.cells[used], group.units[used], group.strata)
-    if group.clustered:
-        sums[-3:] *= widening(len(np.unique(group.units[used])))
-    _, lower, upper = combine(sums, confidence=None if confidence == 0.95 else confidence, exact=True)
-    return float(lower), float(upper)

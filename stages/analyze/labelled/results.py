@@ -10,8 +10,7 @@ from typing import Any, SupportsFloat
 from evalcube import known_as
 from evalcube.stages.analyze.formulas.estimators import PLAIN, Mode
 from evalcube.stages.analyze.labelled.axes import Facet
-from evalcube.stages.analyze.labelled.remarks import notes_of, remarks_of
-from evalcube.stages.analyze.labelled.second import ReaderGap
+from evalcube.stages.analyze.labelled.remarks import ReaderGap, notes_of, remarks_of
 
 SCHEMA = "evalcube.leaderboard"
 SCHEMA_VERSION = 3
@@ -164,6 +163,11 @@ class Row:
     def planned(self) -> int:
         """Trials that were asked for, or are to be."""
         return self.trials + self.transport + self.missing
+
+    @property
+    def done(self) -> float:
+        """Share of these that have a result; NaN without any."""
+        return self.trials / self.planned if self.planned else math.nan
 
     @property
     def partial(self) -> bool:

@@ -86,7 +86,12 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
         np.array([getattr(one, name) for one in each]).reshape(len(each), *shape)
         for name, shape in (("tiers", (len(member), 3)), ("mean", (3,)), ("draws", (how.draws, len(member))))
     )
-    return BoardScores(tiers, mean, reasonscore.mean_score(draws), _ceiling(trials, chance, how))
+    # Of rates that are all 1, with the most trials that a model has of each task in each tier.
+    most, guess = (np.fmax.reduce(part, axis=0, initial=np.nan) for part in (trials, chance))
+    right = np.where(np.isnan(most), np.nan, 1.0)
+    options = {"seed": how.seed, "draws": how.draws}
+    top = posterior_scores(right, most, guess, "always right", **options, confidence=how.confidence)
+    return BoardScores(tiers, mean, reasonscore.mean_score(draws), float(top.mean[0]))
 
 
 def per_token(ds: xr.Dataset, how: How, scores: BoardScores, grouped: Floats, tokens: Floats) -> Floats:
@@ -116,16 +121,6 @@ def per_token(ds: xr.Dataset, how: How, scores: BoardScores, grouped: Floats, to
         confidence=how.level,
     )
     return np.stack(bounds, axis=-1)
-
-
-def _ceiling(trials: Floats, chance: Floats, how: How) -> float:
-    """Score of rates that are all 1, with the most trials that a model has of each task in each tier."""
-    most, guess = (np.fmax.reduce(part, axis=0, initial=np.nan) for part in (trials, chance))
-    right = np.where(np.isnan(most), np.nan, 1.0)
-    found = posterior_scores(
-        right, most, guess, "always right", seed=how.seed, draws=how.draws, confidence=how.confidence
-    )
-    return float(found.mean[0])
 
 
 def _overlaps(ds: xr.Dataset, member: NDArray[np.bool_]) -> Floats:

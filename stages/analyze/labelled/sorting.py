@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
 from evalcube.stages.analyze.verdict.composite import LAYERS
@@ -13,47 +14,56 @@ from evalcube.stages.errors import ArgumentError
 
 @dataclass(frozen=True)
 class _By:
-    value: Callable[[Row], float]
-    """NaN where the row has none."""
-    field: str = ""
-    """What JSON calls it, where that is another name."""
+    path: str
+    """From a row to the value; its first part is what JSON calls it."""
     falling: bool = True
     """Whether the highest value comes first: what is spent or lost has the lowest there."""
 
-
-def _share(part: float, whole: float) -> float:
-    return part / whole if whole else math.nan
-
-
-def _layer(name: str) -> _By:
-    return _By(lambda row: math.nan if row.composite is None else row.composite.layers.get(name, math.nan))
+    def value(self, row: Row) -> float:
+        """NaN where the row has none."""
+        found: Any = row
+        for name in self.path.split("."):
+            if isinstance(found, Mapping):
+                found = found.get(name)
+            else:
+                found = found[int(name)] if isinstance(found, tuple) else getattr(found, name)
+            if found is None:
+                return math.nan
+        return float(found)
 
 
 COLUMNS: Mapping[str, _By] = {
-    "rank": _By(lambda row: math.nan if row.rank is None else row.rank, "#", falling=False),
-    "score": _By(lambda row: row.score.value),
-    "score/token": _By(lambda row: row.score_per_token.value, "score_per_token"),
-    "right/1k tok": _By(lambda row: row.correct_per_1000_tokens.value, "correct_per_1000_tokens"),
-    "accuracy": _By(lambda row: row.accuracy.value),
-    "v1": _By(lambda row: row.score_v1, "score_v1"),
-    "composite": _By(lambda row: math.nan if row.composite is None else row.composite.score.value),
-    **{name: _layer(name) for name in LAYERS},
-    "guesser": _By(lambda row: row.guesser),
-    "done": _By(lambda row: _share(row.trials, row.planned)),
-    "tokens": _By(lambda row: row.tokens_per_trial, "tokens_per_trial", falling=False),
-    "truncated": _By(lambda row: row.truncated, falling=False),
-    "ranks": _By(lambda row: row.rank_interval.value, "rank_interval", falling=False),
-    "USD/1000": _By(lambda row: row.cost_per_1000, "cost_per_1000", falling=False),
-    "cost": _By(lambda row: row.cost, falling=False),
-    "invalid": _By(lambda row: row.invalid, falling=False),
-    "refused": _By(lambda row: row.refused, falling=False),
-    "trials": _By(lambda row: row.trials),
-    "unique": _By(lambda row: row.unique),
+    "rank": _By("rank", falling=False),
+    "score": _By("score.value"),
+    "score/token": _By("score_per_token.value"),
+    "right/1k tok": _By("correct_per_1000_tokens.value"),
+    "accuracy": _By("accuracy.value"),
+    "v1": _By("score_v1"),
+    "composite": _By("composite.score.value"),
+    **{name: _By(f"composite.layers.{name}") for name in LAYERS},
+    "guesser": _By("guesser"),
+    "done": _By("done"),
+    "tokens": _By("tokens_per_trial", falling=False),
+    "ranks": _By("rank_interval.value", falling=False),
+    "USD/1000": _By("cost_per_1000", falling=False),
+    **{name: _By(name, falling=False) for name in ("truncated", "cost", "invalid", "refused")},
+    **{name: _By(name) for name in ("trials", "unique")},
 }
 """What every board can be sorted by, by the head of the column; its tiers and its mode come on top."""
 
 MODEL = "model"
 """The column of names, which are in the order of the alphabet."""
+
+
+def _in_order(rows: Sequence[Row], by: _By) -> list[Row]:
+    """Rows with a value first, of these the ranked ones, the best first; equal ones as they were."""
+
+    def key(row: Row) -> tuple[bool, bool, float]:
+        value = by.value(row)
+        absent = math.isnan(value)
+        return absent, row.unranked, 0.0 if absent else -value if by.falling else value
+
+    return sorted(rows, key=key)
 
 
 def by_lead(board: Leaderboard) -> Leaderboard:
@@ -67,20 +77,14 @@ def by_lead(board: Leaderboard) -> Leaderboard:
     board
         With rows in any order.
     """
-
-    def key(row: Row) -> tuple[bool, bool, float, float, str, str, str, str]:
-        value = board.leading(row).value
-        absent = math.isnan(value)
-        accuracy = 0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value
-        unranked = row.unranked
-        names = row.model_name, row.template, row.sampler, row.eval_id
-        return (absent, unranked, 0.0 if absent else -value, accuracy, *names)
-
-    rows = [
+    named = sorted(board.rows, key=lambda row: (row.model_name, row.template, row.sampler, row.eval_id))
+    accuracy = sorted(named, key=lambda row: 0.0 if math.isnan(row.accuracy.value) else -row.accuracy.value)
+    rows = _in_order(accuracy, _By("score.value" if board.lead == "score" else "rate.value"))
+    ranked = [
         row if math.isnan(board.leading(row).value) or row.unranked else _at(row, place)
-        for place, row in enumerate(sorted(board.rows, key=key), start=1)
+        for place, row in enumerate(rows, start=1)
     ]
-    return replace(board, rows=tuple(rows))
+    return replace(board, rows=tuple(ranked))
 
 
 def _at(row: Row, place: int) -> Row:
@@ -92,14 +96,9 @@ def _at(row: Row, place: int) -> Row:
 
 def columns(board: Leaderboard) -> dict[str, _By]:
     """What this board can be sorted by: columns in which a row has a value, by their heads."""
-
-    def tier(place: int) -> _By:
-        if board.lead == "score":
-            return _By(lambda row: row.tiers[place].score.value)
-        return _By(lambda row: row.tiers[place].rate.value)
-
-    tiers = {name: tier(place) for place, name in enumerate(board.tiers)}
-    found = {**tiers, **COLUMNS, board.mode: _By(lambda row: row.rate.value, "rate")}
+    what = "score" if board.lead == "score" else "rate"
+    tiers = {name: _By(f"tiers.{place}.{what}.value") for place, name in enumerate(board.tiers)}
+    found = {**tiers, **COLUMNS, board.mode: _By("rate.value")}
     return {
         name: by for name, by in found.items() if not all(math.isnan(by.value(row)) for row in board.rows)
     }
@@ -119,19 +118,14 @@ def sorted_by(board: Leaderboard, column: str) -> Leaderboard:
         If the board has no such column.
     """
     there = columns(board)
-    name = next((head for head, by in there.items() if column in (head, by.field)), column)
+    fields = {
+        by.path.partition(".")[0]: head for head, by in there.items() if not by.path.startswith("tiers")
+    }
+    name = column if column in there else {**fields, "#": "rank"}.get(column, column)
     if name == MODEL:
         rows = sorted(board.rows, key=lambda row: (row.model_name, row.template, row.sampler))
     elif name in there:
-        by = there[name]
-
-        def key(row: Row) -> tuple[bool, bool, float]:
-            value = by.value(row)
-            absent = math.isnan(value)
-            unranked = row.unranked
-            return (absent, unranked, 0.0 if absent else -value if by.falling else value)
-
-        rows = sorted(board.rows, key=key)
+        rows = _in_order(board.rows, there[name])
     else:
         listed = ", ".join([MODEL, *there])
         raise ArgumentError(f"`sort`: the board has no column '{column}' with a value; it has: {listed}")

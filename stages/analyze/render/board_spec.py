@@ -9,8 +9,8 @@ from dataclasses import replace
 from evalcube.stages.analyze.formulas.estimators import PLAIN
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.ranking import Ranking
-from evalcube.stages.analyze.labelled.remarks import CUT, label_rows
-from evalcube.stages.analyze.labelled.results import Leaderboard, Row, TierEstimate
+from evalcube.stages.analyze.labelled.remarks import CUT, ReaderGap, label_rows
+from evalcube.stages.analyze.labelled.results import Composite, Leaderboard, Row, TierEstimate
 from evalcube.stages.analyze.render.table import Column, TableSpec
 from evalcube.stages.analyze.render.table_specs import (
     INCOMPLETE,
@@ -102,19 +102,15 @@ def _composite_columns(board: Leaderboard) -> list[Column]:
     if not any(row.composite is not None for row in board.rows):
         return []
 
+    def cell(shown: Callable[[Composite], str]) -> Callable[[Row], str]:
+        return lambda row: ABSENT if row.composite is None else shown(row.composite)
+
     def mean(name: str) -> Callable[[Row], str]:
-        return lambda row: (
-            ABSENT if row.composite is None else number(row.composite.layers.get(name, math.nan), 2)
-        )
+        return cell(lambda found: number(found.layers.get(name, math.nan), 2))
 
     return [
-        Column("composite", lambda row: ABSENT if row.composite is None else row.composite.shown, 2),
-        Column(
-            _level(board),
-            lambda row: ABSENT if row.composite is None else span(row.composite.score, 2),
-            4,
-            of="composite",
-        ),
+        Column("composite", cell(lambda found: found.shown), 2),
+        Column(_level(board), cell(lambda found: span(found.score, 2)), 4, of="composite"),
         *(Column(name, mean(name), 6) for name in LAYERS),
     ]
 
@@ -123,15 +119,14 @@ def _gap_columns(board: Leaderboard) -> list[Column]:
     """What is right by a second reader, and how much more is by ours with its interval, where replies have two."""
     if not any(row.gap is not None for row in board.rows):
         return []
+
+    def cell(shown: Callable[[ReaderGap], str]) -> Callable[[Row], str]:
+        return lambda row: ABSENT if row.gap is None else shown(row.gap)
+
     return [
-        Column("theirs", lambda row: ABSENT if row.gap is None else percent(row.gap.theirs), 1),
-        Column("gap", lambda row: ABSENT if row.gap is None else points(row.gap.difference.value), 1),
-        Column(
-            _level(board),
-            lambda row: ABSENT if row.gap is None else point_span(row.gap.difference),
-            1,
-            of="gap",
-        ),
+        Column("theirs", cell(lambda gap: percent(gap.theirs)), 1),
+        Column("gap", cell(lambda gap: points(gap.difference.value)), 1),
+        Column(_level(board), cell(lambda gap: point_span(gap.difference)), 1, of="gap"),
     ]
 
 
@@ -166,7 +161,7 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
         ),
         Column(_level(board), lambda item: leading_text(board, item.row)[1], 3),
         *([Column("guesser", lambda item: number(item.row.guesser), 3)] if board.version == "v1" else []),
-        _by_token_column(board),
+        Column(board.heads[1], lambda item: significant(board.by_token(item.row).value), 1),
         Column("mean rank", lambda item: number(item.row.rank_interval.value, 1), 2),
         Column("groups", lambda item: item.letters or ABSENT),
         Column("wins", lambda item: number(item.wins, 2), 1),
@@ -182,7 +177,3 @@ def ranking_spec(found: Ranking, board: Leaderboard) -> TableSpec:
     )
     explains = {notes[1]: "wins", notes[2]: "rating"}
     return TableSpec(tuple(columns), found.rows, notes, lambda item: item.row.marked, explains)
-
-
-def _by_token_column(board: Leaderboard) -> Column:
-    return Column(board.heads[1], lambda item: significant(board.by_token(item.row).value), 1)

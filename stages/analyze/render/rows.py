@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from evalcube.stages.analyze.formulas.outcomes.table import METRICS
+from evalcube.stages.analyze.formulas.outcomes.table import metric_parts
 from evalcube.stages.analyze.labelled.forensics import FrontRow
 from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
 
@@ -96,54 +96,32 @@ def metric_rows(table: xr.Dataset, names: Sequence[str], labels: Sequence[str]) 
 
 def hazard_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and bin of tokens in which a trial was still at risk."""
-    dims = [dim for dim in table["at_risk"].dims if dim != "bin"]
-    causes = list(enumerate(table["cause"].values.tolist()))
-    ends = table["end"].values.tolist()
-    rows = []
-    for place, names, values in _groups(table, dims, labels):
-        for index, tokens in enumerate(table["tokens"].values.tolist()):
-            here = (*place, index)
-            if not values["at_risk"][here]:
-                continue
-            row = names | {"tokens": tokens, "at_risk": int(values["at_risk"][here])}
-            row |= {f"ends_{end}": int(values["ends"][(*here, at)]) for at, end in enumerate(ends)}
-            for name in ("hazard", "incidence"):
-                for at, cause in causes:
-                    row |= _bounds(values[name][(*here, at)], f"{name}_{cause}")
-            rows.append(row | _bounds(values["survival"][here], "survival"))
-    return rows
+    shown = table.assign_coords(bin=table["tokens"].values)[
+        ["at_risk", "ends", "hazard", "incidence", "survival"]
+    ]
+    rows = _expanded(shown, list(table["at_risk"].dims), labels)
+    return [
+        {"tokens" if name == "bin" else name: one for name, one in row.items()}
+        for row in rows
+        if row["at_risk"]
+    ]
 
 
 def compression_rows(table: xr.Dataset, labels: Sequence[str]) -> list[PlainRow]:
     """A row for each evaluation (and task) and outcome with a reasoning trace."""
-    rows = []
-    for place, names, values in _groups(table, list(table["traces"].dims), labels):
-        if not values["traces"][place]:
-            continue
-        row = names | {"traces": int(values["traces"][place])}
-        for name in ("ratio", "bytes_per_token", "compressed_per_token"):
-            row |= _bounds(values[name][place], name)
-        rows.append(row)
-    return rows
+    rows = _expanded(table, list(table["traces"].dims), labels)
+    return [row | {"traces": int(row["traces"])} for row in rows if row["traces"]]
 
 
 def cost_rows(table: xr.Dataset, labels: Sequence[str], front: Mapping[str, FrontRow]) -> list[PlainRow]:
     """A row for each evaluation (and task) with its costs; `front` has the evaluations' rows by label."""
-    rows = []
-    for place, names, values in _groups(table, list(table["total"].dims), labels):
-        row = names | {name: float(array[place]) for name, array in values.items()}
-        known = front.get(names["model"]) if "task" not in names else None
+    rows = _expanded(table, list(table["total"].dims), labels)
+    for row in rows:
+        known = front.get(row["model"]) if "task" not in row else None
         if known is not None:
-            row |= {"score": known.score, "tokens": known.tokens}
-            row |= {name: getattr(known, name) for name in ("on_token_front", "on_cost_front", "on_front")}
-        rows.append(row)
+            shown = ("score", "tokens", "on_token_front", "on_cost_front", "on_front")
+            row |= {name: getattr(known, name) for name in shown}
     return rows
-
-
-def metric_parts(metric: str) -> list[str]:
-    """Names of a metric's values, the main one first."""
-    parts = METRICS[metric].parts or ("", "lower", "upper")
-    return [f"{metric}_{part}" if part else metric for part in parts]
 
 
 def _groups(
@@ -162,6 +140,18 @@ def _groups(
         yield place, names, values
 
 
-def _bounds(values: NDArray[Any], name: str) -> PlainRow:
-    value, lower, upper = values.tolist()
-    return {name: value, f"{name}_lower": lower, f"{name}_upper": upper}
+def _expanded(table: xr.Dataset, dims: Sequence[Any], labels: Sequence[str]) -> list[PlainRow]:
+    """A row for each place along the dims; what lies along others besides is named by their labels, too."""
+    inner = {
+        str(name): [
+            "_".join([str(name), *(label for label in place if label != "value")])
+            for place in product(*(array[dim].values.tolist() for dim in array.dims if dim not in dims))
+        ]
+        for name, array in table.data_vars.items()
+    }
+    rows = []
+    for place, row, values in _groups(table, dims, labels):
+        for name, keys in inner.items():
+            row.update(zip(keys, values[name][place].ravel().tolist(), strict=True))
+        rows.append(row)
+    return rows

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 
 from evalcube.stages.analyze.formulas.design import WEIGHING
-from evalcube.stages.analyze.formulas.outcomes.table import METRICS
+from evalcube.stages.analyze.formulas.outcomes.table import METRICS, metric_parts
 from evalcube.stages.analyze.labelled.axes import plain
 from evalcube.stages.analyze.labelled.pairing import Pair, PairedDifference
 from evalcube.stages.analyze.labelled.remarks import CUT
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
-from evalcube.stages.analyze.render.rows import PlainRow, metric_parts
+from evalcube.stages.analyze.render.rows import PlainRow
 from evalcube.stages.analyze.render.table import Column, TableSpec
 from evalcube.stages.analyze.render.text import ABSENT, number, percent, significant
 

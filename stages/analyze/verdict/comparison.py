@@ -31,8 +31,8 @@ from evalcube.stages.analyze.verdict.composite import (
     weighted_mean,
     weighty,
 )
-from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
 from evalcube.stages.analyze.verdict.inputs import JUDGE, Flags, Scores
+from evalcube.stages.analyze.verdict.measures import Reach, gain_gap, reach, split_holdout
 from evalcube.stages.analyze.verdict.paired import (
     Interval,
     paired_intervals,
@@ -41,7 +41,6 @@ from evalcube.stages.analyze.verdict.paired import (
     weighed,
 )
 from evalcube.stages.analyze.verdict.people import corrected_pair
-from evalcube.stages.analyze.verdict.reach import Reach, reach
 from evalcube.stages.analyze.verdict.result import Arm, Gap, Missing, PairResult
 from evalcube.stages.analyze.verdict.rules import Evidence, Options, decide_pair
 from evalcube.stages.analyze.verdict.sensitivity import hotelling, sensitivity
@@ -92,6 +91,7 @@ def compare(
         main, simultaneous["judge"] = people.difference, people.judge
     gain, weight = (part[:, 0] for part in units_drawn(gains[:, np.newaxis], shares, clusters))
     split = split_holdout(range(len(gain)), options.holdout_ratio)
+    seen = _reach(gain, weight, options)
     evidence = Evidence(
         composite=main,
         layers=simultaneous,
@@ -102,7 +102,7 @@ def compare(
         variation=float(mean_present(np.array([control.variation, treatment.variation]), axis=0)),
         holdout=None if split is None else gain_gap(gain, split, alpha=level, shares=weight),
         missing=missing,
-        reach=_reach(gain, weight, options),
+        reach=seen,
     )
     means = [weighted_mean(np.where(both, side, np.nan), shares) for side in totals]
     means = means if people is None else list(people.means)
@@ -121,7 +121,7 @@ def compare(
         joint=hotelling(rows[:, ~np.isnan(rows).all(axis=0)], draws=options.draws, seed=seed),
         sensitivity=sensitivity(rows, weights=weights, alpha=level, draws=fewer, seed=seed),
         missing=missing,
-        reach=evidence.reach,
+        reach=seen,
         holdout=evidence.holdout,
     )
 

@@ -156,7 +156,7 @@ def _fitting(
     )
     if values.shape[:3] != shape or not fits:
         raise ArgumentError(
-            f"`{name}` must be ([run,] variant, unit, ...) and begin with {shape[1:]} after the runs; `layers` end with "
+            f"`{name}` must be ([run,] variant, unit, ...), beginning with {shape[1:]} after the runs; layers are "
             f"{', '.join(LAYERS)}; got the shape {np.shape(given)}"
         )
     return values

@@ -198,12 +198,6 @@ def checked(differences: ArrayLike, alpha: float, draws: int) -> Floats:
     return values
 
 
-def _subset_sums(whole: Floats, present: Floats, draws: int, seed: int, start: int, stop: int) -> Floats:
-    """Sums and sizes of the flipped subsets: array (row, column, 2)."""
-    table = flips(len(whole), start, stop, draws=draws, seed=seed)
-    return np.stack([table @ whole, table @ present], axis=-1)
-
-
 def _sign_flip(values: Floats, alpha: float, draws: int, seed: int, shares: Floats) -> list[Interval]:
     units, columns = values.shape
     present = ~np.isnan(values) * shares
@@ -212,7 +206,13 @@ def _sign_flip(values: Floats, alpha: float, draws: int, seed: int, shares: Floa
         return [nothing(alpha, "sign-flip") for _ in range(columns)]
     whole, step = on_grid(values)
     rows = total_flips(units, draws)
-    sums = in_blocks(partial(_subset_sums, whole, present, draws, seed), rows)
+
+    def subset_sums(start: int, stop: int) -> Floats:
+        """Sums and sizes of the flipped subsets: array (row, column, 2)."""
+        table = flips(units, start, stop, draws=draws, seed=seed)
+        return np.stack([table @ whole, table @ present], axis=-1)
+
+    sums = in_blocks(subset_sums, rows)
     tie = TIE * units * np.abs(whole).max(axis=0)
     sums[..., 0] = np.where(np.abs(sums[..., 0]) <= tie, 0.0, sums[..., 0])
     pairs, total, means = (present > 0).sum(axis=0), present.sum(axis=0), whole.sum(axis=0)

@@ -9,10 +9,8 @@ from typing import Literal
 
 from evalcube import known_as
 from evalcube.stages.analyze.verdict.agreement import Agreement, GoldAgreement
-from evalcube.stages.analyze.verdict.holdout import Holdout
+from evalcube.stages.analyze.verdict.measures import Holdout, Reach, Saturation
 from evalcube.stages.analyze.verdict.paired import Interval
-from evalcube.stages.analyze.verdict.reach import Reach
-from evalcube.stages.analyze.verdict.saturation import Saturation
 from evalcube.stages.analyze.verdict.sensitivity import Hotelling, Sensitivity
 
 Level = Literal["PROGRESS", "CAUTIOUS", "REGRESS", "NOISE", "UNDERPOWERED", "SOLO"]
@@ -116,14 +114,14 @@ class PairResult:
     """Each layer at the pair's own level."""
     simultaneous: Mapping[str, Interval]
     """All layers together at the pair's level (max-t); these decide whether a layer moved."""
+    reach: Reach
+    """What the pair could have seen."""
     standardised: Interval | None = None
     """Composite difference with every layer in units of its own standard deviation."""
     joint: Hotelling | None = None
     sensitivity: Sensitivity | None = None
     missing: Missing | None = None
     """What the pair lacks; None if nothing."""
-    reach: Reach | None = None
-    """What the pair could have seen."""
     holdout: Holdout | None = None
     """Gains on both parts; None without a split."""
 
@@ -177,10 +175,9 @@ class Verdict:
 
     def to_dict(self) -> dict[str, object]:
         """Plain values for JSON; NaN and infinities become None."""
-        plain = _plain(self)
-        if not isinstance(plain, dict):
-            raise TypeError("a verdict must become a mapping")
-        return {**plain, "exit_code": self.exit_code}
+        return {item.name: _plain(getattr(self, item.name)) for item in fields(self)} | {
+            "exit_code": self.exit_code
+        }
 
 
 def exit_code(verdict: Level, *, gate_passed: bool) -> int:

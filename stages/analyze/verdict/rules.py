@@ -19,11 +19,9 @@ from typing import Literal
 
 from evalcube.stages.analyze.verdict.agreement import Agreement
 from evalcube.stages.analyze.verdict.composite import SLACK, THRESHOLD, LayerGate, fixed
-from evalcube.stages.analyze.verdict.holdout import Holdout
+from evalcube.stages.analyze.verdict.measures import SPREAD, Holdout, Reach, Saturation
 from evalcube.stages.analyze.verdict.paired import DRAWS, Interval, Method
-from evalcube.stages.analyze.verdict.reach import SPREAD, Reach
-from evalcube.stages.analyze.verdict.result import NEXT_STEP, ROLL_UP, Decision, Gap, Missing
-from evalcube.stages.analyze.verdict.saturation import Saturation
+from evalcube.stages.analyze.verdict.result import NEXT_STEP, ROLL_UP, Decision, Missing
 
 
 @dataclass(frozen=True)
@@ -78,7 +76,7 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     limits
         Thresholds; the reference's by default.
     """
-    limits = Thresholds() if limits is None else limits
+    limits = limits or Thresholds()
     gain = difference_text(evidence.composite)
     if evidence.composite.negative:
         return Decision("REGRESS", "significant_negative", (f"the composite fell: {gain}",))
@@ -95,13 +93,10 @@ def decide_pair(evidence: Evidence, limits: Thresholds | None = None) -> Decisio
     if reservations:
         return Decision("CAUTIOUS", reservations[0][0], (gain, *(text for _, text in reservations)))
     held = evidence.holdout
-    unseen = (
-        ()
-        if held is None
-        else (
-            f"held-out units show no smaller gain, but only a gap of {fixed(held.detectable)} is found in 4 of 5 cases",
-        )
-    )
+    unseen: list[str] = []
+    if held is not None:
+        gap = f"only a gap of {fixed(held.detectable)} is found in 4 of 5 cases"
+        unseen.append(f"held-out units show no smaller gain, but {gap}")
     if not evidence.control_gate.passed:
         lifted = ", ".join(evidence.control_gate.failed) or "which had no layer at all"
         text = f"the treatment passes a gate that the control failed ({lifted})"
@@ -155,21 +150,15 @@ def _seen(evidence: Evidence, limits: Thresholds) -> list[str]:
     return texts
 
 
-def next_step(decision: Decision, reach: Reach, found: Interval, limits: Thresholds, *, again: bool) -> str:
-    """What to do after a verdict; after no call, how many pairs would make one.
-
-    Parameters
-    ----------
-    again
-        Whether the comparison holds at all looks together.
-    """
+def next_step(decision: Decision, reach: Reach, found: Interval, limits: Thresholds) -> str:
+    """What to do after a verdict; after no call, how many pairs would make one."""
     if decision.verdict in NEXT_STEP:
         return NEXT_STEP[decision.verdict]
     if decision.branch == "not_significant_missing":
         return "No call: get what is missing, or find out why it is; more pairs of the same kind do not mend that."
     pairs, noun = found.drawn, found.noun
     new, more = (max(limits.min_pairs, number) for number in (reach.pairs, reach.pairs_again))
-    if pairs >= (more if again else new):
+    if pairs >= (more if found.method == "anytime" else new):
         return (
             f"No call, and more of the same is not needed: {pairs:,} {noun} find a difference of {reach.difference:g} "
             "in 4 of 5 cases. To look for a smaller one, state it before you measure."
@@ -237,26 +226,27 @@ def dissents(agreement: Agreement, pearson: float, ac2: float) -> bool:
 
 def _dissent(agreement: Mapping[str, Agreement], limits: Thresholds) -> list[str]:
     """The arms whose judges disagree, the worst first."""
-    found = [
-        (
-            one.ac2,
-            f"the judges disagree on {name} (AC2 {fixed(one.ac2)} < {limits.apart:g}, Pearson {_shown(one)})",
-        )
+    found = sorted(
+        (one.ac2, name, "undefined" if math.isnan(one.pearson) else fixed(one.pearson))
         for name, one in agreement.items()
         if dissents(one, limits.dissent, limits.apart)
+    )
+    return [
+        f"the judges disagree on {name} (AC2 {fixed(ac2)} < {limits.apart:g}, Pearson {pearson})"
+        for ac2, name, pearson in found
     ]
-    return [text for _, text in sorted(found)]
-
-
-def _shown(agreement: Agreement) -> str:
-    return "undefined" if math.isnan(agreement.pearson) else fixed(agreement.pearson)
 
 
 def _lacking(missing: Missing | None, limits: Thresholds) -> list[str]:
     """What is missing more in one arm than in the other, or too often, with the bounds; empty if nothing is."""
     if missing is None:
         return []
-    uneven = [gap for gap in missing.gaps if _beyond(gap, limits)]
+    uneven = [
+        gap
+        for gap in missing.gaps
+        if max(gap.shares) > limits.missing + SLACK
+        or abs(gap.shares[0] - gap.shares[1]) > limits.uneven + SLACK
+    ]
     if not uneven:
         return []
     first = max(uneven, key=lambda gap: (abs(gap.shares[0] - gap.shares[1]), max(gap.shares)))
@@ -266,13 +256,6 @@ def _lacking(missing: Missing | None, limits: Thresholds) -> list[str]:
         f"{first.control} of {first.control_expected}: what is missing may not be like the rest"
     )
     return [text + (f" (also: {', '.join(others)})" if others else ""), *_bound_texts(missing)]
-
-
-def _beyond(gap: Gap, limits: Thresholds) -> bool:
-    control, treatment = gap.shares
-    return (
-        max(control, treatment) > limits.missing + SLACK or abs(control - treatment) > limits.uneven + SLACK
-    )
 
 
 def _bounds(missing: Missing | None) -> list[str]:

@@ -1,19 +1,55 @@
-"""The verdict on a control and its treatments, by tests that hold for few units."""
+"""The verdict on a control and its treatments by the reference's rules, by tests that hold for few units.
+
+Runs of a unit are averaged before anything is compared, because the unit is what a comparison may generalise to.
+Failed executions are missing, everywhere. Units are in the order of their ids.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+import numpy as np
 from numpy.typing import ArrayLike
 
-from evalcube.stages.analyze.verdict import reference
-from evalcube.stages.analyze.verdict.composite import LAYERS, THRESHOLD, checked_weights
-from evalcube.stages.analyze.verdict.inputs import checked_scores
+from evalcube.stages.analyze.formulas.arguments import one_of
+from evalcube.stages.analyze.formulas.corrected import LEAST_SCORES
+from evalcube.stages.analyze.formulas.intervals import Floats
+from evalcube.stages.analyze.verdict.agreement import (
+    Agreement,
+    GoldAgreement,
+    gold_agreement,
+    judge_agreement,
+)
+from evalcube.stages.analyze.verdict.comparison import (
+    compare,
+    for_this_look,
+    missing_alone,
+    missing_of_pair,
+    silent_judges,
+)
+from evalcube.stages.analyze.verdict.composite import (
+    LAYERS,
+    SLACK,
+    THRESHOLD,
+    checked_weights,
+    composite,
+    describe,
+    judge_layer,
+    layer_bits,
+    layer_gate,
+    layer_means,
+    mean_present,
+    weighted_mean,
+    weighty,
+)
+from evalcube.stages.analyze.verdict.inputs import JUDGE, Scores, checked_scores
+from evalcube.stages.analyze.verdict.measures import MIN_RUNS, cumulative, saturation
 from evalcube.stages.analyze.verdict.paired import DRAWS, Method
-from evalcube.stages.analyze.verdict.people import ByVariant, by_variant
-from evalcube.stages.analyze.verdict.result import Verdict
-from evalcube.stages.analyze.verdict.rules import Options, Thresholds
+from evalcube.stages.analyze.verdict.people import ByVariant, by_variant, corrected_arm, to_rate
+from evalcube.stages.analyze.verdict.result import NEXT_STEP, Arm, Badge, Badges, PairResult, Verdict
+from evalcube.stages.analyze.verdict.rules import Options, Thresholds, dissents, next_step, worst
 from evalcube.stages.errors import ArgumentError
 
 
@@ -123,8 +159,7 @@ def verdict(
         shares=shares,
         clusters=clusters,
     )
-    if layer_set not in ("common", "own"):
-        raise ArgumentError(f"`layer_set` must be 'common' or 'own', got {layer_set!r}")
+    one_of(layer_set, "layer_set", ("common", "own"))
     for name, share in (("missing", missing), ("holdout_ratio", holdout_ratio)):
         if not 0.0 <= share <= 1.0:
             raise ArgumentError(f"`{name}` must be a share from 0 to 1, got {share!r}")
@@ -143,4 +178,207 @@ def verdict(
         gold=by_variant(gold, scores.variants, gold_variant),
         gold_variant=gold_variant,
     )
-    return reference.evaluate(scores, options)
+    return _evaluated(scores.by_unit(), options)
+
+
+STRONG_PEARSON, STRONG_AC2 = 0.7, 0.8
+FAIR_ALPHA, STRONG_ALPHA = 0.667, 0.8
+LEAST_RATED = 5
+"""Rated units below which an interval, drawn from these few, says nothing."""
+
+
+def _evaluated(scores: Scores, options: Options) -> Verdict:
+    """Verdict of all treatments against the control."""
+    runs = _measured(scores)
+    layers = mean_present(runs, axis=0)
+    arms = tuple(_arm(scores, runs, layers[place], place, options) for place in range(len(scores.variants)))
+    gold = _gold(scores, layers, options)
+    if len(arms) < 2:
+        return _solo(scores, runs, layers, arms[0], gold, options)
+    pairs, looks = [], []
+    for place in range(1, len(arms)):
+        look = for_this_look(scores, layers[0], layers[place], options, len(arms) - 1)
+        missing = missing_of_pair(scores, runs, place, look)
+        pairs.append(compare(scores, arms[0], arms[place], layers[0], layers[place], look, missing))
+        looks.append(look)
+    decided = pairs[worst([pair.decision for pair in pairs])]
+    return Verdict(
+        verdict=decided.verdict,
+        branch=decided.branch,
+        reasons=decided.decision.reasons,
+        next_step=next_step(decided.decision, decided.reach, decided.composite, options.limits),
+        representative=(decided.control, decided.treatment),
+        pairs=tuple(pairs),
+        arms=arms,
+        badges=_badges(arms, decided, gold, options.limits),
+        gate_passed=all(arm.gate_passed for arm in arms),
+        notes=(*_notes(arms, pairs, scores), *_rated(scores, options), *_of_looks(pairs, looks)),
+        gold=gold,
+        to_rate=to_rate(scores, layers, options),
+    )
+
+
+def _measured(scores: Scores) -> Floats:
+    """Layers (run, variant, unit, layer) of finished executions, the judge layer filled in from the ensemble."""
+    layers = scores.layers.copy()
+    layers[..., JUDGE] = np.where(
+        np.isnan(layers[..., JUDGE]), judge_layer(scores.judges), layers[..., JUDGE]
+    )
+    layers[~(scores.ok & scores.entries)] = np.nan
+    return layers
+
+
+def _arm(scores: Scores, runs: Floats, layers: Floats, place: int, options: Options) -> Arm:
+    totals = composite(layers, options.weights)
+    people = corrected_arm(scores, scores.variants[place], layers, options)
+    mean = people["composite"].estimate if people else weighted_mean(totals, scores.shares)
+    means = layer_means(layers, scores.shares)
+    if people:
+        means["judge"] = people["judge"].estimate
+    gate = layer_gate(means, options.threshold)
+    per_run = composite(runs[:, place], options.weights)
+    curve = saturation(cumulative(list(per_run))) if len(per_run) >= MIN_RUNS else None
+    bits = layer_bits(layers)
+    return Arm(
+        name=scores.variants[place],
+        units=int((~np.isnan(totals)).sum()),
+        composite=mean,
+        shown=describe(mean, weighty(bits, options.weights)),
+        bits=int(np.bitwise_or.reduce(bits, initial=0)),
+        layers=gate.means,
+        gate_passed=gate.passed,
+        failed_layers=gate.failed,
+        agreement=judge_agreement(scores.judges[:, place][scores.ok[:, place]]),
+        variation=_variation(per_run, scores.shares),
+        saturation=curve,
+        by_people=people["composite"].interval(options.alpha, scores.clusters) if people else None,
+    )
+
+
+def _rated(scores: Scores, options: Options) -> list[str]:
+    """What ratings by people are too few to correct."""
+    known = set(scores.units)
+    counts = {name: len(known.intersection(options.gold.get(name, ()))) for name in scores.variants}
+    if not any(counts.values()) or min(counts.values()) >= LEAST_SCORES:
+        return []
+    told = ", ".join(f"{count} of {name}" for name, count in counts.items())
+    return [f"people rated {told}: from {LEAST_SCORES} of both on, their ratings correct a difference"]
+
+
+def _variation(per_run: Floats, shares: Floats) -> float:
+    """Coefficient of variation of the run means of a composite (run, unit)."""
+    means = [weighted_mean(run, shares) for run in per_run if not np.isnan(run).all()]
+    if len(means) < 2 or np.mean(means) <= 0:
+        return math.nan
+    return float(np.std(means, ddof=1) / np.mean(means))
+
+
+def _solo(
+    scores: Scores, runs: Floats, layers: Floats, arm: Arm, gold: GoldAgreement | None, options: Options
+) -> Verdict:
+    lost, expected = missing_alone(scores, runs, 0)
+    known = lost <= (options.limits.missing + SLACK) * expected
+    if not arm.gate_passed:
+        branch = "solo_gate_fail"
+        text = (
+            f"below the gate of {options.threshold:g}: {', '.join(arm.failed_layers) or 'nothing measured'}"
+        )
+    elif not known:
+        branch = "solo_missing"
+        text = f"{lost} of {expected} answers have no score: those that have one pass the gate, the others may not"
+    else:
+        branch, text = "solo_gate_pass", "every layer passes its gate"
+    return Verdict(
+        verdict="SOLO",
+        branch=branch,
+        reasons=("only one variant was asked for: there is nothing to compare with", text),
+        next_step=NEXT_STEP["SOLO"],
+        representative=None,
+        pairs=(),
+        arms=(arm,),
+        badges=_badges((arm,), None, gold, options.limits),
+        gate_passed=arm.gate_passed and known,
+        notes=(*silent_judges(scores), *_rated(scores, options)),
+        gold=gold,
+        to_rate=to_rate(scores, layers, options),
+    )
+
+
+def _gold(scores: Scores, layers: Floats, options: Options) -> GoldAgreement | None:
+    rated_ones = [name for name in scores.variants if name in options.gold]
+    if not rated_ones:
+        return None
+    variant = options.gold_variant or rated_ones[0]
+    ratings = options.gold.get(variant, {})
+    rated = np.array([ratings.get(unit, math.nan) for unit in scores.units], dtype=float)
+    judged = layers[scores.variants.index(variant), :, JUDGE]
+    return gold_agreement(rated, judged, seed=options.seed, clusters=scores.clusters)
+
+
+def _badges(
+    arms: Sequence[Arm], decided: PairResult | None, gold: GoldAgreement | None, limits: Thresholds
+) -> Badges:
+    judged = [_judged(arm.agreement, limits) for arm in arms if arm.agreement is not None]
+    curve, interval = None, None
+    if decided is not None:
+        curve = next(arm.saturation for arm in arms if arm.name == decided.treatment)
+        interval = decided.composite
+    return Badges(
+        judges_agree=min(judged, key=("no", "partly", "yes").index, default="unknown"),
+        significant=_yes(None if interval is None else interval.significant),
+        saturated=_yes(None if curve is None else curve.saturated),
+        human_aligned="unknown" if gold is None else _aligned(gold),
+    )
+
+
+def _yes(known: bool | None) -> Badge:
+    return "unknown" if known is None else "yes" if known else "no"
+
+
+def _judged(agreement: Agreement, limits: Thresholds) -> Badge:
+    """Whether judges agree: by their order or by their distance, whichever speaks for them."""
+    if agreement.pearson >= STRONG_PEARSON or agreement.ac2 >= STRONG_AC2:
+        return "yes"
+    return "no" if dissents(agreement, limits.dissent, limits.apart) else "partly"
+
+
+def _aligned(gold: GoldAgreement) -> Badge:
+    """How far judges agree with people; unknown from ratings so few that both yes and no fit them."""
+    ends = {_graded(end) for end in (gold.low, gold.high)}
+    few = gold.units < LEAST_RATED or "unknown" in ends or ends == {"no", "yes"}
+    return "unknown" if few else _graded(gold.alpha)
+
+
+def _graded(alpha: float) -> Badge:
+    if math.isnan(alpha):
+        return "unknown"
+    return "yes" if alpha >= STRONG_ALPHA else "partly" if alpha >= FAIR_ALPHA else "no"
+
+
+def _notes(arms: Sequence[Arm], pairs: Sequence[PairResult], scores: Scores) -> tuple[str, ...]:
+    notes = silent_judges(scores)
+    for pair, treatment in zip(pairs, arms[1:], strict=True):
+        if treatment.bits != arms[0].bits:
+            notes.append(
+                f"{pair.control} was measured as {arms[0].shown}, {treatment.name} as {treatment.shown}: "
+                f"they are compared as {pair.shown[0]} and {pair.shown[1]}"
+            )
+        lost = len(scores.units) - pair.complete_pairs
+        if lost:
+            notes.append(
+                f"{lost} of {len(scores.units)} units have no composite in {pair.control} or {pair.treatment}"
+            )
+    return tuple(notes)
+
+
+def _of_looks(pairs: Sequence[PairResult], looks: Sequence[Options]) -> list[str]:
+    """Which part of the error this look has, where it is not all of it."""
+    for pair, look in zip(pairs, looks, strict=True):
+        if look.alpha < look.planned:
+            kept = f"the other half of the {100 * look.planned:.3g} % is for"
+            if look.method == "anytime":
+                return [f"looks after the first have half of the error: {kept} the first"]
+            found, seen = pair.composite, pair.reach
+            fewer = f"{found.amount}, fewer than the {seen.pairs:,} {found.noun} that find a difference of"
+            return [f"with {fewer} {seen.difference:g}, this look has half of the error: {kept} later ones"]
+    return []

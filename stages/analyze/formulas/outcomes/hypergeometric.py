@@ -55,9 +55,9 @@ def area(samples: int, k: int) -> Floats:
     return np.asarray((total - 0.5 * ends) / (k - 1))
 
 
-def mean_payoff(payoff: Floats, successes: Integers, failures: Integers) -> Floats:
-    """E[payoff(X)] for each number of successes and failures in a bank, for a payoff per 0..k, shape (k + 1,)."""
-    return urn_mean(lambda drawn, _: payoff[drawn], payoff.size - 1, -successes, -failures)
+def mean_payoff(payoff: Floats, first: Floats | Integers, second: Floats | Integers) -> Floats:
+    """E[payoff(X)] of `urn_mean`, for a payoff per 0..k, shape (k + 1,)."""
+    return urn_mean(lambda drawn, _: payoff[drawn], payoff.size - 1, first, second)
 
 
 def square_coefficients(payoff: Floats) -> Floats:

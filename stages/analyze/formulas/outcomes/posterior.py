@@ -13,6 +13,7 @@ from evalcube.stages.analyze.formulas.arguments import confidence_level
 from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.formulas.outcomes import hypergeometric, inputs
 from evalcube.stages.analyze.formulas.outcomes.counts import Successes
+from evalcube.stages.analyze.formulas.outcomes.hypergeometric import mean_payoff
 
 _SHIFT = 16
 """Factors multiplied one by one, after which Stirling's series is exact to double precision."""
@@ -117,20 +118,24 @@ class Posterior:
 
         The variance comes from whichever of g and payoff_k − g is smaller, which leaves less to cancel.
         """
-        mean = _mean(payoff, self.a, self.b)
+        mean = mean_payoff(payoff, self.a, self.b)
         low = mean <= 0.5 * payoff[-1]
         variance = np.zeros(mean.shape)
         for chosen, values in ((low, payoff), (~low, payoff[-1] - payoff)):
             if chosen.any():
                 squares = hypergeometric.square_coefficients(values)
-                first, second = (_mean(part, self.a[chosen], self.b[chosen]) for part in (values, squares))
+                first, second = (
+                    mean_payoff(part, self.a[chosen], self.b[chosen]) for part in (values, squares)
+                )
                 variance[chosen] = np.maximum(second - first * first, 0.0)
         return mean, variance
 
     def any_payoff_covariance(self, k: int, payoff: Floats) -> Floats:
         """Covariance of 1 − (1 − p)^k and g(p): E[(1−p)^k] times the fall of E[g] as b grows by k."""
         none = np.exp(log_moment(self.b, self.a, k))
-        return np.asarray(none * (_mean(payoff, self.a, self.b) - _mean(payoff, self.a, self.b + k)))
+        return np.asarray(
+            none * (mean_payoff(payoff, self.a, self.b) - mean_payoff(payoff, self.a, self.b + k))
+        )
 
     def average(self, mean: Floats, variance: Floats) -> tuple[float, float]:
         """Mean and variance over all questions, which are independent, of a value per count."""
@@ -138,10 +143,6 @@ class Posterior:
         if bank.squares is None:
             return bank.mean(mean), bank.mean(variance) / bank.questions
         return bank.mean(mean), float(bank.squares @ variance) / bank.questions**2
-
-
-def _mean(payoff: Floats, a: Floats, b: Floats) -> Floats:
-    return hypergeometric.urn_mean(lambda drawn, _: payoff[drawn], payoff.size - 1, a, b)
 
 
 Interval = tuple[float, float, float, float]

@@ -7,10 +7,9 @@ average score of k samples reaches t. It is exact: all ways to split k draws amo
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import combinations, pairwise
+from itertools import combinations
 from typing import cast
 
 import numpy as np
@@ -210,11 +209,14 @@ def tailpass(
     """
     scores, levels, category_level = _levels(w)
     budget = inputs.draws(k)
-    rows = _plain_rows(R, scores.size - 1).astype(np.float64)
-    share = _share(eta)
+    rows = count_rows(inputs.outcomes(R), scores.size - 1).astype(np.float64)
+    try:
+        weight = inputs.fraction(eta, "eta")
+    except TypeError as error:
+        raise ArgumentError(str(error)) from error
     if R0 is not None:
         extra = count_rows(inputs.prior_outcomes(R0, rows.shape[0]), scores.size - 1, "R0")
-        rows = rows + share * extra
+        rows = rows + weight * extra
     rows = rows + _prior(prior, rows.shape)
     merged = np.stack([rows[:, category_level == level].sum(axis=1) for level in range(levels.size)], axis=1)
     distinct, places = np.unique(merged, axis=0, return_inverse=True)
@@ -250,7 +252,7 @@ def tailpass_empirical(R: object, k: int, w: object = None, *, thresholds: objec
     [0.95, 0.45]
     """
     scores, levels, category_level = _levels(w)
-    rows = _plain_rows(R, scores.size - 1)
+    rows = count_rows(inputs.outcomes(R), scores.size - 1)
     budget = inputs.draws(k, int(rows[0].sum()))
     merged = np.stack([rows[:, category_level == level].sum(axis=1) for level in range(levels.size)], axis=1)
     splits = _splits(budget, levels.size)
@@ -261,10 +263,6 @@ def tailpass_empirical(R: object, k: int, w: object = None, *, thresholds: objec
     return np.asarray(weights @ np.stack(means) / weights.sum())
 
 
-def _plain_rows(values: object, top: int) -> Integers:
-    return count_rows(inputs.outcomes(values), top)
-
-
 def _levels(w: object) -> tuple[Floats, Floats, NDArray[np.intp]]:
     """Scores of the categories, the distinct ones, and the place of each category among these."""
     scores = inputs.rewards((0.0, 1.0) if w is None else w)
@@ -272,13 +270,6 @@ def _levels(w: object) -> tuple[Floats, Floats, NDArray[np.intp]]:
         raise ArgumentError(f"`w` must hold scores in [0, 1], got {scores.tolist()}")
     levels, places = np.unique(scores, return_inverse=True)
     return scores, levels, places
-
-
-def _share(eta: object) -> float:
-    try:
-        return inputs.fraction(eta, "eta")
-    except TypeError as error:
-        raise ArgumentError(str(error)) from error
 
 
 def _prior(prior: object, shape: tuple[int, ...]) -> Floats:
@@ -318,13 +309,10 @@ def _splits(k: int, levels: int) -> Integers:
             f"`k` = {k} draws split among {levels} scores in {ways} ways, more than {_SPLITS}; "
             "use a smaller `k` or fewer distinct scores"
         )
-    return np.array(list(_bars(k, levels)), dtype=np.int64).reshape(ways, levels)
-
-
-def _bars(k: int, levels: int) -> Iterator[list[int]]:
-    for bars in combinations(range(k + levels - 1), levels - 1):
-        edges = [-1, *bars, k + levels - 1]
-        yield [right - left - 1 for left, right in pairwise(edges)]
+    bars = np.array(list(combinations(range(k + levels - 1), levels - 1)), dtype=np.int64).reshape(
+        ways, levels - 1
+    )
+    return np.diff(bars, axis=1, prepend=-1, append=k + levels - 1) - 1
 
 
 def _log_ways(k: int, splits: Integers) -> Floats:

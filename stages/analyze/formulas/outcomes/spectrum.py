@@ -57,7 +57,7 @@ def threshold_spectrum_at_k(R: object, k: int, weights: object) -> float:
     """
     bank, k = bank_and_draws(R, k)
     payoff = _payoff(inputs.spectrum_weights(weights, k))
-    return bank.mean(hypergeometric.mean_payoff(payoff, bank.counts, bank.failures))
+    return bank.mean(hypergeometric.mean_payoff(payoff, -bank.counts, -bank.failures))
 
 
 def geo_spectrum_at_k(

@@ -57,6 +57,11 @@ class Metric:
         return () if self.takes_k else _MEAN_AND_SIGMA
 
 
+def metric_parts(name: str) -> list[str]:
+    """Names of a metric's values, the main one first."""
+    return [f"{name}_{part}" if part else name for part in METRICS[name].parts or ("", "lower", "upper")]
+
+
 _FUNCTIONS = vars(binary) | vars(blends) | vars(categorical) | vars(spectrum) | vars(thresholds)
 _REQUIRED = {"g_pass_at_k_tau": "tau", "threshold_spectrum_at_k": "weights"}
 _BINARY = (
@@ -173,6 +178,8 @@ def evaluate(
 ) -> Any:  # noqa: ANN401 - a number or a tuple of numbers
     """One value of one metric of reduced outcomes."""
     metric = METRICS[name]
+    if not metric.categorical and isinstance(reduced, Categories):
+        raise ArgumentError(f"{name} is for binary outcomes, but `w` has weights for more categories")
     arguments: dict[str, Any] = dict((options or {}).get(name, {}))
     if metric.categorical:
         arguments["w"] = w

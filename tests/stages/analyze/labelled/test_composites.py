@@ -6,8 +6,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from evalcube.stages.analyze.labelled.by_people import PEOPLE_RIGHT, with_accuracy_by_people
-from evalcube.stages.analyze.labelled.composites import PEOPLE_SCORE, with_composites
+from evalcube.stages.analyze.labelled.additions import (
+    PEOPLE_RIGHT,
+    PEOPLE_SCORE,
+    with_accuracy_by_people,
+    with_composites,
+)
 from evalcube.stages.analyze.labelled.leaderboard import leaderboard
 from evalcube.stages.analyze.render.board_spec import leaderboard_spec
 from evalcube.stages.analyze.verdict import verdict

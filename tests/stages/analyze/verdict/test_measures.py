@@ -16,8 +16,13 @@ from evalcube.stages.analyze.verdict.agreement import (
 )
 from evalcube.stages.analyze.verdict.comparison import standardised
 from evalcube.stages.analyze.verdict.composite import common, composite, describe, judge_layer, layer_bits
-from evalcube.stages.analyze.verdict.holdout import gain_gap, split_holdout
-from evalcube.stages.analyze.verdict.saturation import Checkpoint, cumulative, saturation
+from evalcube.stages.analyze.verdict.measures import (
+    Checkpoint,
+    cumulative,
+    gain_gap,
+    saturation,
+    split_holdout,
+)
 from tests.stages.analyze.verdict.omk import GOLDEN, named, number
 
 score = st.one_of(st.just(math.nan), st.floats(1, 5))

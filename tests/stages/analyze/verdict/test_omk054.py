@@ -8,7 +8,7 @@ import math
 import pytest
 
 from evalcube.stages.analyze.verdict.composite import half_away, layer_gate
-from evalcube.stages.analyze.verdict.holdout import split_holdout
+from evalcube.stages.analyze.verdict.measures import split_holdout
 from evalcube.stages.analyze.verdict.result import exit_code
 from tests.oracles import omk054 as rules
 from tests.stages.analyze.verdict.omk import GOLDEN, named, report_of

@@ -6,7 +6,7 @@ import pytest
 
 from evalcube.stages.analyze.verdict.agreement import GoldAgreement
 from evalcube.stages.analyze.verdict.composite import describe, weighty
-from evalcube.stages.analyze.verdict.reference import _aligned
+from evalcube.stages.analyze.verdict.verdict import _aligned
 
 
 @pytest.mark.parametrize(

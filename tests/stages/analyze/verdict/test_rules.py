@@ -9,12 +9,10 @@ from hypothesis import strategies as st
 
 from evalcube.stages.analyze.verdict.agreement import Agreement
 from evalcube.stages.analyze.verdict.composite import layer_gate, layer_means
-from evalcube.stages.analyze.verdict.holdout import Holdout
+from evalcube.stages.analyze.verdict.measures import Holdout, Saturation, reach
 from evalcube.stages.analyze.verdict.paired import Interval
-from evalcube.stages.analyze.verdict.reach import reach
 from evalcube.stages.analyze.verdict.result import ROLL_UP, Decision
 from evalcube.stages.analyze.verdict.rules import Evidence, Thresholds, decide_pair, next_step, worst
-from evalcube.stages.analyze.verdict.saturation import Saturation
 
 
 def interval(low, high, pairs=30):
@@ -163,10 +161,10 @@ def test_decide_pair__no_call_says_what_it_could_have_seen_and_is_no_proof_of_no
 def test_next_step__says_how_many_pairs_find_what_matters_and_when_to_stop(pairs, again, words):
     noise = Decision("NOISE", "not_significant_noise", ())
 
-    seen = interval(-0.1, 0.1, pairs)
+    seen = replace(interval(-0.1, 0.1, pairs), method="anytime" if again else "sign-flip")
     said = reach(0.5, pairs, 0.1, alpha=0.05, again=again)
-    found = next_step(noise, said, seen, Thresholds(), again=again)
-    drawn = next_step(noise, said, replace(seen, pairs=9 * pairs, clusters=pairs), Thresholds(), again=again)
+    found = next_step(noise, said, seen, Thresholds())
+    drawn = next_step(noise, said, replace(seen, pairs=9 * pairs, clusters=pairs), Thresholds())
 
     assert all(word in found for word in words), found
     assert all(word.replace("pairs", "clusters") in drawn for word in words), drawn

@@ -1,4 +1,4 @@
-"""The composite of every evaluation on a leaderboard, with its interval and the layers behind it."""
+"""What a leaderboard gets beside its own: composites, accuracies by people's labels, and what a second reader read."""
 
 from __future__ import annotations
 
@@ -10,15 +10,26 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from evalcube._arrays import as_xarray
 from evalcube.stages.analyze.formulas.corrected import (
+    LEAST_PASS_OR_FAIL,
     LEAST_SCORES,
+    rogan_gladen,
+    worth_of,
 )
 from evalcube.stages.analyze.formulas.design import task_weights
 from evalcube.stages.analyze.formulas.intervals import Floats
-from evalcube.stages.analyze.labelled.axes import base_design
+from evalcube.stages.analyze.labelled.axes import base_design, names, plain
 from evalcube.stages.analyze.labelled.clustering import pair_units
 from evalcube.stages.analyze.labelled.leaderboard import row_order
-from evalcube.stages.analyze.labelled.remarks import first_few, label_rows
+from evalcube.stages.analyze.labelled.pairing import Pair, compare_evaluations
+from evalcube.stages.analyze.labelled.remarks import (
+    NO_READER,
+    ReaderGap,
+    first_few,
+    label_rows,
+    named_readers,
+)
 from evalcube.stages.analyze.labelled.results import Composite, Estimate, Leaderboard, Row
 from evalcube.stages.analyze.verdict.composite import (
     HIGHEST,
@@ -36,7 +47,7 @@ from evalcube.stages.analyze.verdict.composite import (
 from evalcube.stages.analyze.verdict.paired import paired_intervals
 from evalcube.stages.analyze.verdict.people import corrected_scores
 from evalcube.stages.errors import ArgumentError
-from evalcube.stages.reply.status import FINISHED
+from evalcube.stages.reply.status import FINISHED, LAST_FINISHED, READER, SECOND, Status
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -180,3 +191,137 @@ def _told_of_people(rows: Sequence[Row], asked: bool) -> Iterator[str]:
         yield f"Composites as people's ratings correct them: {first_few(told)}."
     if asked and len(told) < len(rows):
         yield f"Composites of other rows are not corrected: that takes {LEAST_SCORES} ratings of a row's answers."
+
+
+PEOPLE_RIGHT = "people_right"
+"""Variable (model, task, params, trial) with 1 where people call an answer right, 0 where wrong, else NaN."""
+_QUESTION = ("task", "params", "trial")
+
+
+def with_accuracy_by_people(board: Leaderboard, ds: xr.Dataset) -> Leaderboard:
+    """The board with accuracies as people's labels correct them; the same board without any.
+
+    How often the grader passes right answers and fails wrong ones is that of the row's own labels, or with fewer than
+    `LEAST_PASS_OR_FAIL` that of all labels together.
+
+    Parameters
+    ----------
+    board, ds
+        As of `with_composites`; with `PEOPLE_RIGHT`, which is of the first answer to a question.
+    """
+    if PEOPLE_RIGHT not in ds or not (~np.isnan(ds[PEOPLE_RIGHT].values)).any():
+        return board
+    counts = [_judged_and_said(ds.isel(model=place)) for place in row_order(ds, board)]
+    pooled, found, told = np.sum(counts, axis=0), [], []
+    if pooled.sum() < LEAST_PASS_OR_FAIL:
+        few = (
+            f"People called {pooled.sum():.0f} answers right or wrong; from {LEAST_PASS_OR_FAIL} on that corrects "
+            "the accuracy."
+        )
+        return replace(board, cautions=(*board.cautions, few))
+    for row, own, label in zip(board.rows, counts, label_rows(board.rows), strict=True):
+        (wrong_failed, wrong_passed), (right_failed, right_passed) = (
+            own if own.sum() >= LEAST_PASS_OR_FAIL else pooled
+        )
+        worth = worth_of(
+            row.accuracy.value, row.accuracy.upper - row.accuracy.lower, board.confidence, row.trials
+        )
+        corrected = rogan_gladen(
+            row.accuracy.value * worth,
+            worth,
+            right_passed,
+            right_passed + right_failed,
+            wrong_failed,
+            wrong_failed + wrong_passed,
+            confidence=None if board.confidence == 0.95 else board.confidence,  # the default itself
+        )
+        found.append(replace(row, accuracy=Estimate.of(corrected)))
+        whose = "its own" if own.sum() >= LEAST_PASS_OR_FAIL else "all rows'"
+        told.append(f"{label}, {100 * row.accuracy.value:.1f} % before, by {whose}")
+    hits, rejected = pooled[1, 1] / max(pooled[1].sum(), 1), pooled[0, 0] / max(pooled[0].sum(), 1)
+    said = (
+        f"Accuracy as {pooled.sum():.0f} labels of people correct it, other columns not: the grader passes "
+        f"{100 * hits:.0f} % of what they call right and fails {100 * rejected:.0f} % of what they call wrong. "
+        f"{first_few(told)}."
+    )
+    return replace(board, rows=tuple(found), cautions=(*board.cautions, said))
+
+
+def _judged_and_said(one: xr.Dataset) -> Floats:
+    """Labels of one evaluation, shape (people: wrong, right; grader: failed, passed)."""
+    status = one["status"].transpose(*_QUESTION, "repeat").values[..., 0]
+    said = one[PEOPLE_RIGHT].transpose(*_QUESTION).values
+    there = np.isin(status, FINISHED) & ~np.isnan(said)
+    places = 2 * said[there].astype(int) + (status[there] == int(Status.CORRECT))
+    return np.bincount(places, minlength=4).reshape(2, 2).astype(float)
+
+
+def reader_names(ds: xr.Dataset) -> dict[str, str]:
+    """What the second reader of each task is called, by the task; without those that have none."""
+    if READER not in ds.coords or SECOND not in ds:
+        return {}
+    return {task: name for task, name in zip(names(ds, "task"), names(ds, READER), strict=True) if name}
+
+
+def read_by_second(ds: xr.Dataset) -> tuple[xr.Dataset, str, list[str]]:
+    """The tasks that have a second reader, with its outcomes in the place of ours; who that is; what to know of it.
+
+    Replies that it never read are missing. The counters are as they were.
+
+    Raises
+    ------
+    ValueError
+        No task has one.
+    """
+    found, tasks = reader_names(ds), names(ds, "task")
+    if not found:
+        raise ArgumentError(
+            f"`reader`: no task here has a second reader; {NO_READER[0].lower()}{NO_READER[1:]}"
+        )
+    part = as_xarray(ds).isel(task=np.array([task in found for task in tasks]))
+    status, second = part["status"], part[SECOND]
+    finished = status <= LAST_FINISHED
+    told = []
+    if without := [task for task in tasks if task not in found]:
+        told.append(f"Left out, as they have no second reader: {', '.join(map(plain, without))}.")
+    if unread := int((finished & (second == int(Status.MISSING))).sum()):
+        told.append(
+            f"{unread:,} replies were never read by a second reader, and are missing here: evalcube rescore CUBE "
+            "--reader CONFIG reads them from the cache."
+        )
+    return (
+        part.drop_vars(SECOND).assign(status=second.where(finished, status)),
+        f"read by {named_readers(found, tasks)}",
+        told,
+    )
+
+
+def with_gaps(board: Leaderboard, ds: xr.Dataset) -> Leaderboard:
+    """The board with how the second reader and ours differ in each row; the same board where nothing was read twice.
+
+    Parameters
+    ----------
+    board
+        From `evalcube.stages.analyze.labelled.leaderboard.leaderboard`.
+    ds
+        The dataset that it was made from, with ``status`` and ``status_theirs`` where replies were read twice.
+    """
+    found = reader_names(ds)
+    if not found or "status" not in ds:
+        return board
+    part = as_xarray(ds).isel(task=np.array([task in found for task in names(ds, "task")]))
+    rows = []
+    for row, place in zip(board.rows, row_order(ds, board), strict=True):
+        pair = _compared(part, place)
+        rows.append(row if pair is None else replace(row, gap=ReaderGap.of(pair.overall)))
+    return replace(board, rows=tuple(rows), readers=found)
+
+
+def _compared(ds: xr.Dataset, place: int) -> Pair | None:
+    """An evaluation as ours reads it against the same as theirs does; None without a reply that both have read."""
+    one = ds.isel(model=[place, place])
+    codes = np.stack([ds[name].isel(model=place).values for name in ("status", SECOND)])
+    dims = ("model", *(dim for dim in ds["status"].dims if dim != "model"))
+    if not (codes <= LAST_FINISHED).all(axis=0).any():
+        return None
+    return compare_evaluations(one.assign(status=(dims, codes)), [0, 1])[0]
