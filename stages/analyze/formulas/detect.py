@@ -25,6 +25,7 @@ L. Kish (1965), Survey Sampling, Wiley, chapters 5 and 8: design effects.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -107,17 +108,9 @@ def enough_questions(difference: float, spread: Spread, repeats: int = 1, *, pow
     """
     if not 0.0 < difference <= 1.0 or not LEVEL < power < 1.0:
         raise ArgumentError("`difference` must be above 0 and at most 1, and `power` between 0.025 and 1")
-    low, high = 1.0, 4.0
-    while detect_power(difference, high, spread, repeats) < power:
-        low, high = high, 2.0 * high
-        if high > MOST_QUESTIONS:
-            return math.inf
-    while high - low > 1.0:
-        middle = math.floor((low + high) / 2.0)
-        low, high = (
-            (low, middle) if detect_power(difference, middle, spread, repeats) >= power else (middle, high)
-        )
-    return high
+    numbers = range(2, MOST_QUESTIONS + 1)
+    place = bisect_left(numbers, power, key=lambda number: detect_power(difference, number, spread, repeats))
+    return numbers[place] if place < len(numbers) else math.inf
 
 
 def told_difference(questions: float, spread: Spread, repeats: int = 1, *, power: float = POWER) -> float:
