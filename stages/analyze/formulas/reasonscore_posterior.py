@@ -110,7 +110,8 @@ def posterior_scores(
     if overlap is not None:
         _correlate(rng, corrected, np.asarray(overlap, dtype=float))
     scores = [_tier_scores(part, there) for part in corrected]
-    found = _summaries(*(np.column_stack([part, mean_score(part)]) for part in scores), tail)
+    low, mid, high = (np.column_stack([part, mean_score(part)]) for part in scores)
+    found = _summaries(low, mid, high, tail)
     return PosteriorScores(found[:-1], found[-1], scores[1])
 
 
@@ -164,7 +165,7 @@ def _summaries(low: Floats, mid: Floats, high: Floats, tail: float) -> Floats:
     """Median, lower and upper of columns of draws (draw, column): (column, 3), NaN where a draw is."""
     least, most = np.floor(np.quantile(low, tail, axis=0)), np.ceil(np.quantile(high, 1.0 - tail, axis=0))
     found = np.stack([np.median(mid, axis=0), *_rounded(least, most)], axis=-1)
-    return np.where(np.isnan(mid).any(axis=0)[:, np.newaxis], np.nan, found)
+    return np.where(np.isnan(mid.sum(axis=0))[:, np.newaxis], np.nan, found)
 
 
 def _rounded(least: Floats, most: Floats) -> tuple[Floats, Floats]:

@@ -113,7 +113,7 @@ def aggregate(
         *(np.moveaxis(part, [dims.index(name) for name in wanted], range(len(wanted))) for part in found)
     )
     counted, weight = found.counted, found.weighed[..., -1:]
-    arrays = dict(
+    arrays: dict[str, Any] = dict(
         zip(_BOUNDS, _finish(found, labels, mode, _level(confidence), joint, weigh, exact=exact), strict=True)
     )
     arrays["points"], arrays["points_planned"] = (counted[..., place].astype(np.int64) for place in (-2, -1))
@@ -389,4 +389,4 @@ def _summed(
         found = standard(whole.sums(standard(parts.sums(flat))))
     else:
         found = standard(cells.sums(flat))
-    return (models.matrix @ found.reshape(len(found), -1)).reshape(*models.shape, *found.shape[1:])
+    return np.asarray(models.matrix @ found.reshape(len(found), -1)).reshape(*models.shape, *found.shape[1:])

@@ -73,7 +73,9 @@ def posterior(ds: xr.Dataset, how: How, grouped: Floats, member: NDArray[np.bool
     overlaps = _overlaps(ds, member)
     each = [
         posterior_scores(
-            *(part[place] for part in (rate, trials, chance)),
+            rate[place],
+            trials[place],
+            chance[place],
             identity,
             seed=how.seed,
             overlap=overlaps[place],

@@ -254,13 +254,13 @@ def missing_alone(scores: Scores, runs: Floats, place: int) -> tuple[int, int]:
 def silent_judges(scores: Scores) -> list[str]:
     """A sentence for each judge that gave no reading at all, or none of a variant that others rated."""
     there = ~np.isnan(scores.judges) & (scores.ok & scores.entries)[..., np.newaxis]
-    answered = there.any(axis=(0, 2))  # (variant, judge)
+    answered = np.asarray(there.any(axis=(0, 2)))  # (variant, judge)
     found = []
     for name, of_judge in zip(scores.judge_names, answered.T, strict=True):
         if not of_judge.any():
             found.append(f"{name} never gave a reading: it counts in nothing")
             continue
-        rated = zip(scores.variants, answered.any(axis=1) & ~of_judge, strict=True)
+        rated = zip(scores.variants, np.asarray(answered.any(axis=1)) & ~of_judge, strict=True)
         found += [f"{name} gave no reading of {variant}" for variant, none in rated if none]
     return found
 
