@@ -1,4 +1,4 @@
-"""Files under keys, put on a condition, listed, and made durable; zarr's store of them follows no link out."""
+"""Files under keys, put on a condition, listed, and made durable; no link is followed out of the cube."""
 
 from __future__ import annotations
 
@@ -8,106 +8,20 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from zarr.storage import LocalStore
-
 from evalcube.storage.clocks import aged
-from evalcube.storage.cube.bounds import MOST_OBJECT, most_of, refuse_bomb, refuse_larger
+from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory.creation import create_directory, remove_directory
 from evalcube.storage.cube.directory.records import DirectoryLease, DirectoryLog
 from evalcube.storage.cube.space import Found, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
-from evalcube.storage.files import (
-    inside,
-    link_new,
-    locked,
-    make_directory,
-    share,
-    sync_path,
-    sync_paths,
-    write_new,
-)
+from evalcube.storage.files import inside, link_new, locked, make_directory, sync_path, sync_paths, write_new
 
 if TYPE_CHECKING:
-    from zarr.abc.store import ByteRequest, Store
-    from zarr.core.buffer import Buffer, BufferPrototype
-
-
-class InsideStore(LocalStore):
-    """Checks the path of each key before zarr opens, writes or deletes it."""
-
-    def _checked(self, key: str) -> str:
-        inside(self.root, self.root / key)
-        return key
-
-    def _prepare(self, key: str) -> None:
-        """Make a key's folder, which zarr would make without a look at whose it is."""
-        make_directory((self.root / self._checked(key)).parent, durable=False)
-
-    def _read(self, key: str) -> str:
-        """`_checked`, for a file that is no longer than any may be."""
-        with suppress(FileNotFoundError, NotADirectoryError):
-            refuse_larger((self.root / self._checked(key)).stat().st_size, most_of(key), self.root / key)
-        return key
-
-    def _bounded(self, key: str, value: Buffer | None) -> Buffer | None:
-        if value is not None:
-            refuse_bomb(key, value.as_numpy_array()[:32].tobytes(), str(self.root))
-        return value
-
-    def get_sync(
-        self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        """A value, as `LocalStore.get_sync` gives it."""
-        return self._bounded(
-            key, super().get_sync(self._read(key), prototype=prototype, byte_range=byte_range)
-        )
-
-    def set_sync(self, key: str, value: Buffer) -> None:
-        """Store a value, as `LocalStore.set_sync` does."""
-        self._prepare(key)
-        super().set_sync(key, value)
-        share(self.root / key)
-
-    def delete_sync(self, key: str) -> None:
-        """Delete a value, as `LocalStore.delete_sync` does."""
-        super().delete_sync(self._checked(key))
-
-    async def get(
-        self, key: str, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
-    ) -> Buffer | None:
-        """A value, as `LocalStore.get` gives it."""
-        return self._bounded(key, await super().get(self._read(key), prototype, byte_range))
-
-    async def get_partial_values(
-        self, prototype: BufferPrototype, key_ranges: Iterable[tuple[str, ByteRequest | None]]
-    ) -> list[Buffer | None]:
-        """Parts of values, as `LocalStore.get_partial_values` gives them."""
-        return await super().get_partial_values(
-            prototype, [(self._checked(key), part) for key, part in key_ranges]
-        )
-
-    async def set(self, key: str, value: Buffer) -> None:
-        """Store a value as `LocalStore.set` does, but in this thread: files are small, and another costs more."""
-        self.set_sync(key, value)
-
-    async def set_if_not_exists(self, key: str, value: Buffer) -> None:
-        """Store a value where there is none, as `LocalStore.set_if_not_exists` does."""
-        self._prepare(key)
-        await super().set_if_not_exists(key, value)
-        share(self.root / key)
-
-    async def delete(self, key: str) -> None:
-        """Delete a value, as `LocalStore.delete` does."""
-        await super().delete(self._checked(key))
-
-    async def delete_dir(self, prefix: str) -> None:
-        """Delete all below a prefix, as `LocalStore.delete_dir` does."""
-        await super().delete_dir(self._checked(prefix))
+    from zarr.abc.store import Store
 
 
 _TICK_NANOSECONDS = 4_000_000
@@ -185,7 +99,7 @@ class Directory:
         if path.parent != self.path and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
             self.path.stat()
-            make_directory(path.parent, durable=not self.draft)
+            make_directory(path.parent, durable=durable)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         try:
             write_new(temporary, data, durable=durable)
@@ -274,11 +188,11 @@ class Directory:
         """Nothing: a file system has no such condition, and a write that was asked for is not late."""
 
     def zarr(self, *, read_only: bool = False) -> Store:
-        """Zarr's store of a directory, which writes a file under another name and renames it."""
+        """Zarr's store of the files, whose writes are durable after `sync`."""
         # Here, as it takes a while, and ledgers and leases need none.
-        from evalcube.storage.cube.directory.objects import InsideStore
+        from evalcube.storage.cube.space_store import SpaceStore
 
-        return InsideStore(self.path, read_only=read_only)
+        return SpaceStore(self, read_only=read_only)
 
     def assemble(self, fill: Callable[[Space], object]) -> None:
         """Make the directory beside its place, put it on disk, rename it: a kill leaves no half cube.
