@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING
 
 from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.space import METADATA, Space
@@ -21,9 +20,6 @@ from evalcube.storage.urls import (
     plain_address,
     redacted,
 )
-
-if TYPE_CHECKING:
-    from zarr.abc.store import Store
 
 
 def space_of(url: Address) -> Space:
@@ -84,15 +80,11 @@ def copy_cube(source: Space, target: Space, keeps: Callable[[str], bool] = lambd
         The source cannot be listed or read, or the target not be written.
     """
 
-    def build(store: Store) -> None:
-        from zarr.core.buffer import default_buffer_prototype
-        from zarr.core.sync import sync
-
-        buffer = default_buffer_prototype().buffer
+    def fill(draft: Space) -> None:
         for key, data in _objects(source, keeps):
-            sync(store.set(key, buffer.from_bytes(data)))
+            draft.put(key, data, durable=False)
 
-    target.assemble(lambda draft: build(draft.zarr()))
+    target.assemble(fill)
 
 
 def _objects(source: Space, keeps: Callable[[str], bool]) -> Iterator[tuple[str, bytes]]:

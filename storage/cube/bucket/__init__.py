@@ -8,7 +8,6 @@ object of that name (``If-None-Match``), or that it is still the one that was se
 objects     objects under keys, listed and deleted; the space itself
 conditions  puts on a condition, also where the store's answer is lost
 creation    a cube whose metadata come last, so that it appears whole or not at all
-draft       the space of a cube that is being made
 records     a log of numbered objects, each of which must be absent; a lease put over the version that was seen
 ==========  ======================================================================
 """

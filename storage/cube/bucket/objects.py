@@ -197,9 +197,7 @@ class Bucket:
         CubeExistsError
             Something is there, or another process makes it at this moment.
         """
-        from evalcube.storage.cube.bucket.draft import Draft  # a kind of bucket itself
-
-        creation.create_objects(self, lambda built: fill(Draft(self.cube, built=built)))
+        creation.create_objects(self, fill)
 
     def remove(self) -> bool:
         """Remove all objects; it is no cube any more from the first one on."""

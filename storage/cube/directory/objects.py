@@ -8,7 +8,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +16,7 @@ from evalcube.storage.clocks import aged
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory.creation import create_directory, remove_directory
 from evalcube.storage.cube.directory.records import DirectoryLease, DirectoryLog
-from evalcube.storage.cube.space import Found, Space, Version, When
+from evalcube.storage.cube.space import Found, Log, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
 from evalcube.storage.files import inside, link_new, locked, make_directory, sync_path, sync_paths, write_new
 
@@ -46,7 +46,7 @@ class Directory:
 
     def at(self, name: str) -> Directory:
         """A directory inside this one."""
-        return Directory(self.path / name, self.root or self.path, self.draft)
+        return replace(self, path=self.path / name, root=self.root or self.path)
 
     def _file(self, key: str) -> Path:
         """The path of a key, which no link leads out of the cube."""
@@ -96,9 +96,10 @@ class Directory:
     ) -> Version | None:
         """Give a file its content in one step; see `evalcube.storage.cube.space.Space.put`."""
         path, durable = self._file(key), durable and not self.draft
-        if path.parent != self.path and not path.parent.is_dir():
+        if (self.draft or path.parent != self.path) and not path.parent.is_dir():
             # Not the space itself: whoever has deleted a cube does not want its folder back with one record in it.
-            self.path.stat()
+            if not self.draft:
+                self.path.stat()
             make_directory(path.parent, durable=durable)
         temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}.partial")
         try:
@@ -227,7 +228,7 @@ class Directory:
         for prefix in prefixes:
             yield from self._file(prefix).rglob("*.partial")
 
-    def log(self, key: str) -> DirectoryLog:
+    def log(self, key: str) -> Log:
         """A file that grows by lines."""
         return DirectoryLog(self._file(key), durable=not self.draft)
 

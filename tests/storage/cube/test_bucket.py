@@ -9,6 +9,7 @@ import pytest
 import zarr
 from obstore import exceptions
 
+from evalcube.storage.cube import holder
 from evalcube.storage.cube import metadata as metadata_module
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.bucket import conditions, creation
@@ -164,7 +165,7 @@ def test_assemble__that_fails_leaves_nothing(space):
 
 def begun(space, process):
     """What a creator left that was killed."""
-    who = {"token": "x", "at": 0.0, "process": process}
+    who = {"token": "x", "process": process, "since": 0.0, "ttl": 60.0, "machine": "", "at": 0.0}
     space.put("zarr.json", creation._CLAIM + json.dumps(who).encode() + b"}")
     space.put("b/zarr.json", b"half")
 
@@ -173,7 +174,7 @@ ENDED = {"host": "here", "boot": "", "pid": 2**22 + 1, "start": 1}
 
 
 def test_assemble__begins_anew_where_a_creator_was_killed(space, monkeypatch):
-    monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.ENDED)
+    monkeypatch.setattr(holder, "life_of", lambda _: holder.Life.ENDED)
     begun(space, ENDED)
     assert space.get("zarr.json") is None
     assert not space.is_there()
@@ -185,8 +186,8 @@ def test_assemble__begins_anew_where_a_creator_was_killed(space, monkeypatch):
 
 def test_assemble__watches_a_creator_on_another_machine(space, monkeypatch):
     now = [0.0]
-    monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.UNKNOWN)
-    monkeypatch.setattr(creation, "elapsed", lambda: now[0])
+    monkeypatch.setattr(holder, "life_of", lambda _: holder.Life.UNKNOWN)
+    monkeypatch.setattr(creation.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(creation.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
     begun(space, ENDED)
 
@@ -198,7 +199,7 @@ def test_assemble__watches_a_creator_on_another_machine(space, monkeypatch):
 
 def test_assemble__stays_away_from_a_creator_that_lives(space, monkeypatch):
     begun(space, ENDED)
-    monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.UNKNOWN)
+    monkeypatch.setattr(holder, "life_of", lambda _: holder.Life.UNKNOWN)
     monkeypatch.setattr(creation.time, "sleep", lambda _: begun(space, {**ENDED, "pid": 7}))
 
     with pytest.raises(CubeExistsError, match="process 7 on here makes"):
@@ -210,8 +211,7 @@ def test_assemble__of_one_that_was_taken_over_from_changes_nothing(space, monkey
     def slow(draft):
         build(draft)
         # Stopped for so long that another one has taken over, and made the cube.
-        monkeypatch.setattr(creation, "life_of", lambda _: creation.Life.ENDED)
-        monkeypatch.setattr(creation, "_MAKING", set())
+        monkeypatch.setattr(holder, "life_of", lambda _: holder.Life.ENDED)
         space_of(URL).assemble(lambda draft: zarr.create_group(draft.zarr()))
 
     with pytest.raises(CubeExistsError):
@@ -219,28 +219,6 @@ def test_assemble__of_one_that_was_taken_over_from_changes_nothing(space, monkey
 
     assert list(zarr.open_group(space.zarr(), mode="r").arrays()) == []
     assert "zarr.json" in list(space.list())
-
-
-def test_assemble__puts_many_chunks_before_the_end(space, monkeypatch):
-    monkeypatch.setattr("evalcube.storage.cube.bucket.draft._MOST_BYTES", 100)
-    seen = []
-
-    def many(draft):
-        group = zarr.create_group(draft.zarr())
-        array = group.create_array("a", shape=(64,), chunks=(4,), dtype="i4")
-        for start in range(0, 64, 4):
-            array[start : start + 4] = start + 1
-        array[1] = 77  # read back, changed and put again
-        seen.extend(space.list())
-        zarr.consolidate_metadata(draft.zarr())
-
-    with pytest.warns(UserWarning, match="Consolidated"):
-        space.assemble(many)
-
-    assert sum(key.startswith("a/c/") for key in seen) > 8
-    values = zarr.open_group(space.zarr(), mode="r")["a"][...]
-    assert values[:5].tolist() == [1, 77, 1, 1, 5]
-    assert values[-1] == 61
 
 
 def test_remove__leaves_nothing(space):

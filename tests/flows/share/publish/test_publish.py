@@ -24,7 +24,6 @@ from evalcube.flows.share.publish.pull import pull_cube
 from evalcube.flows.share.publish.record import FORMAT, KEY, decode, tags_at
 from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.address import space_of
-from evalcube.storage.cube.bucket import draft
 from evalcube.storage.cube.bucket.objects import Bucket
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
@@ -90,7 +89,6 @@ def test_publish__has_the_digest_of_every_object(cube, tmp_path):
 
 def test_publish__into_a_store_whose_lists_are_late_can_be_pulled(cube, tmp_path, monkeypatch):
     in_memory(monkeypatch)
-    monkeypatch.setattr(draft, "_MOST_BYTES", 1000)  # so that some is put before all is there
     with monkeypatch.context() as late:
         late.setattr(Bucket, "listed", lambda *_: iter(()))
         done = publish_cube(cube, "s3://bucket/out")
