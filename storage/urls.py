@@ -9,12 +9,10 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
-from types import MappingProxyType
 from typing import NamedTuple
-from urllib.parse import SplitResult, parse_qsl, unquote, urlsplit
+from urllib.parse import unquote, urlsplit
 
 from evalcube.storage.errors import UnsupportedUrlError
 
@@ -41,23 +39,19 @@ class Scheme(NamedTuple):
     """By what obstore puts an object only over the one that was seen: GCS has generations, the others ETags."""
 
 
-SCHEMES: Mapping[str, Scheme] = MappingProxyType(
-    {
-        "": Scheme(Kind.DIRECTORY),
-        "file": Scheme(Kind.DIRECTORY),
-        "s3": Scheme(
-            Kind.BUCKET,
-            "AWS_",
-            "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY (and AWS_REGION, AWS_ENDPOINT_URL)",
-        ),
-        "gs": Scheme(Kind.BUCKET, "GOOGLE_", "GOOGLE_APPLICATION_CREDENTIALS", "version"),
-        "az": Scheme(Kind.BUCKET, "AZURE_", "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
-        "http": Scheme(Kind.WEB),
-        "https": Scheme(Kind.WEB),
-        "redis": Scheme(Kind.REDIS),
-        "rediss": Scheme(Kind.REDIS),
-    }
-)
+SCHEMES: Mapping[str, Scheme] = {
+    "": Scheme(Kind.DIRECTORY),
+    "file": Scheme(Kind.DIRECTORY),
+    "s3": Scheme(
+        Kind.BUCKET, "AWS_", "AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY (and AWS_REGION, AWS_ENDPOINT_URL)"
+    ),
+    "gs": Scheme(Kind.BUCKET, "GOOGLE_", "GOOGLE_APPLICATION_CREDENTIALS", "version"),
+    "az": Scheme(Kind.BUCKET, "AZURE_", "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY"),
+    "http": Scheme(Kind.WEB),
+    "https": Scheme(Kind.WEB),
+    "redis": Scheme(Kind.REDIS),
+    "rediss": Scheme(Kind.REDIS),
+}
 STORE_VARIABLES = tuple(scheme.variables for scheme in SCHEMES.values() if scheme.variables)
 """What the names of all variables begin with that object stores are reached by."""
 _STRANGE = Scheme(Kind.UNKNOWN)
@@ -65,17 +59,34 @@ _STRANGE = Scheme(Kind.UNKNOWN)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two characters or more before the colon, so that ``C:/data`` is a path."""
 
-_BUCKET = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+_FORMS = {
+    Kind.BUCKET: (
+        re.compile(
+            r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*)(?=/|$)/*(?P<path>((?!\.{1,2}(/|$))[^/?#\0]+(/(?!/)|$))*)/?"
+        ),
+        "bucket/prefix",
+    ),
+    Kind.WEB: (
+        re.compile(r"(?P<host>[^/?#@:\s][^/?#@\s]*)(?P<path>(/[^?#]*)?)"),
+        "host/cubes/sweep.zarr",
+    ),
+    Kind.REDIS: (
+        re.compile(
+            r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:(?P<port>[0-9]{1,5}))?(/(?P<database>[0-9]*)/?)?"
+            r"(\?password_env=(?P<variable>[A-Za-z_][A-Za-z0-9_]*))?"
+        ),
+        "host:6379/0, or host:6379/0?password_env=NAME with the environment variable of the password",
+    ),
+}
+"""What follows the scheme and its slashes, and what a user is told of that."""
 _SLASHES_OF_A_BUCKET = 2
-_VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+_GREATEST_PORT = 65535
 
 REMEDY = (
     "Use a directory, local or on NFS: a plain path such as results/sweep.zarr, or file:///absolute/path. Cubes and "
     "caches may lie on object stores (s3://, gs://, az://), caches on redis://host:port/db, cubes that are only read "
     "on web servers (https://)."
 )
-_SECRETS = "Remove it from the address, and set the environment variables of the store where workers run."
-
 Address = str | os.PathLike[str]
 """What a user gives to say where a cube is: its address, or what a function has returned that made or filled it."""
 
@@ -218,14 +229,23 @@ def directory_of(url: str | Path) -> Path:
         what = f"addresses that begin with {scheme}:// are not supported"
         raise UnsupportedUrlError(what, redacted(text), REMEDY)
     parts = urlsplit(text)
-    if (
-        not text[5:].startswith("//")
-        or parts.netloc not in ("", "localhost")
-        or parts.query
-        or parts.fragment
-    ):
+    local = text[5:].startswith("//") and parts.netloc in ("", "localhost")
+    if not local or parts.query or parts.fragment:
         raise UnsupportedUrlError("a file: URL has three slashes and nothing but a path", text, REMEDY)
     return Path(unquote(parts.path))
+
+
+def _matched(url: str) -> re.Match[str]:
+    """Parts of an address that is no directory's."""
+    form, words = _FORMS[kind_of(url)]
+    found = form.fullmatch(url.partition("://")[2])
+    if found is None:
+        raise UnsupportedUrlError(
+            "addresses of such stores have another form, without user name and password",
+            redacted(url),
+            f"Write it like {scheme_of(url)}://{words}. Secrets stand in the environment variables of the store.",
+        )
+    return found
 
 
 def object_prefix(url: str) -> str:
@@ -241,17 +261,8 @@ def object_prefix(url: str) -> str:
     >>> object_prefix("s3://bucket/caches/")
     's3://bucket/caches'
     """
-    parts = _split(url)
-    path = parts.path.strip("/")
-    if not _BUCKET.fullmatch(parts.netloc) or parts.query or parts.fragment:
-        what = "an object store's address has a bucket and a prefix, and nothing else"
-        raise UnsupportedUrlError(
-            what, redacted(url), f"Write it like {scheme_of(url)}://bucket/prefix. {_SECRETS}"
-        )
-    if any(part in ("", ".", "..") for part in path.split("/")) and path:
-        what = "a prefix has no empty parts and no '.' or '..'"
-        raise UnsupportedUrlError(what, redacted(url), "Write it like caches/team.")
-    return f"{scheme_of(url)}://{parts.netloc}" + (f"/{path}" if path else "")
+    found = _matched(url)
+    return f"{scheme_of(url)}://{found['host']}/{found['path']}".rstrip("/")
 
 
 def http_address(url: str) -> str:
@@ -267,15 +278,11 @@ def http_address(url: str) -> str:
     >>> http_address("https://team.example:8443/cubes/sweep.zarr/")
     'https://team.example:8443/cubes/sweep.zarr'
     """
-    parts = _split(url)
-    if not parts.hostname or "@" in parts.netloc or parts.query or parts.fragment:
-        what = "a web server's address has a host, perhaps a port, and a path"
-        raise UnsupportedUrlError(what, redacted(url), "Write it like https://host/cubes/sweep.zarr.")
-    return f"{scheme_of(url)}://{parts.netloc}{parts.path.rstrip('/')}"
+    found = _matched(url)
+    return f"{scheme_of(url)}://{found['host']}{found['path'].rstrip('/')}"
 
 
-@dataclass(frozen=True, slots=True)
-class RedisAddress:
+class RedisAddress(NamedTuple):
     """Where a Redis server is."""
 
     host: str
@@ -303,30 +310,9 @@ def redis_address(url: str) -> RedisAddress:
     >>> str(redis_address("redis://cache.example?password_env=TEAM_CACHE"))
     'redis://cache.example:6379/0'
     """
-    parts = _split(url)
-    options = dict(parse_qsl(parts.query, keep_blank_values=True))
-    name = options.pop("password_env", "REDIS_PASSWORD")
-    database = parts.path.strip("/") or "0"
-    try:
-        port = parts.port
-    except ValueError:
-        port = -1
-    fits = parts.hostname and port != -1 and database.isascii() and database.isdecimal()
-    if not fits or options or parts.fragment or not _VARIABLE.fullmatch(name):
-        raise UnsupportedUrlError(
-            "a Redis address has a host, a port and the number of a database",
-            redacted(url),
-            "Write it like redis://host:6379/0, or redis://host:6379/0?password_env=NAME, where NAME is the "
-            "environment variable with the password.",
-        )
-    return RedisAddress(parts.hostname or "", port or 6379, int(database), scheme_of(url) == "rediss", name)
-
-
-def _split(url: str) -> SplitResult:
-    try:
-        parts = urlsplit(url)
-    except ValueError:
-        raise UnsupportedUrlError("the address cannot be read", redacted(url), "Check its form.") from None
-    if "@" in parts.netloc:
-        raise UnsupportedUrlError("an address holds no user name and no password", redacted(url), _SECRETS)
-    return parts
+    found = _matched(url)
+    port, database = int(found["port"] or 6379), int(found["database"] or 0)
+    if port > _GREATEST_PORT:
+        raise UnsupportedUrlError("there is no such port", redacted(url), "Correct the number.")
+    host, secret = found["host"].strip("[]"), found["variable"] or "REDIS_PASSWORD"
+    return RedisAddress(host, port, database, scheme_of(url) == "rediss", secret)

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.group import UNREADABLE, undecodable
 from evalcube.storage.cube.growing import GrowingCube
-from evalcube.storage.cube.layout import SIDE, Coordinate, create_cube, expected_warnings
+from evalcube.storage.cube.layout import SIDE, Coordinate, builder, expected_warnings
 from evalcube.storage.cube.read_only import ReadOnly
 from evalcube.storage.cube.regions import Region, RegionShape, region_digest
 from evalcube.storage.cube.schema import REGION_DIMS, SAID, SHARED, Variable
@@ -89,23 +89,22 @@ class Cube(GrowingCube):
         Raises
         ------
         CubeMismatchError
-            Sizes, chunks, coordinates or attrs do not fit together.
+            Sizes and coordinates do not fit together.
         CubeExistsError
             Something is there already.
         StorageError
             The address is not supported or cannot be written.
         """
         space = space_of(url)
-        create_cube(
-            space,
-            sizes=sizes,
-            chunks=chunks,
-            coordinates=coordinates,
-            counters=counters,
-            attrs=attrs,
-            layers=layers,
-            fill=None if fill is None else lambda draft: fill(cls(draft, str(url), writable=True)),
-        )
+        build = builder(space.address, sizes, chunks, coordinates, counters, attrs, layers)
+
+        def assemble(draft: Space) -> None:
+            build(draft.zarr())
+            if fill is not None:
+                fill(cls(draft, str(url), writable=True))
+
+        with guarded(space.address, "create the cube"):
+            space.assemble(assemble)
         return cls(space, str(url), writable=not isinstance(space, ReadOnly))
 
     @classmethod
@@ -280,11 +279,10 @@ class Cube(GrowingCube):
         CubeDamagedError
             A chunk cannot be decoded.
         """
-        selection = self._slices(region)
-        known = list(self.trial_arrays)
+        selection, known = self._slices(region), self.trial_arrays
         wanted = known if names is None else list(names)
         if unknown := sorted(set(wanted) - set(known)):
-            raise self._mismatch(f"unknown arrays {unknown}", f"Known are {known}.")
+            raise self._mismatch(f"unknown arrays {unknown}", f"Known are {list(known)}.")
         return {name: self._group.read(name, selection)[0] for name in wanted}
 
     def read_span(
@@ -436,13 +434,14 @@ class Cube(GrowingCube):
         return spans[0], spans[1], spans[2], spans[3], spans[4]
 
     def _check_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> None:
-        remedy = f"A region is written whole: every trial array, dims {REGION_DIMS}."
-        known = self.trial_arrays
+        known, shape = self.trial_arrays, self.region_shape(region)
+        problem: str | None = None
         if set(arrays) != set(known):
             missing, unknown = sorted(set(known) - set(arrays)), sorted(set(arrays) - set(known))
-            raise self._mismatch(f"{region}: arrays missing {missing}, unknown {unknown}", remedy)
-        shape = self.region_shape(region)
+            problem = f"arrays missing {missing}, unknown {unknown}"
         for name, variable in known.items():
             more = (self._group.sizes[dim] for dim in variable.dims[len(REGION_DIMS) + 1 :])
-            if problem := variable.problem(arrays[name], (*shape, *more)):
-                raise self._mismatch(f"{region}: {problem}", remedy)
+            problem = problem or variable.problem(arrays[name], (*shape, *more))
+        if problem:
+            remedy = f"A region is written whole: every trial array, dims {REGION_DIMS}."
+            raise self._mismatch(f"{region}: {problem}", remedy)

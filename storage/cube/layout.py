@@ -12,6 +12,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,18 +29,15 @@ from evalcube._together import Together
 from evalcube.storage.cube.schema import (
     COUNTER_LABELS,
     COUNTERS,
-    DIMS,
     DUPLICATE,
     FORMAT,
     LAYERS,
     PLANNED,
-    SHARED,
     TRIAL_DIMS,
     VARIABLES,
     Variable,
 )
-from evalcube.storage.cube.space import METADATA, Space
-from evalcube.storage.errors import CubeMismatchError, guarded
+from evalcube.storage.errors import CubeMismatchError
 
 SIDE = "_evalcube"
 """Folder inside the cube for ledger, lease and plan; an empty Zarr group to other programs."""
@@ -75,43 +73,30 @@ class Coordinate:
     """Attributes (JSON values), such as long_name, units, comment."""
 
 
-def create_cube(
-    space: Space,
-    *,
+def builder(
+    where: str,
     sizes: Mapping[str, int],
     chunks: Mapping[str, int],
     coordinates: Sequence[Coordinate],
     counters: Sequence[str],
     attrs: Mapping[str, object],
-    layers: Sequence[str] = (),
-    fill: Callable[[Space], None] | None = None,
-) -> None:
-    """Make a cube in a space: others see all of it or nothing. It is empty, or holds what `fill` puts into it.
+    layers: Sequence[str],
+) -> Callable[[Store], None]:
+    """What makes an empty cube in a store; arguments are those of `Cube.create`.
 
     Raises
     ------
     CubeMismatchError
-        Sizes, chunks, coordinates or attrs do not fit together.
-    CubeExistsError
-        The space is taken.
-    StorageError
-        The space cannot be written.
+        Sizes and coordinates do not fit together.
     """
-    where = space.address
     everything = _with_indexes(coordinates, sizes, counters)
-    dims = _checked_dims(where, sizes, chunks, everything, counters)
+    tiers = {one.name: one.values.size for one in everything if one.dims == ("tier",)}
+    dims = {"counter": len(counters), **tiers, **sizes}
+    if short := [name for name in (*TRIAL_DIMS, "counter") if dims.get(name, 0) < 1]:
+        raise CubeMismatchError(f"it has no cells along {', '.join(short)}", where, "Give it at least one.")
     check_coordinates(where, everything, dims)
-    variables = [*VARIABLES.values(), *_checked_layers(where, layers, dims)]
-    _check_attrs(where, attrs)
-    # All that may be refused is refused before anything is written.
-    with guarded(where, "create the cube"):
-
-        def assemble(draft: Space) -> None:
-            _build(draft.zarr(), dims, chunks, everything, attrs, variables)
-            if fill is not None:
-                fill(draft)
-
-        space.assemble(assemble)
+    variables = [*VARIABLES.values(), *(LAYERS[name] for name in LAYERS if name in layers)]
+    return partial(_build, dims=dims, chunks=chunks, coordinates=everything, attrs=attrs, variables=variables)
 
 
 def consolidate(store: Store) -> None:
@@ -147,90 +132,28 @@ def _with_indexes(
     return [*coordinates, *(coordinate for coordinate in made if coordinate.name not in given)]
 
 
-def _mismatch(where: str, what: str) -> CubeMismatchError:
-    return CubeMismatchError(what, where, "Correct the arguments of `Cube.create`.")
-
-
-def _checked_dims(
-    where: str,
-    sizes: Mapping[str, int],
-    chunks: Mapping[str, int],
-    coordinates: Sequence[Coordinate],
-    counters: Sequence[str],
-) -> dict[str, int]:
-    dims = {"counter": len(counters), **{name: int(size) for name, size in sizes.items()}}
-    for coordinate in coordinates:
-        if coordinate.name == "tier" and coordinate.values.ndim == 1:
-            dims.setdefault("tier", coordinate.values.size)
-    if unknown := sorted(set(dims) - set(DIMS)):
-        raise _mismatch(where, f"`sizes` has unknown dims {unknown}; known are {list(DIMS)}")
-    needed = [("sizes", dims, name) for name in (*TRIAL_DIMS, "counter")]
-    needed += [("chunks", {"model": 1, **chunks}, name) for name in ("model", "trial", "repeat")]
-    for what, given, name in needed:
-        if given.get(name, 0) < 1:
-            raise _mismatch(where, f"`{what}` needs at least 1 along {name}, got {given.get(name)}")
-    if dims["counter"] != len(counters) or len(set(counters)) != len(counters):
-        raise _mismatch(where, f"`counters` must be {dims['counter']} different labels, got {list(counters)}")
-    return dims
-
-
 def check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
-    """Refuse coordinates that do not fit the sizes, or that no cube can have.
+    """Refuse coordinates that do not fit the sizes.
 
     Raises
     ------
     CubeMismatchError
         One does not.
     """
-    taken = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), SIDE, METADATA}
-    for coordinate in coordinates:
-        name = coordinate.name
-        if name in taken or not name or name.startswith(".") or any(c.isspace() or c == "/" for c in name):
-            raise _mismatch(where, f"coordinate name {name!r} is taken, or not one plain word")
-        taken.add(name)
-        if unknown := [dim for dim in coordinate.dims if dim not in dims]:
-            raise _mismatch(where, f"coordinate {name!r} has dims {unknown} of unknown size")
-        shape = tuple(dims[dim] for dim in coordinate.dims)
-        if coordinate.values.shape != shape:
-            raise _mismatch(
-                where, f"coordinate {name!r} must have shape {shape}, got {coordinate.values.shape}"
-            )
-        if coordinate.values.dtype.kind in "OUT":
-            _check_texts(where, name, coordinate.values)
-        elif coordinate.values.dtype.kind not in "biuf":
-            raise _mismatch(where, f"coordinate {name!r} has dtype {coordinate.values.dtype}")
-        # A growth writes them anew, without asking anybody for labels.
-        if name in ("trial", "repeat") and not np.array_equal(coordinate.values, np.arange(shape[0])):
-            raise _mismatch(where, f"coordinate {name!r} must count 0, 1, 2, ..., so that it can grow")
-        _check_attrs(where, coordinate.attrs)
+    for one in coordinates:
+        shape = tuple(dims.get(dim) for dim in one.dims)
+        if one.values.shape != shape:
+            problem = f"must have shape {shape}, got {one.values.shape}"
+        elif one.values.dtype.kind in "OUT" and (bad := [v for v in one.values.flat if not _is_text(v)]):
+            problem = f"has something else than valid text: {bad[0]!r}"
+        else:
+            continue
+        raise CubeMismatchError(f"coordinate {one.name!r} {problem}", where, "Correct the values.")
 
 
-def _checked_layers(where: str, names: Sequence[str], dims: Mapping[str, int]) -> list[Variable]:
-    """The layers of these names, whose dims must all have a size."""
-    if unknown := [name for name in names if name not in LAYERS]:
-        raise _mismatch(where, f"`layers` has unknown arrays {unknown}; known are {list(LAYERS)}")
-    for name in names:
-        if lacking := [dim for dim in LAYERS[name].dims if dims.get(dim, 0) < 1]:
-            raise _mismatch(where, f"`sizes` needs at least 1 along {', '.join(lacking)} for `{name}`")
-    return [LAYERS[name] for name in LAYERS if name in names]
-
-
-def _check_texts(where: str, name: str, values: NDArray[Any]) -> None:
-    for value in values.ravel():
-        if not isinstance(value, str):
-            raise _mismatch(where, f"coordinate {name!r} mixes text with {value!r}")
-        # Zarr would fail on it in the middle of the creation.
-        if any("\ud800" <= character <= "\udfff" for character in value):
-            raise _mismatch(where, f"coordinate {name!r} has text that is no valid Unicode: {value!r}")
-
-
-def _check_attrs(where: str, attrs: Mapping[str, object]) -> None:
-    if reserved := sorted(set(attrs) & {*RESERVED_ATTRS, "_FillValue"}):
-        raise _mismatch(where, f"attrs {reserved} are reserved")
-    try:
-        json.dumps(dict(attrs), allow_nan=False)
-    except (TypeError, ValueError) as error:
-        raise _mismatch(where, f"attrs must be JSON: {error}") from error
+def _is_text(value: object) -> bool:
+    """Whether it is text that is valid Unicode: zarr would fail on another one in the middle of the creation."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
 
 
 def _build(

@@ -17,7 +17,6 @@ FORMAT = 1
 """Version of the cube's layout; a reader refuses a greater one."""
 
 TRIAL_DIMS = ("model", "task", "params", "trial", "repeat")
-DIMS = (*TRIAL_DIMS, "counter", "tier", "judge_name", "judge_repeat", "dataset")
 COUNTER_DIMS = ("model", "task", "params", "counter")
 REGION_DIMS = TRIAL_DIMS[1:]
 """Dims of the arrays of one region: the model is in the address."""

@@ -281,11 +281,10 @@ class SharedArrays:
     def _check_counters(self, values: Mapping[int, NDArray[Any]]) -> None:
         models, *shape = (self._group.sizes[dim] for dim in COUNTERS.dims)
         for index, array in values.items():
-            problem = None
+            problem = COUNTERS.problem(array, shape)
             if not 0 <= index < models:
                 problem = f"there are {models} models"
-            problem = problem or COUNTERS.problem(array, shape)
-            if problem is None and not np.isfinite(array).all():
+            elif problem is None and not np.isfinite(array).all():
                 problem = "`counters` must be finite"
             if problem:
                 raise self._mismatch(

@@ -103,19 +103,17 @@ def test_create__refuses_a_taken_place_and_keeps_it(tmp_path, cube, workers):
 @pytest.mark.parametrize(
     ("change", "text"),
     [
-        ({"sizes": {"trial": 0}}, "at least 1 along trial"),
-        ({"sizes": {"colour": 3}}, "colour"),
-        ({"chunks": {"repeat": 0}}, "at least 1 along repeat"),
-        ({"counters": ["a", "a"]}, "different labels"),
-        ({"attrs": {"x": float("nan")}}, "JSON"),
-        ({"attrs": {"coordinates": "x"}}, "reserved"),
-        ({"coordinates": [Coordinate("a b", ("model",), np.arange(3), {})]}, "plain word"),
-        ({"coordinates": [Coordinate("status", ("model",), np.arange(3), {})]}, "taken"),
+        ({"sizes": {"trial": 0}}, "no cells along trial"),
         ({"coordinates": [Coordinate("x", ("model",), np.arange(4), {})]}, "shape"),
-        ({"coordinates": [Coordinate("x", ("nowhere",), np.arange(4), {})]}, "unknown size"),
-        ({"coordinates": [Coordinate("x", ("model",), np.array(["a", None, "b"]), {})]}, "mixes text"),
-        ({"coordinates": [Coordinate("x", ("model",), np.array(["a", "\ud800", "b"]), {})]}, "Unicode"),
-        ({"coordinates": [Coordinate("trial", ("trial",), np.arange(8) + 1, {})]}, "must count"),
+        ({"coordinates": [Coordinate("x", ("nowhere",), np.arange(4), {})]}, "must have shape"),
+        (
+            {"coordinates": [Coordinate("x", ("model",), np.array(["a", None, "b"]), {})]},
+            "than valid text: None",
+        ),
+        (
+            {"coordinates": [Coordinate("x", ("model",), np.array(["a", "\ud800", "b"]), {})]},
+            "than valid text",
+        ),
     ],
 )
 def test_create__refuses_what_does_not_fit(tmp_path, workers, change, text):

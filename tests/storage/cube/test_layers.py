@@ -72,13 +72,6 @@ def test_write_region__refuses_layers_that_do_not_fit(tmp_path, name, change, me
         cube.write_region(Region(0, 0, 0), arrays)
 
 
-def test_create__refuses_unknown_layers_and_dims_without_a_size(tmp_path):
-    with pytest.raises(CubeMismatchError, match="unknown arrays"):
-        make_cube(tmp_path / "a.zarr", layers=["facts"])
-    with pytest.raises(CubeMismatchError, match="judge_name, judge_repeat"):
-        make_cube(tmp_path / "b.zarr", layers=["judge_readings"])
-
-
 def test_write_region__what_no_endpoint_says_is_no_object(tmp_path):
     cube = make_cube(tmp_path / "c.zarr", layers=list(SAID))
     region = Region(0, 0, 0)
