@@ -22,7 +22,9 @@ from packaging.requirements import Requirement
 
 import evalcube
 from evalcube.deploy.clusters import registrar
-from evalcube.deploy.clusters.asking import SERVING, PendingAnswer, ask_each, ask_scheduler, is_gone
+from evalcube.deploy.clusters.asking import PendingAnswer, ask_each, ask_scheduler, is_gone
+from evalcube.deploy.clusters.registrar import ClusterView as ClusterView  # noqa: PLC0414 - for type checkers
+from evalcube.deploy.clusters.registrar import Queue as Queue  # noqa: PLC0414
 from evalcube.deploy.clusters.registrar import Registrar
 
 _ROOT = Path(evalcube.__file__).parents[1]
@@ -88,8 +90,6 @@ def _lacks() -> list[str]:
 
 Future: TypeAlias = "DaskFuture[Any]"
 
-_STATE_SECONDS = 5.0
-
 _RANKS = 100
 """Between two priorities of runs, so that all stages of one come before all of another."""
 
@@ -112,35 +112,6 @@ class WorkerChoice(NamedTuple):
 
 
 EVERYBODY = WorkerChoice()
-
-
-class Queue(NamedTuple):
-    """A run's tasks beside those of others."""
-
-    running: int = 0
-    """Of the run, those that are under way on a worker."""
-    waiting: int = 0
-    """Of the run, those that wait for a worker."""
-    others: int = 0
-    """Tasks of others that are under way or wait."""
-
-
-class ClusterView(NamedTuple):
-    """A cluster as its scheduler sees it."""
-
-    workers: Mapping[str, str]
-    """Workers that serve: address -> name."""
-    shares: Mapping[str, tuple[int, int]]
-    """For each endpoint that runs on the scheduler may share, by digest: how many do, and this one's place."""
-    seen: Mapping[str, float] = {}
-    """By address, when the worker was last heard of; on the scheduler's clock, so that only changes mean something."""
-    paused: frozenset[str] = frozenset()
-    """Those that Dask gives no tasks, as their memory is nearly full."""
-    queue: Queue = Queue()
-    others: Sequence[str] = ()
-    """Names of some workers that are there and that the run may not use."""
-    ids: Mapping[str, str] = {}
-    """By address, the unique name of the worker's process: one that is started again may have the same address."""
 
 
 class State(NamedTuple):
@@ -189,9 +160,8 @@ class Code:
     def unfit_scheduler(self) -> str:
         """Why the scheduler cannot hold a run's tasks, and what to do; empty if it can."""
         try:
-            problem = PendingAnswer.within(
-                self.client, ask_scheduler(self.client, unlike, self._digest)
-            ).answer()
+            asking = ask_scheduler(self.client, unlike, self._digest)
+            problem = PendingAnswer.within(self.client, asking).answer()
         except OSError:
             raise
         except Exception as error:  # noqa: BLE001 - whatever it stumbles over, it is not this evalcube
@@ -252,17 +222,12 @@ class Code:
         priority
             The higher, the sooner.
         """
-        return self.client.submit(function, *args, key=key, priority=self._rank(priority), pure=False)
-
-    def _rank(self, priority: int) -> int:
-        return priority + _RANKS * self.choice.priority
+        rank = priority + _RANKS * self.choice.priority
+        return self.client.submit(function, *args, key=key, priority=rank, pure=False)
 
     def fetch(self, future: Future) -> PendingAnswer[Any]:
         """Ask for what a task returned. One that is lost with its worker is computed again before the answer comes."""
-        return PendingAnswer(self.client, self._fetched(future))
-
-    async def _fetched(self, future: Future) -> Any:  # noqa: ANN401 - that of the task
-        return await future._result()  # noqa: SLF001 - the public one is for threads that can wait
+        return PendingAnswer(self.client, future._result())  # noqa: SLF001 - the public one is for threads
 
     @property
     def address(self) -> str:
@@ -277,27 +242,10 @@ class Code:
 
     def look(self) -> PendingAnswer[ClusterView]:
         """Ask the scheduler who is there, and how the run stands."""
-
-        async def ask() -> ClusterView:
-            found = await ask_scheduler(
-                self.client, registrar.look, self._name, self.choice.names, self.choice.resource
-            )
-            workers = {
-                address: worker
-                for address, worker in sorted(found["workers"].items())
-                if worker[1] in SERVING
-            }
-            return ClusterView(
-                {address: name for address, (name, *_) in workers.items()},
-                found["shares"],
-                {address: seen for address, (_, _, seen, _) in workers.items()},
-                frozenset(address for address, (_, status, *_) in workers.items() if status == "paused"),
-                Queue(*found["queue"]),
-                found["others"],
-                {address: process for address, (*_, process) in workers.items()},
-            )
-
-        return PendingAnswer.within(self.client, ask())
+        names, resource = self.choice.names, self.choice.resource
+        return PendingAnswer.within(
+            self.client, ask_scheduler(self.client, registrar.look, self._name, names, resource)
+        )
 
     def states(self, name: str, workers: Sequence[str]) -> PendingAnswer[Mapping[str, State]]:
         """Ask workers how far they are with a run's plugin; the answer lacks those that did not answer in time.
@@ -307,25 +255,13 @@ class Code:
 
         async def ask() -> Mapping[str, State]:
             said: dict[str, Any] = await ask_each(
-                self.client,
-                state_of,
-                name,
-                self._digest,
-                workers=workers,
-                seconds=_STATE_SECONDS,
-                failures=True,
+                self.client, state_of, name, self._digest, workers=workers, failures=True
             )
-            strange = {
-                one: error
-                for one, error in said.items()
-                if isinstance(error, Exception) and not isinstance(error, OSError)
-            }
             found = {one: state for one, state in said.items() if isinstance(state, State)}
             new = [one for one, state in found.items() if not state.there and not state.problem]
             await ask_each(self.client, give, name, self._plugin, workers=new)
-            if strange:
-                found |= await self._strangers(strange)
-            return found
+            strange = {one: error for one, error in said.items() if not isinstance(error, State | OSError)}
+            return found | await self._strangers(strange)
 
         return PendingAnswer(self.client, ask())
 
@@ -333,16 +269,12 @@ class Code:
         """Workers that cannot even be asked, as they have no evalcube or quite another one."""
         folders = await ask_each(self.client, sysconfig.get_path, "scripts", workers=list(workers))
         hosts = await ask_each(self.client, platform.node, workers=list(workers))
-        return {
-            one: State(
-                False,
-                f"{_strangeness(error)}. Type there, and start the worker again: "
-                f"{line_to_type(f'{folders.get(one, sys.prefix)}/python')}",
-                one,
-                hosts.get(one, ""),
-            )
-            for one, error in workers.items()
-        }
+        found = {}
+        for one, error in workers.items():
+            line = line_to_type(f"{folders.get(one, sys.prefix)}/python")
+            problem = f"{_strangeness(error)}. Type there, and start the worker again: {line}"
+            found[one] = State(False, problem, one, hosts.get(one, ""))
+        return found
 
     def allow(self, name: str, addresses: Sequence[str], silent: Sequence[str] = ()) -> PendingAnswer[None]:
         """Let a run's tasks go to some workers only, and move those that are elsewhere; replaces what was said before.
@@ -356,9 +288,8 @@ class Code:
         silent
             Others that do not answer: what they have of the run is made again elsewhere.
         """
-        return PendingAnswer.within(
-            self.client, ask_scheduler(self.client, registrar.allow, name, list(addresses), list(silent))
-        )
+        asking = ask_scheduler(self.client, registrar.allow, name, list(addresses), list(silent))
+        return PendingAnswer.within(self.client, asking)
 
 
 def _strangeness(error: BaseException) -> str:

@@ -62,16 +62,13 @@ class ExistingScheduler(Cluster):
             return Client(self.address, timeout=self.timeout, set_as_default=False)
         except (TypeError, RuntimeError) as error:
             # What Dask says of an address with TLS, and of one without where encryption is required.
-            if self.address.startswith("tls:"):
-                raise ClusterError(
-                    f"scheduler '{self.address}' needs certificates: name them in a file of Dask's own configuration "
-                    f"(distributed.comm.tls) that the variable DASK_CONFIG names."
-                ) from None
-            raise ClusterError(f"scheduler '{self.address}' cannot be used: {error}.") from None
+            file = "name them in a file of Dask's own configuration (distributed.comm.tls)"
+            needs = f"needs certificates: {file} that the variable DASK_CONFIG names"
+            said = needs if self.address.startswith("tls:") else f"cannot be used: {error}"
+            raise ClusterError(f"scheduler '{self.address}' {said}.") from None
         except ValueError:  # no port, another protocol
-            raise ClusterError(
-                f"scheduler '{self.address}' is no address of a scheduler. Write it like tcp://host:8786."
-            ) from None
+            form = "Write it like tcp://host:8786"
+            raise ClusterError(f"scheduler '{self.address}' is no address of a scheduler. {form}.") from None
         except OSError as error:
             raise ClusterError(
                 f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "

@@ -4,11 +4,42 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from distributed import SchedulerPlugin
+
+from evalcube.deploy.clusters.asking import SERVING
+
+
+class Queue(NamedTuple):
+    """A run's tasks beside those of others."""
+
+    running: int = 0
+    """Of the run, those that are under way on a worker."""
+    waiting: int = 0
+    """Of the run, those that wait for a worker."""
+    others: int = 0
+    """Tasks of others that are under way or wait."""
+
+
+class ClusterView(NamedTuple):
+    """A cluster as its scheduler sees it."""
+
+    workers: Mapping[str, str]
+    """Workers that serve: address -> name."""
+    shares: Mapping[str, tuple[int, int]]
+    """For each endpoint that runs on the scheduler may share, by digest: how many do, and this one's place."""
+    seen: Mapping[str, float] = {}
+    """By address, when the worker was last heard of; on the scheduler's clock, so that only changes mean something."""
+    paused: frozenset[str] = frozenset()
+    """Those that Dask gives no tasks, as their memory is nearly full."""
+    queue: Queue = Queue()
+    others: Sequence[str] = ()
+    """Names of some workers that are there and that the run may not use."""
+    ids: Mapping[str, str] = {}
+    """By address, the unique name of the worker's process: one that is started again may have the same address."""
 
 
 class Registrar(SchedulerPlugin):
@@ -73,7 +104,7 @@ class Registrar(SchedulerPlugin):
         if self._allowed != before or silent:
             self._restrict(silent=silent)
 
-    def queue(self) -> tuple[int, int, int]:
+    def queue(self) -> Queue:
         """Tasks of the run that are under way and that wait for a worker, and tasks of others."""
         running = sum(
             task.group.name.endswith(self._group)
@@ -87,7 +118,7 @@ class Registrar(SchedulerPlugin):
                 own += found
             else:
                 others += found
-        return running, max(own - running, 0), others
+        return Queue(running, max(own - running, 0), others)
 
     def _kept_away(self) -> set[str]:
         """Workers that are there and that the run's tasks must not go to."""
@@ -182,22 +213,25 @@ def is_chosen(address: str, name: Any, resources: Any, names: Sequence[str], res
     return not resource or resource in resources
 
 
-def look(name: str, names: Sequence[str], resource: str, dask_scheduler: Any = None) -> dict[str, Any]:  # noqa: ANN401
-    """Runs on the scheduler: the workers that a run uses, with name, status, when they were heard of and id; itself."""
+def look(name: str, names: Sequence[str], resource: str, dask_scheduler: Any = None) -> ClusterView:  # noqa: ANN401
+    """Runs on the scheduler: the workers that a run uses, and the run itself."""
     registrar = dask_scheduler.plugins.get(f"{name}-registrar")
     workers: dict[str, Any] = {}
     others: list[str] = []
-    for address, worker in dask_scheduler.workers.items():
-        if is_chosen(address, worker.name, worker.resources, names, resource):
-            workers[address] = (str(worker.name), worker.status.name, worker.last_seen, worker.server_id)
-        elif len(others) < 5:
+    for address, worker in sorted(dask_scheduler.workers.items()):
+        if not is_chosen(address, worker.name, worker.resources, names, resource):
             others.append(str(worker.name))
-    return {
-        "workers": workers,
-        "others": others,
-        "shares": {} if registrar is None else registrar.shares(),
-        "queue": (0, 0, 0) if registrar is None else registrar.queue(),
-    }
+        elif worker.status.name in SERVING:
+            workers[address] = worker
+    return ClusterView(
+        {address: str(worker.name) for address, worker in workers.items()},
+        {} if registrar is None else registrar.shares(),
+        {address: worker.last_seen for address, worker in workers.items()},
+        frozenset(address for address, worker in workers.items() if worker.status.name == "paused"),
+        Queue() if registrar is None else registrar.queue(),
+        others[:5],
+        {address: worker.server_id for address, worker in workers.items()},
+    )
 
 
 def allow(name: str, addresses: Sequence[str], silent: Sequence[str], dask_scheduler: Any = None) -> None:  # noqa: ANN401

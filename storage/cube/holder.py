@@ -143,12 +143,8 @@ def apparent_holder(records: Space) -> Holder | None:
     if found is None:
         return None
     holder, hold = holder_of(found), Watch().hold(found, 0.0)
-    if (
-        hold is Hold.WATCHED
-        and time.time() - (found.at if found.stored is None else found.stored) > holder.ttl
-    ):
-        return None
-    return None if hold is Hold.OVER else holder
+    idle = time.time() - (found.at if found.stored is None else found.stored)
+    return None if hold is Hold.OVER or (hold is Hold.WATCHED and idle > holder.ttl) else holder
 
 
 def _read(records: Space) -> Renewed | None:
@@ -178,24 +174,15 @@ def held_error(records: Space, found: Renewed) -> LeaseHeldError:
     """The refusal of a lease that another process is known to hold; says what the user can do about it."""
     holder = holder_of(found)
     process, life = holder.process, life_of(holder.process)
-    what = f"{_name(holder)} works on it since {_utc(holder.since)}"
-    again = "then run again: on the same machine the lease of a process that ended is taken over at once"
-    if life is Life.UNKNOWN:
-        what += " by its clock"
-        remedy = (
-            f"Wait for it to finish, or end it there (`kill {process.pid}` on {process.host}), then run again: what it"
-            " no longer renews is taken over."
-        )
-    elif process == this_process():
+    what = f"{_name(holder)} works on it since {_utc(holder.since)} by its clock"
+    again = "then run again: the lease of a process that ended is taken over."
+    if process == this_process():
         remedy = "Another part of this process works on it: wait for that to finish."
     elif life is Life.STOPPED:
         what += ", and is stopped, as by Ctrl-Z"
-        remedy = (
-            f"Have it go on (`kill -CONT {process.pid}`, or `fg` in its terminal) and finish, or end it"
-            f" (`kill -KILL {process.pid}`), {again}."
-        )
+        remedy = f"Have it go on (`kill -CONT {process.pid}`) or end it (`kill -KILL {process.pid}`), {again}"
     else:
-        remedy = f"Wait for it to finish, or end it (`kill {process.pid}`), {again}."
+        remedy = f"Wait for it to finish, or end it (`kill {process.pid}` on {process.host}), {again}"
     return LeaseHeldError(what, where_of(records), remedy)
 
 

@@ -17,6 +17,7 @@ import secrets
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import asdict, replace
 from types import TracebackType
 from typing import Self
@@ -37,7 +38,7 @@ from evalcube.storage.cube.holder import (
     where_of,
 )
 from evalcube.storage.cube.ledger import NAME as LEDGER
-from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
+from evalcube.storage.cube.space import HeldRecord, Renewed, Space
 from evalcube.storage.errors import LeaseLostError, StorageError, guarded
 from evalcube.storage.processes import machine_id, this_process
 
@@ -107,9 +108,7 @@ class Lease:
         """
         where = where_of(records)
         if not 0 < ttl <= LONGEST_TTL:
-            raise StorageError(
-                f"`ttl` must be positive, and a day at most, got {ttl}", where, "Give seconds, such as 60."
-            )
+            raise StorageError(f"`ttl` must be positive, and a day at most, got {ttl}", where, "Give 60.")
         with guarded(where, "take the lease"):
             attempt = _Attempt(records, ttl, notify)
             held, holder = attempt.take()
@@ -134,11 +133,8 @@ class Lease:
                     self._renew(touch=False)
             # Once lost it is lost, though the successor may have ended: it may have written what this one never saw.
             if self.lost.is_set() or self._stop.is_set():
-                raise _lost(
-                    "this process no longer holds the lease: it was released, or another process took over"
-                    f" because it was not renewed for {self.holder.ttl:g} s",
-                    self._where,
-                )
+                what = f"it was released, or not renewed for {self.holder.ttl:g} s and taken over"
+                raise _lost(f"this process no longer holds the lease: {what}", self._where)
 
     def release(self) -> None:
         """Give the lease back; a lease that went to another process is left alone. May be repeated."""
@@ -216,7 +212,7 @@ class _Attempt:
         """The record that was taken over; None if there was none."""
 
     def take(self) -> tuple[HeldRecord, Holder]:
-        """Take the lease as soon as nobody holds it.
+        """Take the lease as soon as nobody holds it; who may is watched without a lock.
 
         Raises
         ------
@@ -226,19 +222,25 @@ class _Attempt:
         # Before it is there: another thread of this process must not take it for one that nobody gives back.
         HELD_HERE.add(self._holder.token)
         try:
-            return self._take(self._records.lease(NAME)), self._holder
+            record, told = self._records.lease(NAME), False
+            while True:
+                self._asked = time.monotonic()
+                found = record.read()
+                holder = None if found is None else holder_of(found)
+                if found is not None and holder is not None and self._is_watched(found):
+                    if not told:
+                        self._notify(watched(holder))
+                    told = True
+                    time.sleep(min(_POLL_SECONDS, holder.ttl / _RENEWALS))
+                    continue
+                if told and holder is not None:
+                    self._notify(taken_over(holder))
+                self._asked = time.monotonic()
+                with suppress(_UndecidedError):
+                    return record.take(self._successor), self._holder
         except BaseException:
             HELD_HERE.discard(self._holder.token)
             raise
-
-    def _take(self, record: LeaseRecord) -> HeldRecord:
-        while True:
-            self._wait(record)
-            self._asked = time.monotonic()
-            try:
-                return record.take(self._successor)
-            except _UndecidedError:
-                continue
 
     def _successor(self, found: Renewed | None) -> Renewed:
         if found is not None and self._is_watched(found):
@@ -247,24 +249,6 @@ class _Attempt:
         # The time begins now: until then another one's hold may have been waited for.
         self._holder = replace(self._holder, since=time.time())
         return Renewed(json.dumps(asdict(self._holder), indent=1).encode(), self._holder.since)
-
-    def _wait(self, record: LeaseRecord) -> None:
-        """Wait, without a lock, until nobody holds the lease, or raise as soon as it is known that somebody does."""
-        watches = False
-        while True:
-            self._asked = time.monotonic()
-            found = record.read()
-            if found is None:
-                return
-            holder = holder_of(found)
-            if not self._is_watched(found):
-                if watches:
-                    self._notify(taken_over(holder))
-                return
-            if not watches:
-                watches = True
-                self._notify(watched(holder))
-            time.sleep(min(_POLL_SECONDS, holder.ttl / _RENEWALS))
 
     def _is_watched(self, found: Renewed) -> bool:
         """Whether it is still unknown if a record has a holder; raises if it has."""
