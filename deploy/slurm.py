@@ -15,16 +15,13 @@ from evalcube.deploy.errors import ClusterError
 
 _SECONDS = 30.0
 """That a command may take: a controller under load answers late."""
-LIVE = frozenset(
+_LIVE = frozenset(
     "PENDING RUNNING CONFIGURING COMPLETING RESIZING SUSPENDED STOPPED SIGNALING STAGE_OUT REQUEUED REQUEUE_FED "
     "REQUEUE_HOLD RESV_DEL_HOLD SPECIAL_EXIT".split()
 )
 """States of jobs that still run or may run."""
-_BUSY = (
-    "Socket timed out",
-    "Unable to contact slurm controller",
-    "Resource temporarily unavailable",
-    "timed out",
+_BUSY = re.compile(
+    "Socket timed out|Unable to contact slurm controller|Resource temporarily unavailable|timed out"
 )
 _HINDERING = re.compile(
     r"SQUEUE_|SACCT_|SCANCEL_|SLURM_(?!CONF$|CLUSTERS$)|SBATCH_(JOB_NAME|EXPORT|OUTPUT|TIMELIMIT|REQUEUE|NO_REQUEUE)$"
@@ -37,21 +34,6 @@ _LONGEST = 300
 
 class SlurmBusyError(ClusterError):
     """Slurm's controller does not answer at the moment."""
-
-
-@dataclass(frozen=True)
-class JobState:
-    """What Slurm says of a job."""
-
-    state: str
-    """Such as PENDING, RUNNING, TIMEOUT."""
-    reason: str
-    """Why it waits, or how it ended."""
-
-    @property
-    def live(self) -> bool:
-        """Whether it still runs or may run."""
-        return self.state in LIVE
 
 
 def submit(script: str, options: Sequence[str] = ()) -> int:
@@ -76,29 +58,18 @@ def submit(script: str, options: Sequence[str] = ()) -> int:
     return int(match[0])
 
 
-def states(name: str) -> dict[int, JobState]:
-    """Number -> state of this user's jobs of that name that Slurm remembers, ended ones for some minutes.
+def live_jobs(name: str) -> dict[int, str]:
+    """Number -> state of this user's jobs of that name that run or may run.
 
     Raises
     ------
     SlurmBusyError
         If Slurm does not answer.
     """
-    words = [
-        "squeue",
-        "--noheader",
-        "--states=all",
-        f"--name={name}",
-        f"--user={getpass.getuser()}",
-        "--format=%i|%T|%r",
-    ]
-    found = {}
-    for line in _call(words, "squeue failed").splitlines():
-        number, _, rest = line.strip().partition("|")
-        state, _, reason = rest.partition("|")
-        if number.isdecimal():
-            found[int(number)] = JobState(state, printable(reason))
-    return found
+    whose = (f"--name={name}", f"--user={getpass.getuser()}")
+    words = ["squeue", "--noheader", "--states=all", "--format=%i|%T", *whose]
+    jobs = [line.strip().partition("|") for line in _call(words, "squeue failed").splitlines()]
+    return {int(number): state for number, _, state in jobs if number.isdecimal() and state in _LIVE}
 
 
 def state_of(job: int) -> str | None:
@@ -107,15 +78,12 @@ def state_of(job: int) -> str | None:
     Accounting remembers for long, where a site has it; the controller for some minutes after the end.
     """
     sources = (
-        (
-            ["sacct", "--noheader", "--parsable2", "--allocations", f"--jobs={job}", "--format=State"],
-            r"^(\w+)",
-        ),
-        (["scontrol", "show", "job", "--oneliner", str(job)], r"\bJobState=(\w+)"),
+        (f"sacct --noheader --parsable2 --allocations --jobs={job} --format=State", r"^(\w+)"),
+        (f"scontrol show job --oneliner {job}", r"\bJobState=(\w+)"),
     )
     for words, pattern in sources:
         try:
-            match = re.search(pattern, _call(words, f"{words[0]} failed"))
+            match = re.search(pattern, _call(words.split(), "nobody remembers the job"))
         except ClusterError:
             continue
         if match is not None:
@@ -131,15 +99,10 @@ def cancel(jobs: Iterable[int], name: str | None = None) -> None:
     SlurmBusyError
         If Slurm does not answer.
     """
-    numbers = [str(job) for job in jobs]
-    if numbers:
-        _call(["scancel", "--quiet", *numbers], "scancel failed", may_fail=True)
-    if name is not None:
-        _call(
-            ["scancel", "--quiet", f"--name={name}", f"--user={getpass.getuser()}"],
-            "scancel failed",
-            may_fail=True,
-        )
+    which = [list(map(str, jobs))]
+    which += [] if name is None else [[f"--name={name}", f"--user={getpass.getuser()}"]]
+    for words in filter(None, which):
+        _call(["scancel", "--quiet", *words], "scancel failed", may_fail=True)
 
 
 def _call(words: list[str], failed: str, text: str | None = None, *, may_fail: bool = False) -> str:
@@ -158,7 +121,7 @@ def _call(words: list[str], failed: str, text: str | None = None, *, may_fail: b
         raise SlurmBusyError(f"`{words[0]}` has not answered for {_SECONDS:g} s") from None
     if done.returncode and not may_fail:
         said = printable(done.stderr or done.stdout)
-        kind = SlurmBusyError if any(text in said for text in _BUSY) else ClusterError
+        kind = SlurmBusyError if _BUSY.search(said) else ClusterError
         raise kind(f"{failed}: {said or f'exit code {done.returncode}'}")
     return done.stdout
 
@@ -254,10 +217,9 @@ def sbatch_header(name: str, settings: JobSettings, more: Sequence[str] = ()) ->
     }
     lines = [f"--{key}={shlex.quote(value)}" for key, value in options.items() if value is not None]
     # A login shell: it knows `module`, which is a function and goes along with no variable that is exported by name.
-    first = "#!/bin/bash -l"
     # A job that is given back to the queue would come again under the number of one that is replaced already.
     return [
-        first,
+        "#!/bin/bash -l",
         *(f"#SBATCH {line}" for line in (*lines, "--no-requeue", *more, *settings.options)),
     ]
 

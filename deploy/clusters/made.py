@@ -25,6 +25,7 @@ from evalcube.deploy.clusters.base import PATIENCE_SECONDS, Cluster, Connection,
 from evalcube.deploy.clusters.code import EVERYBODY, Code, WorkerChoice, source_digest
 from evalcube.deploy.clusters.local import interrupts_blocked, settled
 from evalcube.deploy.errors import ClusterError
+from evalcube.deploy.slurm import printable
 
 
 @dataclass(frozen=True)
@@ -204,9 +205,7 @@ class GivenCluster(Cluster):
         """
         given = self.given
         if getattr(given, "asynchronous", False):
-            raise ClusterError(
-                "`cluster` is asynchronous, which a run is not. Make it with asynchronous=False"
-            )
+            raise ClusterError("`cluster` is asynchronous, and a run is not. Make it with asynchronous=False")
         # A client of our own, also where one is given: what it is subscribed to ends with it.
         place: Any = given
         security = None
@@ -223,9 +222,7 @@ class GivenCluster(Cluster):
                 try:
                     connection = connection_elsewhere(client, EVERYBODY, _Tended)
                 except ClusterError as error:
-                    here = (
-                        "To work without the Client that is open here, give `workers`" if self.found else ""
-                    )
+                    here = "To work without the Client that is open here, give `workers`" * self.found
                     raise ClusterError(error.message, remedy=here) from None
                 yield connection
 
@@ -260,22 +257,16 @@ class _Tended(Connection):
                 self._next_at = now + _AGAIN_SECONDS
                 return (f"no others could be started for workers that ended: {_words(error)}",)
         # Those that never came may wait in a queue.
-        gone = [
-            key
-            for key, seen in self._seen.items()
-            if now - seen > _GONE_SECONDS and key in cluster.worker_spec
-        ]
+        late = [key for key, seen in self._seen.items() if now - seen > _GONE_SECONDS]
+        gone = [key for key in late if key in cluster.worker_spec]
         missing = set(cluster.worker_spec).difference(cluster.workers)
         if (not gone and not missing) or now < self._next_at:
             return ()
         for key in gone:
             del self._seen[key]
         self._beginning = asyncio.run_coroutine_threadsafe(_begin_anew(cluster, gone), _loop_of(self.client))
-        return (
-            (f"{len(gone)} jobs ended, as at a time limit: others are started in their place",)
-            if gone
-            else ()
-        )
+        said = f"{len(gone)} jobs ended, as at a time limit: others are started in their place"
+        return (said,) if gone else ()
 
 
 def open_client() -> GivenCluster | None:
@@ -358,9 +349,8 @@ def _found(name: str) -> Callable[..., Any]:
             f"dask_jobqueue.SLURMCluster, and install its package"
         ) from None
     if signal.getsignal(signal.SIGINT) is not handler:
-        signal.signal(
-            signal.SIGINT, handler
-        )  # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then
+        # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then.
+        signal.signal(signal.SIGINT, handler)
     if not callable(found):
         raise ClusterError(f"cluster.class: {name} is no class. Write that of a Dask cluster")
     made: Callable[..., Any] = found
@@ -383,8 +373,5 @@ def _temporary() -> Security:
 
 
 def _words(error: BaseException) -> str:
-    """What a cluster or a batch system says, in one line that a terminal may show."""
-    # Of dask-jobqueue's account of a command, that command's own words.
-    lines = [line.strip() for line in str(error).rpartition("stderr:\n")[2].splitlines() if line.strip()]
-    line = "; ".join(lines) or type(error).__name__
-    return "".join(character if character.isprintable() else "?" for character in line)[-_LONGEST:]
+    """What a cluster or a batch system says: of dask-jobqueue's account of a command, that command's own words."""
+    return printable(str(error).rpartition("stderr:\n")[2], _LONGEST) or type(error).__name__

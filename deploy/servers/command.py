@@ -6,7 +6,6 @@ import os
 import socket
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 
 from evalcube.deploy.errors import DeployError
 from evalcube.deploy.servers.guard import GRACE_SECONDS, OUTER_PATH
@@ -22,40 +21,32 @@ _UNKNOWN_TOKENS = 24_576
 class Preset:
     """How one kind of server is started."""
 
-    command: tuple[str, ...]
+    command: str
     """Words with ``{model}``, ``{name}`` (what requests call it), ``{host}``, ``{port}`` and ``{context}`` in them."""
     env: Mapping[str, str] = field(default_factory=dict)
     """Variables that it needs, with the same words in them."""
     file_ending: str = ""
     """What paths of weights end with that are given by `of_file` in place of `command`."""
-    of_file: tuple[str, ...] = ()
+    of_file: str = ""
 
 
-_LISTENING = ("--host", "{host}", "--port", "{port}")
+_LISTENING = "--host {host} --port {port}"
 
-PRESETS: Mapping[str, Preset] = MappingProxyType(
-    {
-        "vllm": Preset(("vllm", "serve", "{model}", "--served-model-name", "{name}", *_LISTENING)),
-        "sglang": Preset(
-            (
-                *("python3", "-m", "sglang.launch_server", "--model-path", "{model}"),
-                *("--served-model-name", "{name}", *_LISTENING),
-            )
-        ),
-        "llama.cpp": Preset(
-            ("llama-server", "--hf-repo", "{model}", "--alias", "{name}", *_LISTENING),
-            file_ending=".gguf",
-            of_file=("llama-server", "--model", "{model}", "--alias", "{name}", *_LISTENING),
-        ),
-        # It serves whatever it has, each model under its own name, and takes its address from a variable. Its own
-        # context is 4096 tokens on small GPUs, prompt and answer together, whatever a request's `max_tokens` says: what
-        # is longer is cut without a word. Requests in OpenAI's form cannot ask for more, so the server is told.
-        "ollama": Preset(
-            ("ollama", "serve"),
-            {"OLLAMA_HOST": "{host}:{port}", "OLLAMA_CONTEXT_LENGTH": "{context}"},
-        ),
-    }
-)
+PRESETS: Mapping[str, Preset] = {
+    "vllm": Preset(f"vllm serve {{model}} --served-model-name {{name}} {_LISTENING}"),
+    "sglang": Preset(
+        f"python3 -m sglang.launch_server --model-path {{model}} --served-model-name {{name}} {_LISTENING}"
+    ),
+    "llama.cpp": Preset(
+        f"llama-server --hf-repo {{model}} --alias {{name}} {_LISTENING}",
+        file_ending=".gguf",
+        of_file=f"llama-server --model {{model}} --alias {{name}} {_LISTENING}",
+    ),
+    # It serves whatever it has, each model under its own name, and takes its address from a variable. Its own context
+    # is 4096 tokens on small GPUs, prompt and answer together, whatever a request's `max_tokens` says: what is longer
+    # is cut without a word. Requests in OpenAI's form cannot ask for more, so the server is told.
+    "ollama": Preset("ollama serve", {"OLLAMA_HOST": "{host}:{port}", "OLLAMA_CONTEXT_LENGTH": "{context}"}),
+}
 """All presets by name."""
 
 
@@ -80,7 +71,7 @@ def preset_command(name: str, model: str, arguments: Sequence[str] = ()) -> tupl
     """
     preset = PRESETS[name]
     words = preset.of_file if preset.file_ending and model.endswith(preset.file_ending) else preset.command
-    return (*(model if word == "{model}" else word for word in words), *arguments)
+    return (*(model if word == "{model}" else word for word in words.split()), *arguments)
 
 
 def context_length(answer_tokens: int) -> int:
@@ -195,10 +186,8 @@ class CommandServer(ManagedServer):
 def _secret(variable: str, name: str) -> str:
     value = os.environ.get(variable, "")
     if not value:
-        raise DeployError(
-            f"{name} needs the environment variable {variable}, which is not set",
-            remedy="Export it in this shell, and run the same command again.",
-        )
+        what = f"{name} needs the environment variable {variable}, which is not set"
+        raise DeployError(what, remedy="Export it in this shell, and run the same command again.")
     return value
 
 

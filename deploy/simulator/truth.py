@@ -16,6 +16,12 @@ from evalcube.deploy.errors import SimulatorError
 HEADER = "x-evalcube-truth"
 MAX_LENGTH = 32_768
 MAX_DIFFICULTY = 2.0**30
+_BOUNDS = {
+    "difficulty": (1 / MAX_DIFFICULTY, MAX_DIFFICULTY),
+    "guess": (0.0, 1.0),
+    "quality": (0.0, 1.0),
+    "repeat": (0, 2**63 - 1),
+}
 
 
 @dataclass(frozen=True)
@@ -40,18 +46,14 @@ class Truth:
     """How good the output is that the request asks to be judged, 0 to 1; None where there is nothing to judge."""
 
     def __post_init__(self) -> None:
-        if not isinstance(self.answer, str):
-            raise SimulatorError("answer", self.answer, "must be text")
-        if not all(isinstance(option, str) for option in self.options):
-            raise SimulatorError("options", self.options, "must be texts")
-        if not _within(self.difficulty, 1 / MAX_DIFFICULTY, MAX_DIFFICULTY):
-            raise SimulatorError("difficulty", self.difficulty, "must be a number from 2^-30 to 2^30")
-        if not _within(self.guess, 0.0, 1.0):
-            raise SimulatorError("guess", self.guess, "must be a probability")
-        if self.quality is not None and not _within(self.quality, 0.0, 1.0):
-            raise SimulatorError("quality", self.quality, "must be a share from 0 to 1")
-        if not _within(self.repeat, 0, 2**63 - 1) or not isinstance(self.repeat, int):
-            raise SimulatorError("repeat", self.repeat, "must be a whole number, 0 or more")
+        if not all(isinstance(text, str) for text in (self.answer, *self.options)):
+            raise SimulatorError("answer", self.answer, "answer and options must be text")
+        for name, (low, high) in _BOUNDS.items():
+            value = getattr(self, name)
+            kinds = int if name == "repeat" else (int, float)
+            fits = isinstance(value, kinds) and not isinstance(value, bool) and low <= value <= high
+            if not fits and (name, value) != ("quality", None):
+                raise SimulatorError(name, value, f"must be a number from {low:g} to {high:g}")
 
 
 def trial_headers(
@@ -144,15 +146,7 @@ def encode(truth: Truth) -> str:
     >>> encode(Truth("7"))[:24]
     '{"answer":"7","options":'
     """
-    record: dict[str, object] = {
-        "answer": truth.answer,
-        "options": truth.options,
-        "difficulty": truth.difficulty,
-        "guess": truth.guess,
-        "repeat": truth.repeat,
-    }
-    if truth.quality is not None:
-        record["quality"] = truth.quality
+    record = {name: value for name, value in vars(truth).items() if (name, value) != ("quality", None)}
     # The one character of them that headers refuse.
     value = json.dumps(record, separators=(",", ":")).replace("\x7f", "\\u007f")
     if len(value) > MAX_LENGTH:
@@ -181,9 +175,3 @@ def decode(value: str | bytes) -> Truth | None:
         return Truth(**{**record, "options": tuple(record.get("options", ()))})
     except (ValueError, TypeError, RecursionError):
         return None
-
-
-def _within(value: object, low: float, high: float) -> bool:
-    if isinstance(value, bool) or not isinstance(value, (int, float)):
-        return False
-    return low <= value <= high

@@ -7,7 +7,7 @@ alone: see `Folders.exclusive`. Packs that other processes write are left alone.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from evalcube.storage.cache.folders import Folders, sweep_files
 from evalcube.storage.cache.packs import (
-    HEADER_BYTES,
     PACK_MAGIC,
     Columns,
     OpenFile,
@@ -117,7 +116,7 @@ def remove(folders: Folders, keys: Iterable[bytes], is_corrupt: Callable[[str, i
         for row in rows.tolist():
             stays[row] = columns.keys[row].tobytes() not in wanted
         if not stays.all():
-            _replace(folders, [(token, columns.take(stays & _whole(token, columns, is_corrupt)))])
+            _replace(folders, [(token, columns.take(stays).without(partial(is_corrupt, token)))])
     return len(left)
 
 
@@ -191,22 +190,24 @@ def _keys(folders: Folders, token: str) -> Iterator[bytes]:
             yield record.key
 
 
-def _whole(token: str, columns: Columns, is_corrupt: Callable[[str, int], bool]) -> npt.NDArray[np.bool_]:
-    return np.array([not is_corrupt(token, offset) for offset in columns.offsets.tolist()], bool)
+def first_rows(parts: Sequence[Columns]) -> npt.NDArray[np.intp]:
+    """Rows of joined columns by key; of equal keys the first in the order of the parts, and of their offsets."""
+    joined = Columns.joined(parts)
+    ranks = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+    whole = np.ascontiguousarray(joined.keys).view("S32")[:, 0]
+    order = np.lexsort((joined.offsets, ranks, whole))
+    first = np.ones(len(order), bool)
+    first[1:] = whole[order][1:] != whole[order][:-1]
+    return order[first]
 
 
 def _without_doubles(parts: list[Part]) -> list[Part]:
     """Of records with equal keys, the one that readers take: the first."""
-    seen: set[bytes] = set()
-    kept = []
-    for token, columns in parts:
-        stays = np.zeros(len(columns), bool)
-        for row in np.argsort(columns.offsets).tolist():
-            key = columns.keys[row].tobytes()
-            stays[row] = key not in seen
-            seen.add(key)
-        kept.append((token, columns.take(stays)))
-    return kept
+    columns = [part for _, part in parts]
+    stays = np.zeros(sum(map(len, columns)), bool)
+    stays[first_rows(columns)] = True
+    each = np.split(stays, np.cumsum([len(part) for part in columns])[:-1])
+    return [(token, part.take(rows)) for (token, part), rows in zip(parts, each, strict=True)]
 
 
 def _replace(folders: Folders, parts: list[Part]) -> None:
@@ -244,10 +245,8 @@ def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Co
     for source, unordered in parts:
         handle = OpenFile(folders.pack(source))
         columns = unordered.take(np.argsort(unordered.offsets))  # in the order of the file
-        for row in range(len(columns)):
-            start = int(columns.offsets[row]) + HEADER_BYTES
-            content = os.pread(handle.descriptor, int(columns.lengths[row]), start)
-            record = make_record(columns.keys[row].tobytes(), content, float(columns.times[row]), salt)
+        for key, content, when in columns.contents(handle.descriptor):
+            record = make_record(key, content, when, salt)
             offsets.append(size)
             size += len(record)
             buffer += record

@@ -69,7 +69,6 @@ class Contexts(threading.local):
 
 
 KEY = re.compile(r"[0-9a-f]{64}")
-_HEX = re.compile(r"[0-9a-f]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -175,29 +174,14 @@ def check_key(key: str, where: str) -> str:
     return key
 
 
-def check_keys(keys: Sequence[str], where: str) -> bytes:
-    """Keys as bytes, 32 each, one behind another.
-
-    Raises
-    ------
-    StorageError
-        As `check_key`.
-    """
-    joined = "".join(keys)
-    if not _HEX.fullmatch(joined) or any(len(key) != 64 for key in keys):
-        for key in keys:
-            check_key(key, where)
-    return bytes.fromhex(joined)
-
-
-def check_value(value: bytes, where: str, limit: int = MAX_VALUE) -> None:
+def check_value(value: bytes, where: str) -> None:
     """Refuse a value that is too large.
 
     Raises
     ------
     StorageError
-        It has more than `limit` bytes.
+        It has more than `MAX_VALUE` bytes.
     """
-    if len(value) > limit:
-        what = f"a value of {len(value)} bytes exceeds the limit of {limit}"
+    if len(value) > MAX_VALUE:
+        what = f"a value of {len(value)} bytes exceeds the limit of {MAX_VALUE}"
         raise StorageError(what, where, "Lower `limits.response_bytes`.")

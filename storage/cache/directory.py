@@ -20,12 +20,10 @@ from pathlib import Path
 
 from evalcube.storage.cache import compaction
 from evalcube.storage.cache.contract import (
-    MAX_VALUE,
     CacheStats,
     Contexts,
     EntryInfo,
     check_key,
-    check_keys,
     check_value,
     encode,
 )
@@ -133,16 +131,16 @@ class DirectoryCache:
         StorageError
             As `get`.
         """
-        joined = check_keys(keys, self._root)
+        raws = self._raws(keys)
         values: list[bytes | None] = [None] * len(keys)
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
-            self._fill(values, keys, joined, range(len(keys)))
+            self._fill(values, keys, raws, range(len(keys)))
             # Not at each call: a sweep that begins asks for many keys that nobody has.
             stale = time.monotonic() - self._index.refreshed > REFRESH_SECONDS
             if stale and None in values and self._index.refresh():
                 missing = [number for number, value in enumerate(values) if value is None]
-                self._fill(values, keys, joined, missing)
+                self._fill(values, keys, raws, missing)
         return values
 
     def put(self, key: str, value: bytes) -> bool:
@@ -264,7 +262,7 @@ class DirectoryCache:
         StorageError
             A key is malformed, or the disk fails.
         """
-        raws = list(self._split(check_keys(keys, self._root)))
+        raws = self._raws(keys)
         with guarded(self._root, "read the cache"):
             self._writer.detach_from_parent()
             found = [self._content(key, raw) for key, raw in zip(keys, raws, strict=True)]
@@ -296,22 +294,19 @@ class DirectoryCache:
         StorageError
             A key is malformed, or the disk fails.
         """
-        raws = self._split(check_keys(keys, self._root))
+        raws = self._raws(keys)
         with guarded(self._root, "delete entries"):
             # The own pack gets its index first: `remove` leaves packs that are being written.
             self._writer.close()
             with self._folders.exclusive():
                 compaction.recover_all(self._folders)
                 left = compaction.remove(self._folders, raws, self._index.is_corrupt)
-                self._remove_aside(set(keys))
+                wanted = set(keys)
+                for copy in self._folders.damaged.iterdir():
+                    if copy.name[:64] in wanted:
+                        copy.unlink(missing_ok=True)
             self._index.reload()
         return left
-
-    def _remove_aside(self, keys: set[str]) -> None:
-        """Delete the copies of damaged entries under some keys."""
-        for copy in self._folders.damaged.iterdir():
-            if copy.name[:64] in keys:
-                copy.unlink(missing_ok=True)
 
     def sweep(self, *, delete: bool) -> int:
         """Count, or delete, temporary files of killed writers, from an hour after they were written.
@@ -332,13 +327,13 @@ class DirectoryCache:
 
     def _checked(self, key: str, value: bytes) -> bytes:
         raw = self._raw(key)
-        check_value(value, self._root, MAX_VALUE)
+        check_value(value, self._root)
         if not self._writable:
             raise NotWritableError("the cache was opened for reading", self._root, "Open it for writing.")
         return raw
 
-    def _split(self, joined: bytes) -> Iterator[bytes]:
-        return (joined[at : at + 32] for at in range(0, len(joined), 32))
+    def _raws(self, keys: Sequence[str]) -> list[bytes]:
+        return [bytes.fromhex(check_key(key, self._root)) for key in keys]
 
     def _content(self, key: str, raw: bytes) -> bytes | None:
         return self._reader.content(key, raw, self._index.find(raw))
@@ -356,17 +351,17 @@ class DirectoryCache:
         return True
 
     def _fill(
-        self, values: list[bytes | None], keys: Sequence[str], joined: bytes, numbers: Sequence[int]
+        self,
+        values: list[bytes | None],
+        keys: Sequence[str],
+        raws: Sequence[bytes],
+        numbers: Sequence[int],
     ) -> None:
         """Set the values of some of the keys, as far as they are known."""
-        if len(numbers) < len(keys):
-            wanted = b"".join(joined[32 * number : 32 * number + 32] for number in numbers)
-        else:
-            wanted = joined
-        found = self._index.find_many(wanted)
-        for at in found:
-            key, raw = keys[numbers[at]], wanted[32 * at : 32 * at + 32]
-            values[numbers[at]] = self._reader.value(key, raw, found[at])
+        found = self._index.find_many(b"".join(raws[number] for number in numbers))
+        for at, locations in found.items():
+            number = numbers[at]
+            values[number] = self._reader.value(keys[number], raws[number], locations)
 
 
 def prepare_directory(path: Path) -> None:

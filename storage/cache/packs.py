@@ -20,7 +20,7 @@ import stat
 import struct
 import time
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -85,9 +85,33 @@ class Columns:
         names = ("keys", "offsets", "lengths", "times")
         return cls(*(np.concatenate([getattr(part, name) for part in parts]) for name in names))
 
-    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_]) -> Columns:
+    def take(self, rows: npt.NDArray[np.intp] | npt.NDArray[np.bool_] | slice) -> Columns:
         """Some of the records."""
         return Columns(self.keys[rows], self.offsets[rows], self.lengths[rows], self.times[rows])
+
+    def without(self, is_corrupt: Callable[[int], bool]) -> Columns:
+        """Those whose offsets are not corrupt."""
+        return self.take(np.array([not is_corrupt(offset) for offset in self.offsets.tolist()], bool))
+
+    def ordered(self) -> Columns:
+        """The same in the order of the heads of their keys."""
+        return self.take(np.argsort(heads_of(self.keys), kind="stable"))
+
+    def heads(self) -> npt.NDArray[np.uint64]:
+        """As `SealedIndex.heads`."""
+        return heads_of(self.keys)
+
+    def columns(self, start: int, stop: int) -> Columns:
+        """As `SealedIndex.columns`."""
+        return self.take(slice(start, stop))
+
+    def contents(self, descriptor: int) -> Iterator[tuple[bytes, bytes, float]]:
+        """Key, content and time of each record, unverified, from the pack that has them."""
+        for row, (offset, length) in enumerate(
+            zip(self.offsets.tolist(), self.lengths.tolist(), strict=True)
+        ):
+            content = os.pread(descriptor, length, offset + HEADER_BYTES)
+            yield self.keys[row].tobytes(), content, float(self.times[row])
 
     def __len__(self) -> int:
         return len(self.offsets)
@@ -151,14 +175,16 @@ def read_content(descriptor: int, offset: int, key: bytes, salt: int) -> bytes |
     length, _, found = header
     if found != key:
         return None
-    parts, at = [data[HEADER_BYTES : HEADER_BYTES + length]], len(data)
-    while at < HEADER_BYTES + length:
-        part = os.pread(descriptor, HEADER_BYTES + length - at, offset + at)
-        if not part:
-            break
-        parts.append(part)
-        at += len(part)
-    return b"".join(parts)
+    end = HEADER_BYTES + length
+    return data[HEADER_BYTES:end] + _read_at(descriptor, end - len(data), offset + len(data))
+
+
+def _read_at(descriptor: int, size: int, offset: int) -> bytes:
+    """Bytes of a file; fewer only where it ends."""
+    data = b""
+    while len(data) < size and (part := os.pread(descriptor, size - len(data), offset + len(data))):
+        data += part
+    return data
 
 
 def walk(descriptor: int, start: int, stop: int, salt: int, *, resume: bool) -> Iterator[PackRecord]:
@@ -229,7 +255,6 @@ _MAGIC = b"EVX1"
 _HEADER = struct.Struct("<4sIQQ")
 _UNCHECKED = 8
 _CHUNK = 1 << 20
-_HELD_ROWS = 1 << 16
 
 _HEADS, _OFFSETS, _LENGTHS, _TIMES, _TAILS = range(5)
 _TYPES = ("<u8", "<u8", "<u4", "<f8", "V24")
@@ -257,22 +282,20 @@ def write_index(path: Path, columns: Columns, covered: int, temporaries: Path) -
     OSError
         As the operating system says; there is no index, or the one before.
     """
-    heads = heads_of(columns.keys)
-    order = np.argsort(heads, kind="stable")
-    tails = np.ascontiguousarray(columns.keys[order, 8:])
+    rows = columns.ordered()
     parts = [
-        heads[order].astype("<u8").tobytes(),
-        columns.offsets[order].astype("<u8").tobytes(),
-        columns.lengths[order].astype("<u4").tobytes(),
-        columns.times[order].astype("<f8").tobytes(),
-        tails.tobytes(),
+        rows.heads().astype("<u8"),
+        rows.offsets.astype("<u8"),
+        rows.lengths.astype("<u4"),
+        rows.times.astype("<f8"),
+        np.ascontiguousarray(rows.keys[:, 8:]),
     ]
-    body = b"".join(parts)
-    header = _HEADER.pack(_MAGIC, 0, len(order), covered)
+    body = b"".join(part.tobytes() for part in parts)
+    header = _HEADER.pack(_MAGIC, 0, len(rows), covered)
     check = zlib.crc32(body, zlib.crc32(header[_UNCHECKED:]))
     # On disk before it has its name: a power cut must not leave a pack whose index is empty.
     temporary = temporaries / f"{path.name}.{secrets.token_hex(8)}"
-    write_new(temporary, _HEADER.pack(_MAGIC, check, len(order), covered) + body)
+    write_new(temporary, _HEADER.pack(_MAGIC, check, len(rows), covered) + body)
     try:
         temporary.replace(path)
     except BaseException:
@@ -283,11 +306,10 @@ def write_index(path: Path, columns: Columns, covered: int, temporaries: Path) -
 
 
 class SealedIndex:
-    """An index that passed its check; a large one is read in parts, from a file that stays open."""
+    """An index that passed its check, read in parts from a file that stays open."""
 
-    def __init__(self, handle: OpenFile, count: int, covered: int, body: bytes | None) -> None:
-        self._handle = handle if body is None else None
-        self._body = body or b""
+    def __init__(self, handle: OpenFile, count: int, covered: int) -> None:
+        self._handle = handle
         self.count = count
         self.covered = covered
 
@@ -311,15 +333,11 @@ class SealedIndex:
         size = count * _ROW
         if magic != _MAGIC or os.fstat(handle.descriptor).st_size != _HEADER.size + size:
             return None
-        body = b"" if count <= _HELD_ROWS else None
         found = zlib.crc32(header[_UNCHECKED:])
         # All of it is read once and checked here, so that later reads of a part need no check.
         for at in range(0, size, _CHUNK):
-            part = os.pread(handle.descriptor, min(_CHUNK, size - at), _HEADER.size + at)
-            found = zlib.crc32(part, found)
-            if body is not None:
-                body += part
-        return cls(handle, count, covered, body) if found == check else None
+            found = zlib.crc32(os.pread(handle.descriptor, min(_CHUNK, size - at), _HEADER.size + at), found)
+        return cls(handle, count, covered) if found == check else None
 
     def heads(self) -> npt.NDArray[np.uint64]:
         """First 8 bytes of all keys, sorted."""
@@ -335,24 +353,13 @@ class SealedIndex:
         keys = np.empty((stop - start, 32), np.uint8)
         keys[:, :8] = self._column(_HEADS, start, stop).astype(">u8").view(np.uint8).reshape(-1, 8)
         keys[:, 8:] = self._column(_TAILS, start, stop).view(np.uint8).reshape(-1, 24)
-        return Columns(
-            keys,
-            self._column(_OFFSETS, start, stop),
-            self._column(_LENGTHS, start, stop),
-            self._column(_TIMES, start, stop),
-        )
+        return Columns(keys, *(self._column(number, start, stop) for number in (_OFFSETS, _LENGTHS, _TIMES)))
 
     def _column(self, number: int, start: int, stop: int) -> npt.NDArray[Any]:
         kind = np.dtype(_TYPES[number])
         before = self.count * sum(np.dtype(name).itemsize for name in _TYPES[:number])
-        at, size = before + start * kind.itemsize, (stop - start) * kind.itemsize
-        if self._handle is None:
-            return np.frombuffer(self._body, kind, stop - start, at)
-        data, done = bytearray(size), 0
-        with memoryview(data) as view:
-            while done < size:
-                count = os.preadv(self._handle.descriptor, [view[done:]], _HEADER.size + at + done)
-                if count == 0:
-                    raise OSError(errno.EIO, "the file became shorter while it was read")
-                done += count
+        size = (stop - start) * kind.itemsize
+        data = _read_at(self._handle.descriptor, size, _HEADER.size + before + start * kind.itemsize)
+        if len(data) < size:
+            raise OSError(errno.EIO, "the file became shorter while it was read")
         return np.frombuffer(data, kind)

@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, cast
 
 from redis import Redis, exceptions
 from redis.backoff import ExponentialBackoff
@@ -27,7 +27,6 @@ _ASIDE = "evalcube:damaged:"
 _SCAN = 1000
 _SECONDS = 30.0
 _RETRIES = 4
-_WRONG_KIND = Stored(None, "no string")
 
 
 class RedisBackend:
@@ -74,12 +73,11 @@ class RedisBackend:
             sizes = self._sizes(keys)
             names = [_ENTRY + key for key in keys]
             for start, stop in _runs(sizes):
-                pipe = self._client.pipeline(transaction=False)
-                for name in names[start:stop]:
-                    pipe.exists(name)
-                    pipe.getrange(name, 0, MOST_BYTES)
-                replies = pipe.execute(raise_on_error=False)
-                found += [_found(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
+                if sizes[start] > MOST_BYTES:
+                    found.append(Stored(None, sizes[start]))
+                    continue
+                contents = cast("list[bytes | None]", self._client.mget(names[start:stop]))
+                found += [None if content is None else Stored(content, hash(content)) for content in contents]
         return found
 
     def replace(self, key: str, seen: Stored, content: bytes) -> bool:
@@ -131,11 +129,7 @@ class RedisBackend:
         pipe = self._client.pipeline(transaction=False)
         for key in keys:
             pipe.strlen(_ENTRY + key)
-        replies = pipe.execute(raise_on_error=False)
-        for reply in replies:
-            if isinstance(reply, Exception) and not _wrong_kind(reply):
-                raise reply
-        return [reply if isinstance(reply, int) else 0 for reply in replies]
+        return list(pipe.execute())
 
     def _scan(self, prefix: str) -> Iterator[list[str]]:
         names: Iterator[bytes] = self._client.scan_iter(match=f"{prefix}*", count=_SCAN)
@@ -206,21 +200,6 @@ def _client(server: RedisAddress) -> Redis:
         retry=Retry(ExponentialBackoff(cap=2.0, base=0.05), _RETRIES),
         retry_on_error=[exceptions.ConnectionError, exceptions.TimeoutError],
     )
-
-
-def _found(there: object, content: object) -> Stored | None:
-    for reply in (there, content):
-        if isinstance(reply, Exception):
-            if _wrong_kind(reply):
-                return _WRONG_KIND
-            raise reply
-    if not there or not isinstance(content, bytes):
-        return None
-    return Stored(content if len(content) <= MOST_BYTES else None, hash(content))
-
-
-def _wrong_kind(reply: object) -> bool:
-    return isinstance(reply, Exception) and str(reply).startswith("WRONGTYPE")
 
 
 def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

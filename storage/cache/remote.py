@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from evalcube.storage.cache.contract import (
-    MAX_VALUE,
     CacheStats,
     Contexts,
     EntryInfo,
@@ -38,7 +37,7 @@ class Stored:
     """What a store has under a key."""
 
     content: bytes | None
-    """None if it is too large, or of another kind, to be an entry."""
+    """None if it is too large to be an entry."""
     version: object = None
     """What distinguishes it from another content under the same key."""
 
@@ -253,7 +252,7 @@ class RemoteCache:
 
     def _check(self, key: str, value: bytes) -> None:
         check_key(key, self._backend.address)
-        check_value(value, self._backend.address, MAX_VALUE)
+        check_value(value, self._backend.address)
         if not self._writable:
             where = self._backend.address
             raise NotWritableError("the cache was opened for reading", where, "Open it for writing.")

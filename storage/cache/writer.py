@@ -18,7 +18,6 @@ import numpy as np
 from evalcube.storage.cache.folders import Folders
 from evalcube.storage.cache.pack_index import PackIndex
 from evalcube.storage.cache.packs import (
-    HEADER_BYTES,
     PACK_MAGIC,
     Columns,
     OpenFile,
@@ -155,19 +154,13 @@ class PackWriter:
         """
         if not self.sync():
             return False
-        columns = self.columns()
-        whole = np.array([not is_corrupt(int(offset)) for offset in columns.offsets], bool)
-        write_index(self._index, columns.take(whole), self.size, self._temporaries)
+        columns = self.columns().without(is_corrupt)
+        write_index(self._index, columns, self.size, self._temporaries)
         return True
 
     def contents(self) -> list[tuple[bytes, bytes, float]]:
         """Key, content and time of all records, from a file that may have lost its name."""
-        found, columns = [], self.columns()
-        for row in range(len(columns)):
-            start = int(columns.offsets[row]) + HEADER_BYTES
-            content = os.pread(self._handle.descriptor, int(columns.lengths[row]), start)
-            found.append((columns.keys[row].tobytes(), content, float(columns.times[row])))
-        return found
+        return list(self.columns().contents(self._handle.descriptor))
 
 
 SEAL_BYTES = 2**30

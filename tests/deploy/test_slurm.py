@@ -36,11 +36,7 @@ def test_state_of__is_what_the_controller_says_where_there_is_no_accounting(prog
     assert slurm.state_of(7) == "PREEMPTED"
 
 
-def test_states__of_jobs_that_were_preempted(programs):
-    programs("squeue", "printf '7|PREEMPTED|None\\n8|REQUEUED|None\\n9|PENDING|BeginTime\\n'")
+def test_live_jobs__are_those_that_run_or_may_run(programs):
+    programs("squeue", "printf '7|PREEMPTED\n8|REQUEUED\n9|PENDING\n'")
 
-    found = slurm.states("evalcube-x-1")
-
-    assert {number: (one.state, one.live) for number, one in found.items()} == {
-        7: ("PREEMPTED", False), 8: ("REQUEUED", True), 9: ("PENDING", True)
-    }  # fmt: skip
+    assert slurm.live_jobs("evalcube-x-1") == {8: "REQUEUED", 9: "PENDING"}

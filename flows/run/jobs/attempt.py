@@ -97,8 +97,8 @@ def _successor(chain: Chain, folder: Path, job: int) -> int | None:
 def _waiting(job: int) -> int | None:
     """The successor that a job queued before it was given back to the queue; None if there is none."""
     with suppress(ClusterError):
-        states = slurm.states(os.environ.get("SLURM_JOB_NAME", ""))
-        return next((one for one, state in states.items() if state.state == "PENDING" and one != job), None)
+        states = slurm.live_jobs(os.environ.get("SLURM_JOB_NAME", ""))
+        return next((one for one, state in states.items() if state == "PENDING" and one != job), None)
     return None
 
 

@@ -178,13 +178,8 @@ def live_jobs(submission: Submission) -> set[int]:
     for part in submission.parts:
         chain = _chain(submission, part)
         if chain is None or not (chain.complete or chain.stopped):
-            found |= _live_states(part).keys()
+            found |= slurm.live_jobs(part.job_name).keys()
     return found
-
-
-def _live_states(part: SubmittedPart) -> dict[int, str]:
-    """Number -> state of the jobs of a part that wait or run."""
-    return {number: state.state for number, state in slurm.states(part.job_name).items() if state.live}
 
 
 def _may_live(submission: Submission) -> bool:
@@ -205,7 +200,7 @@ def cancel(submission: Submission) -> int:
     """
     ended = 0
     for part in submission.parts:
-        live = _live_states(part)
+        live = slurm.live_jobs(part.job_name)
         ended += len(live)
         path = _chain_path(submission, part)
         # Before its job ends, whose successor looks here.
@@ -220,7 +215,7 @@ def cancel(submission: Submission) -> int:
 def _outlook(submission: Submission, part: SubmittedPart) -> Outlook:
     live: dict[int, str] | None = None
     with suppress(ClusterError):
-        live = _live_states(part)
+        live = slurm.live_jobs(part.job_name)
     chain = _chain(submission, part)
     logs = _logs(submission, part)
     known = {attempt.job for attempt in chain.attempts} if chain is not None else set()

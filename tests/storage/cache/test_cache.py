@@ -9,7 +9,7 @@ import zstandard
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evalcube.storage.cache import directory as directory_module
+from evalcube.storage.cache import contract
 from evalcube.storage.cache.cache import DirectoryCache, find_cache, open_cache
 from evalcube.storage.cache.contract import decode, encode
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
@@ -38,7 +38,7 @@ def test_put_many__results_are_in_order(cache, workers):
 
 
 def test_put_many__refuses_a_value_too_large_and_stores_nothing(cache, monkeypatch):
-    monkeypatch.setattr(directory_module, "MAX_VALUE", 10)
+    monkeypatch.setattr(contract, "MAX_VALUE", 10)
 
     with pytest.raises(StorageError, match="exceeds the limit of 10"):
         cache.put_many([(KEY, b"x"), (OTHER, b"x" * 11)])

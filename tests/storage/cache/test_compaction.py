@@ -184,10 +184,8 @@ def test_sweep__deletes_indexes_without_a_pack_after_an_hour(cache, workers):
 
 
 def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch):
-    from evalcube.storage.cache import packs as index_module
     from evalcube.storage.cache import reader as scan_module
 
-    monkeypatch.setattr(index_module, "_HELD_ROWS", 10)
     monkeypatch.setattr(scan_module, "_SHARD_ROWS", 16)
     entries = filled(cache.path, workers)
     again = DirectoryCache(cache.path)

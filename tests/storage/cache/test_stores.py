@@ -186,16 +186,6 @@ def test_redis__refuses_a_server_that_evicts(redis_place):
     opened(redis_place, writable=False).close()
 
 
-def test_redis__what_is_no_string_is_damaged_and_healed(redis_place):
-    redis_place.client.rpush(f"evalcube:entry:{KEY}", "a", "b")
-    cache = opened(redis_place)
-
-    assert cache.get(KEY) is None
-    assert cache.damaged == 1
-    assert cache.put_many([(KEY, b"new")]) == [True]
-    assert cache.get(KEY) == b"new"
-
-
 def test_put__never_waits_for_the_store(redis_place, workers):
     cache = opened(redis_place)
     redis_place.client.execute_command("CLIENT", "PAUSE", 3_600_000, "WRITE")

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import pytest
 
-from evalcube.deploy.slurm import JobState
 from evalcube.flows.run.jobs import attempt as module
 from evalcube.flows.run.jobs.attempt import attempt
 from evalcube.flows.run.jobs.chain import MOST_JOBS, Attempt, Chain
@@ -30,9 +29,7 @@ def slurm(monkeypatch):
         return 100 + len(found.submitted)
 
     monkeypatch.setattr(module.slurm, "state_of", found.states.get)
-    monkeypatch.setattr(
-        module.slurm, "states", lambda _: {job: JobState(state, "") for job, state in found.states.items()}
-    )
+    monkeypatch.setattr(module.slurm, "live_jobs", lambda _: found.states)
     monkeypatch.setattr(module.slurm, "submit", submit)
     monkeypatch.setattr(module.slurm, "cancel", found.cancelled.extend)
     before = signal.getsignal(signal.SIGTERM)

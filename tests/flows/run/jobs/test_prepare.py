@@ -64,11 +64,11 @@ def queued(tmp_path, monkeypatch):
 
     def states(name):
         found = [number for number, script in jobs.items() if f"--job-name={name}\n" in script]
-        return {number: slurm.JobState("PENDING", "") for number in found}
+        return dict.fromkeys(found, "PENDING")
 
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.setattr(slurm, "submit", accept)
-    monkeypatch.setattr(slurm, "states", states)
+    monkeypatch.setattr(slurm, "live_jobs", states)
     return jobs
 
 

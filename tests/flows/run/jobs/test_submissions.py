@@ -71,7 +71,7 @@ def test_cancel__stops_the_chain_before_its_jobs_end(tmp_path, monkeypatch):
     place.mkdir(parents=True)
     Chain(60).begun(7).write(place / "chain.json")
     calls = []
-    monkeypatch.setattr(slurm, "states", lambda _: {7: slurm.JobState("RUNNING", "")})
+    monkeypatch.setattr(slurm, "live_jobs", lambda _: {7: "RUNNING"})
     monkeypatch.setattr(
         slurm,
         "cancel",
@@ -89,9 +89,9 @@ def queued(monkeypatch):
     found = {}
 
     def states(name):
-        return {number: slurm.JobState(state, "") for number, state in found.get(name, {}).items()}
+        return {job: state for job, state in found.get(name, {}).items() if state in slurm._LIVE}
 
-    monkeypatch.setattr(slurm, "states", states)
+    monkeypatch.setattr(slurm, "live_jobs", states)
     monkeypatch.setattr(slurm, "cancel", lambda _, name: found.pop(name, None))
     return found
 
