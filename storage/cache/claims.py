@@ -133,7 +133,7 @@ class Claims:
     def others(self, keys: Sequence[str], claim: Claim) -> dict[str, str]:
         """Which of the keys other runs claimed before `claim`, each with the name of such a claim."""
         known: dict[str, frozenset[bytes]] = {}
-        for name in sorted(self._names()):
+        for name in sorted(name for name in self._list() if not name.endswith(self._ending)):
             if name >= claim.path.name:
                 # Only older ones are waited for, so that two runs never wait for each other.
                 break
@@ -152,19 +152,23 @@ class Claims:
 
         A claim that shows no sign of life for `patience` seconds, though its process is there, is ignored from then on.
         """
-        waiting = {name: _Watch() for name in names}
+        waiting, seen = list(names), dict.fromkeys(names, (0, 0.0))
         # Polled: there is no notice of a lock that is freed, least of all between machines.
         while waiting and not stop():
             # All of them each time, so that those that are abandoned are found to be so at the same time.
-            waiting = {name: watch for name, watch in waiting.items() if self._is_held(name, watch, patience)}
+            waiting = [name for name in waiting if self._is_held(name, seen, patience)]
             if waiting:
                 time.sleep(_POLL_SECONDS)
 
-    def _is_held(self, name: str, watch: _Watch, patience: float) -> bool:
+    def _is_held(self, name: str, seen: dict[str, tuple[int, float]], patience: float) -> bool:
+        """Whether a claim holds; `seen` has when each was renewed last, and since when it is known as it is."""
         with suppress(OSError), self._opened(name) as descriptor:
             if descriptor is None or read_heading(descriptor, _MAGIC) is None:
                 return False
-            idle = watch.idle(descriptor)
+            now, modified = time.monotonic(), os.fstat(descriptor).st_mtime_ns
+            if modified != seen[name][0]:
+                seen[name] = modified, time.monotonic()
+            idle = now - seen[name][1]
             if owner_life(descriptor, _MAGIC) is Life.UNKNOWN and idle >= _EXPIRY_SECONDS:
                 (self._folder / name).unlink()
                 return False
@@ -196,9 +200,6 @@ class Claims:
             return []
         return [name for name in names if name.endswith(_SUFFIX)]
 
-    def _names(self) -> list[str]:
-        return [name for name in self._list() if not name.endswith(self._ending)]
-
     @contextmanager
     def _opened(self, name: str) -> Iterator[int | None]:
         """A descriptor of a claim that may be held; None if it is over. One whose process is gone is removed."""
@@ -228,20 +229,3 @@ class Claims:
         # What is torn at the end is a key that its run asks without having claimed it.
         whole = len(data) // _KEY_BYTES * _KEY_BYTES
         return frozenset(data[at : at + _KEY_BYTES] for at in range(0, whole, _KEY_BYTES))
-
-
-class _Watch:
-    """For how long a file has stayed as it was, as far as one process has seen, by its own monotonic clock."""
-
-    def __init__(self) -> None:
-        self._modified: int | None = None
-        self._since = 0.0
-
-    def idle(self, descriptor: int) -> float:
-        """Seconds since the file was first seen as it is now."""
-        now = time.monotonic()
-        modified = os.fstat(descriptor).st_mtime_ns
-        if modified != self._modified:
-            self._modified, self._since = modified, time.monotonic()
-            return 0.0
-        return now - self._since

@@ -179,15 +179,16 @@ class PackIndex:
                 for token in tokens_in(names):
                     key_index.pack(token)  # numbered in the order of names; `find` sorts by name in any case
                 self._growing = [pack for pack in key_index.packs if not (pack.own or pack.indexed)]
-        found, parts = 0, []
+        found, parts = False, []
         for pack in self._growing:
             parts += [part for part in self._new_records(key_index, pack, names) if len(part[0])]
+            found = found or bool(parts)
             # Not all at once: a table is sorted in memory.
-            if parts and (sum(len(part[0]) for part in parts) >= MOST_ROWS or pack is self._growing[-1]):
+            if sum(len(part[0]) for part in parts) >= MOST_ROWS or pack is self._growing[-1]:
                 with self._lock:
                     key_index.push(parts)
-                found, parts = found + len(parts), []
-        return found > 0
+                parts = []
+        return found
 
     def _new_records(self, key_index: KeyIndex, pack: Pack, names: set[str] | None) -> list[Part]:
         """Records of a pack that were not known."""

@@ -48,8 +48,10 @@ class PackWriter:
         self._temporaries = folders.temporaries
         self._salt = salt_of(token)
         self._handle = OpenFile(self.path, os.O_RDWR | os.O_CREAT | os.O_EXCL)
+        self.descriptor = self._handle.descriptor
+        """Of its file, which may lose its name."""
         # Before the heading is there, so that nobody sees a pack with a heading and without its lock.
-        lock(self._handle.descriptor)
+        lock(self.descriptor)
         self.size = 0
         self._synced = 0
         self._named = False  # whether the folder's entry is on disk
@@ -75,15 +77,12 @@ class PackWriter:
         # deleted after an hour (`evalcube.storage.processes`).
         first = heading(PACK_MAGIC, this_owner()) if self.size == 0 else b""
         data = first + make_record(key, content, when, self._salt)
-        descriptor = self._handle.descriptor
         try:
             # At an offset, not at the file's position, which a fork would share with its parent.
-            written = os.pwrite(descriptor, data, self.size)
-            if written < len(data):
-                write_all_at(descriptor, data[written:], self.size + written)
+            write_all_at(self.descriptor, data, self.size)
         except BaseException:
             with suppress(OSError):  # the next record is written over it, and what is torn is no record
-                os.ftruncate(descriptor, self.size)
+                os.ftruncate(self.descriptor, self.size)
             raise
         offset = self.size + len(first)
         self.size += len(data)
@@ -108,11 +107,10 @@ class PackWriter:
             if self._synced >= size:
                 return True
             size = self.size  # all that came while another sync was under way shares this one
-            descriptor = self._handle.descriptor
             try:
                 if self._suspect:
                     self._write_again(size)
-                os.fsync(descriptor)
+                os.fsync(self.descriptor)
                 if not self._named:
                     sync_path(self.path.parent)
             except BaseException:
@@ -121,7 +119,7 @@ class PackWriter:
             self._named, self._suspect = True, False
             # A process that took this one for dead may have rewritten the pack and deleted it: what is in a file
             # without a name is lost with this process, so that it must not count as durable.
-            if os.fstat(descriptor).st_nlink == 0:
+            if os.fstat(self.descriptor).st_nlink == 0:
                 return False
             self._synced = size
             return True
@@ -129,8 +127,8 @@ class PackWriter:
     def _write_again(self, size: int) -> None:
         """After a failed sync the kernel takes what it could not write for written, but still has it in memory."""
         for at in range(self._synced, size, _CHUNK):
-            part = os.pread(self._handle.descriptor, min(_CHUNK, size - at), at)
-            write_all_at(self._handle.descriptor, part, at)
+            part = os.pread(self.descriptor, min(_CHUNK, size - at), at)
+            write_all_at(self.descriptor, part, at)
 
     def columns(self) -> Columns:
         """All records."""
@@ -157,10 +155,6 @@ class PackWriter:
         columns = self.columns().without(is_corrupt)
         write_index(self._index, columns, self.size, self._temporaries)
         return True
-
-    def contents(self) -> list[tuple[bytes, bytes, float]]:
-        """Key, content and time of all records, from a file that may have lost its name."""
-        return list(self.columns().contents(self._handle.descriptor))
 
 
 SEAL_BYTES = 2**30
@@ -233,7 +227,7 @@ class PackWriters:
         self.detach_from_parent()
         # The lock is not held while disks are waited for, so that appends go on.
         with self._lock:
-            packs = [*self._full, *([self._pack] if self._pack else [])]
+            packs = [*self._full, *filter(None, [self._pack])]
         for pack in packs:
             if not pack.sync():
                 self._move(pack)
@@ -294,6 +288,6 @@ class PackWriters:
                 return
             self._index.sealed(pack.token, pack.size)
         # Also what was committed: whoever deleted the pack copied it before, but perhaps without the newest records.
-        for key, content, _ in pack.contents():
+        for key, content, _ in pack.columns().contents(pack.descriptor):
             self.append(key, content, unless_known=False)
         self.commit()

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import http.client
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -22,8 +22,8 @@ from urllib.parse import quote, urlsplit
 
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket.records import BucketLease
-from evalcube.storage.cube.read_only import ReadOnly
-from evalcube.storage.cube.space import METADATA, Found, HeldRecord, Renewed, Version
+from evalcube.storage.cube.read_only import NobodysLease, ReadOnly
+from evalcube.storage.cube.space import METADATA, Found, Renewed, Version
 from evalcube.storage.errors import NotWritableError, StorageError
 from evalcube.storage.urls import redacted
 
@@ -55,7 +55,7 @@ class ServedFiles(ReadOnly):
     def get(self, key: str, most: int | None = None) -> Found | None:
         """A file's content, or its first `most` bytes; None if there is none."""
         part = (0, max(most, 1)) if most is not None and most <= _RANGE_BYTES else None
-        answer = read(self._url(key), MOST_OBJECT if most is None else most, part)
+        answer = ask(self._url(key), "GET", MOST_OBJECT if most is None else most, part)
         if answer is None:
             return None
         if most is None:
@@ -64,12 +64,12 @@ class ServedFiles(ReadOnly):
 
     def version(self, key: str) -> Version | None:
         """What the server says of a file that changes with its content; None if there is none."""
-        answer = look(self._url(key))
+        answer = ask(self._url(key))
         return None if answer is None else _version(answer)
 
     def stamped(self, key: str) -> float | None:
         """When a file was written, by the server's clock; None if there is none."""
-        answer = look(self._url(key))
+        answer = ask(self._url(key))
         return None if answer is None else answer.modified
 
     def _url(self, key: str) -> str:
@@ -89,25 +89,22 @@ class ServedFiles(ReadOnly):
         return NotWritableError("a cube behind a web server can only be read", self.address, remedy)
 
 
-class ServedLease:
+class ServedLease(NobodysLease):
     """The record of a lease, as its holder's directory or bucket has it."""
 
     def __init__(self, space: ServedFiles, key: str) -> None:
-        self._space, self._key = space, key
+        super().__init__(space)
+        self._files, self._key = space, key
 
     def read(self) -> Renewed | None:
         """The record as it is, from a file that is its holder's record or from an object with a line before that."""
-        found = self._space.get(self._key)
+        found = self._files.get(self._key)
         if found is None:
             return None
         if found.data.startswith(b'{"epoch"'):
-            return BucketLease(self._space, self._key).read()
-        at = self._space.stamped(self._key)
+            return BucketLease(self._files, self._key).read()
+        at = self._files.stamped(self._key)
         return None if at is None else Renewed(found.data, at, at)
-
-    def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldRecord:
-        """Refuse."""
-        raise self._space.refusal()
 
 
 def _version(answer: ServerAnswer) -> Version:
@@ -175,33 +172,21 @@ def _origin(url: str) -> tuple[str, str, int]:
         return "", url, 0
 
 
-@cache
-def _opener() -> request.OpenerDirector:
-    opener = request.OpenerDirector()
-    for handler in (  # of HTTP alone: a redirect leads to no file
-        request.ProxyHandler(),
-        request.HTTPHandler(),
-        request.HTTPSHandler(),
-        request.HTTPDefaultErrorHandler(),
-        _SameOrigin(),
-        request.HTTPErrorProcessor(),
-    ):
-        opener.add_handler(handler)
-    return opener
+_opener = cache(lambda: request.build_opener(_SameOrigin))
+"""Asks servers; a redirect leads to no file and to no server of another kind, as these are other origins."""
 
 
-def look(url: str) -> ServerAnswer | None:
-    """What the server says of a file, without its content; None if there is none. Raises as `read`."""
-    return _asked(url, "HEAD", None, 0)
-
-
-def read(url: str, most: int, part: tuple[int, int] | None = None) -> ServerAnswer | None:
-    """A file, or its first bytes; None if there is none.
+def ask(
+    url: str, method: str = "HEAD", most: int = 0, part: tuple[int, int] | None = None
+) -> ServerAnswer | None:
+    """What a server says of a file, and its first bytes; None if there is none.
 
     Parameters
     ----------
     url
         Of the file.
+    method
+        ``GET``, or ``HEAD`` for no content.
     most
         Bytes that are read of it, whatever the server sends.
     part
@@ -214,15 +199,10 @@ def read(url: str, most: int, part: tuple[int, int] | None = None) -> ServerAnsw
     StorageError
         It fails, or leads to another server.
     """
-    return _asked(url, "GET", part, most)
-
-
-def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> ServerAnswer | None:
     headers = {"Accept-Encoding": "identity", "User-Agent": "evalcube"}
     if part is not None:
         headers["Range"] = f"bytes={part[0]}-{part[1] - 1}"
-    attempt = 0
-    while True:
+    for pause in (*(min(_PAUSES[0] * 2**attempt, _PAUSES[1]) for attempt in range(RETRIES)), None):
         try:
             return _once(url, method, headers, most)
         except failures.HTTPError as error:
@@ -231,23 +211,18 @@ def _asked(url: str, method: str, part: tuple[int, int] | None, most: int) -> Se
                 return None
             if error.code == _EMPTY_RANGE:
                 return ServerAnswer(b"", 0, "", 0.0)
-            _refuse(error.code, url)
+            if error.code in _REFUSED:
+                text = "cannot read from the server: it does not give it to everybody"
+                remedy = "Ask whoever runs the server, or copy the cube."
+                raise NotWritableError(text, redacted(url), remedy) from None
             said = f"it answers {error.code}"
+            if error.code < _SERVERS_FAULT and error.code != _TOO_MANY:
+                break
         except (OSError, http.client.HTTPException) as error:
             said = str(getattr(error, "reason", error))[:200] or type(error).__name__
-        if attempt >= RETRIES:
-            raise _failed(url, said)
-        time.sleep(min(_PAUSES[0] * 2**attempt, _PAUSES[1]))
-        attempt += 1
-
-
-def _refuse(code: int, url: str) -> None:
-    """Raise for an answer that another attempt would not change."""
-    if code in _REFUSED:
-        text = "cannot read from the server: it does not give it to everybody"
-        raise NotWritableError(text, redacted(url), "Ask whoever runs the server, or copy the cube.")
-    if code < _SERVERS_FAULT and code != _TOO_MANY:
-        raise _failed(url, f"it answers {code}")
+        if pause is not None:
+            time.sleep(pause)
+    raise _failed(url, said)
 
 
 def _failed(url: str, said: str) -> StorageError:
