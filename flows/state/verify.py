@@ -127,14 +127,14 @@ def verify_unseen(cube: Cube) -> Verification:
     cube
         The cube, open.
     """
-    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None, unseen=True).run()
+    return _Check(cube, cube_plan(cube, read_notes(cube.records)), None).run()
 
 
 class _Check:
     """One verification; heals if it has a cache."""
 
-    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None, *, unseen: bool = False) -> None:
-        self._cube, self._plan, self._cache, self._unseen = cube, plan, cache, unseen
+    def __init__(self, cube: Cube, plan: Plan, cache: Cache | None) -> None:
+        self._cube, self._plan, self._cache = cube, plan, cache
         self._heals = cache is not None
         self._ledger = Ledger(cube.records)
         self._newest = self._ledger.newest()
@@ -163,7 +163,7 @@ class _Check:
         return Verification(self._cube.url, len(self._newest), lines, self._damages)
 
     def _check_metadata(self) -> None:
-        for name, problem in self._cube.metadata_problems(grown=not self._unseen).items():
+        for name, problem in self._cube.metadata_problems().items():
             self._damages.append(Damage(f"{name}/zarr.json", problem, healed=self._heals))
         if self._heals:
             self._cube.restore_metadata()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from itertools import product, starmap
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -191,10 +192,7 @@ class Cube(GrowingCube):
         """Every region of the cube, in the order of models, trials, repeats."""
         chunks = self.chunks
         trials, repeats = (-(-self._group.sizes[dim] // chunks[dim]) for dim in ("trial", "repeat"))
-        for model in range(self._group.sizes["model"]):
-            for trial in range(trials):
-                for repeat in range(repeats):
-                    yield Region(model, trial, repeat)
+        yield from starmap(Region, product(range(self._group.sizes["model"]), range(trials), range(repeats)))
 
     def region_shape(self, region: Region) -> tuple[int, int, int, int]:
         """Shape (task, params, trial, repeat) of a region's arrays; regions at an edge are smaller.
@@ -205,12 +203,8 @@ class Cube(GrowingCube):
             The region is outside of the cube.
         """
         *_, trials, repeats = self._slices(region)
-        return (
-            self._group.sizes["task"],
-            self._group.sizes["params"],
-            trials.stop - trials.start,
-            repeats.stop - repeats.start,
-        )
+        sizes = self._group.sizes
+        return sizes["task"], sizes["params"], trials.stop - trials.start, repeats.stop - repeats.start
 
     def write_region(
         self,
@@ -364,7 +358,7 @@ class Cube(GrowingCube):
         from evalcube.storage.cube.integrity import checked
 
         Cube.before_lazy()
-        dataset = self._open(chunks={})
+        dataset = self._open()
         names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
         opened = partial(Cube, self._space, self._space.address, writable=False)
         return self._with_labels(checked(dataset, self._space, names, opened))
@@ -375,15 +369,14 @@ class Cube(GrowingCube):
             self.whole_label(str(name), label.values)
         return dataset
 
-    def _open(self, chunks: dict[str, int] | None) -> xr.Dataset:
+    def _open(self) -> xr.Dataset:
         import xarray as xr  # takes a while, and workers need none
 
         self.refresh()
         with guarded(self._where, "open the cube"), expected_warnings():
+            store, consolidated = self._space.zarr(read_only=True), self._group.consolidated
             try:
-                dataset: xr.Dataset = xr.open_zarr(
-                    self._space.zarr(read_only=True), consolidated=self._group.consolidated, chunks=chunks
-                )
+                dataset: xr.Dataset = xr.open_zarr(store, consolidated=consolidated, chunks={})
             except UNREADABLE as error:  # it reads the indexes at once
                 found = self.shared_problems()
                 raise undecodable(", ".join(found) or "an index", self._where, error) from error
@@ -427,10 +420,8 @@ class Cube(GrowingCube):
             spans.append(slice(start, min(start + chunks[dim], sizes[dim])))
         if outside:
             known = {dim: sizes[dim] for dim in ("model", "trial", "repeat")}
-            raise self._mismatch(
-                f"{region} is outside of the cube with {known} in chunks {chunks}",
-                "Take regions from `Cube.regions`, or grow the cube first.",
-            )
+            what = f"{region} is outside of the cube with {known} in chunks {chunks}"
+            raise self._mismatch(what, "Take regions from `Cube.regions`, or grow the cube first.")
         return spans[0], spans[1], spans[2], spans[3], spans[4]
 
     def _check_region(self, region: Region, arrays: Mapping[str, NDArray[Any]]) -> None:

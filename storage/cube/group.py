@@ -9,7 +9,7 @@ import itertools
 import math
 import shlex
 import struct
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
@@ -20,18 +20,15 @@ from zarr.codecs import BloscCodec, Crc32cCodec
 
 from evalcube.storage.cube.bounds import MOST_ARRAY, MOST_DECODED
 from evalcube.storage.cube.layout import (
-    ARRAY_CONFIG,
     LABELS,
     RESERVED_ATTRS,
     SHAPES,
-    consolidate,
     expected_warnings,
 )
 from evalcube.storage.cube.metadata import (
     LONGEST,
     REPAIR,
     check_version,
-    commit_sizes,
     own_problem,
     put_own,
     read_metadata,
@@ -58,8 +55,8 @@ UNREADABLE = (RuntimeError, ValueError, TypeError, KeyError, MemoryError, Overfl
 class CubeGroup:
     """The arrays of one cube, with the sizes that its consolidated metadata have.
 
-    These metadata are the commit of every growth. The arrays' own metadata may be ahead of them after a kill, and are
-    asked by the next growth only.
+    These metadata are the commit of every growth. The arrays' own metadata may differ from them after a kill, and are
+    asked in a cube without consolidated ones only.
 
     Raises
     ------
@@ -82,12 +79,8 @@ class CubeGroup:
         # Zarr takes longer to look up an array than to look at one of its chunks.
         self._opened: dict[str, zarr.Array[Any]] | None = None
         try:
-            self._group = zarr.open_group(
-                space.zarr(),
-                mode="r+" if writable else "r",
-                use_consolidated=self.consolidated,
-                zarr_format=3,
-            )
+            how: Any = {"mode": "r+" if writable else "r", "zarr_format": 3}
+            self._group = zarr.open_group(space.zarr(), use_consolidated=self.consolidated, **how)
             present = set(self.names())  # layers are optional, and the arrays themselves say which there are
             self.layers = tuple(variable for name, variable in LAYERS.items() if name in present)
             self._refuse_foreign_codecs()
@@ -113,10 +106,8 @@ class CubeGroup:
     def trial_arrays(self) -> dict[str, Variable]:
         """The arrays that a region has, in the order in which they are written: status last."""
         # Sparse ones after others: an object that is not to be there is deleted without asking whose it is.
-        ordered = sorted(
-            (*self.layers, *VARIABLES.values()), key=lambda one: (one.name == "status", one.sparse)
-        )
-        return {variable.name: variable for variable in ordered}
+        known = (*self.layers, *VARIABLES.values())
+        return {one.name: one for one in sorted(known, key=lambda one: (one.name == "status", one.sparse))}
 
     @property
     def outdated(self) -> bool:
@@ -205,54 +196,54 @@ class CubeGroup:
             if name in LAYERS and name not in shape.layers:
                 continue
             steps = zip(("model", *dims_of(name)), self.chunks(name), strict=True)
-            grid = [
-                (place[dim],) if dim in place else range(-(-shape.sizes[dim] // step)) for dim, step in steps
-            ]
-            problems = (self.chunk_problem(name, index) for index in itertools.product(*grid))
+            counts = [(dim, 1 if dim in place else -(-shape.sizes[dim] // step)) for dim, step in steps]
+            grid = [range(place.get(dim, 0), place.get(dim, 0) + count) for dim, count in counts]
             allowed = (None, _GONE) if name in LAYERS and LAYERS[name].sparse else (None,)
-            problem = next((text for text in problems if text not in allowed), None)
-            if problem is not None:
-                found[name] = problem
+            for index in itertools.product(*grid):
+                problem = self.chunk_problem(name, index)
+                if problem is not None and problem not in allowed:
+                    found[name] = problem
+                    break
         return found
 
     def shared_problem(self, name: str) -> str | None:
         """What is wrong with the chunks of an array that all models share; None if nothing is."""
-        array = self._array(name)
-        counts = (-(-size // step) for size, step in zip(array.shape, array.chunks, strict=True))
-        for index in np.ndindex(*counts):
+        for index, cells in self._grid(name):
             problem = self.chunk_problem(name, index)
             if problem == _GONE and name == DUPLICATE.name:
                 continue  # unknown flags, as far as the array itself tells: see `unwritten`
             if problem is not None:
                 return problem
-            cells = zip(index, array.chunks, strict=True)
             try:
-                self.read(name, tuple(slice(i * step, (i + 1) * step) for i, step in cells))
+                self.read(name, cells)
             except CubeDamagedError:
                 return "cannot be decoded"
         return None
 
-    def unwritten(self, name: str) -> NDArray[np.bool_]:
-        """Which cells of an array are in a chunk that is not there, in the array's shape."""
+    def _grid(self, name: str) -> Iterator[tuple[tuple[int, ...], tuple[slice, ...]]]:
+        """Index of each chunk of an array, and its cells."""
         array = self._array(name)
-        found = np.zeros(array.shape, dtype=bool)
         counts = (-(-size // step) for size, step in zip(array.shape, array.chunks, strict=True))
         for index in np.ndindex(*counts):
+            cells = zip(index, array.chunks, strict=True)
+            yield index, tuple(slice(i * step, (i + 1) * step) for i, step in cells)
+
+    def unwritten(self, name: str) -> NDArray[np.bool_]:
+        """Which cells of an array are in a chunk that is not there, in the array's shape."""
+        found = np.zeros(self.shape(name), dtype=bool)
+        for index, cells in self._grid(name):
             if self.chunk_problem(name, index) == _GONE:
-                cells = zip(index, array.chunks, strict=True)
-                found[tuple(slice(i * step, (i + 1) * step) for i, step in cells)] = True
+                found[cells] = True
         return found
 
     def shape(self, name: str) -> tuple[int, ...]:
         """Shape of an array."""
         return tuple(self._array(name).shape)
 
-    def metadata_problems(self, *, grown: bool) -> dict[str, str]:
+    def metadata_problems(self) -> dict[str, str]:
         """Array -> what is wrong with its own metadata; see `evalcube.storage.cube.metadata.own_problem`."""
         arrays = self._consolidated()
-        found = _at_once(
-            lambda name: own_problem(self.space, name, arrays.get(name, {}), grown=grown), self.names()
-        )
+        found = _at_once(lambda name: own_problem(self.space, name, arrays.get(name, {})), self.names())
         return {name: problem for name, problem in found.items() if problem is not None}
 
     def restore_metadata(self) -> list[str]:
@@ -280,9 +271,8 @@ class CubeGroup:
         """Have the next writing of a selection fail if somebody else writes it meanwhile; see `Space.fence`."""
         with guarded(self.space.address, "look up chunks"):
             arrays = [self._array(name) for name in names]
-            self.space.fence(
-                self._group.store, [key for array in arrays for key in _chunk_keys(array, selection)]
-            )
+            keys = [key for array in arrays for key in _chunk_keys(array, selection)]
+            self.space.fence(self._group.store, keys)
 
     def write_chunks(self, name: str, selection: tuple[slice, ...], values: NDArray[Any]) -> list[str]:
         """Write whole chunks; of each, others see the old or the new.
@@ -315,46 +305,6 @@ class CubeGroup:
         here = self.space.version if sparse and not self.space.trusted else lambda _: True
         return [key for key in keys if here(key)]
 
-    def resize(self, target: Mapping[str, int]) -> None:
-        """Enlarge every array along the dims of `target`, then commit the sizes in the consolidated metadata.
-
-        Arrays that an interrupted resize left larger decide: all end at the larger size.
-
-        Raises
-        ------
-        OSError
-            It could not be written; another call finishes it.
-        """
-        # Not the consolidated sizes: a driver that was killed in here may have enlarged some arrays already, and tasks
-        # of a later one may have written there. Nothing ever shrinks.
-        arrays = {name: self._uncommitted(name) for name in self.names()}
-        found = [(dim, n) for a in arrays.values() for dim, n in zip(_dims(a), a.shape, strict=True)]
-        goal = {dim: max(size, *(n for name, n in found if name == dim)) for dim, size in target.items()}
-        for name, array in arrays.items():
-            shape = tuple(goal.get(dim, n) for dim, n in zip(_dims(array), array.shape, strict=True))
-            if shape != array.shape:
-                array.resize(shape)
-            # An index counts its cells. Its new ones may be missing after a kill, although its size is right.
-            if name in goal and (shape != array.shape or not self._counts(name, goal[name])):
-                array[...] = np.arange(goal[name])
-        grown: list[str] = []
-        for name, array in arrays.items():
-            if not set(_dims(array)).isdisjoint(goal):
-                grown += [f"{name}/zarr.json", f"{name}/c/"]
-                if name in goal:
-                    grown += self.space.list(f"{name}/c/")
-        # The commit comes after all that it speaks of: a power cut between leaves a cube of the old size.
-        self.space.sync(grown)
-        # Nothing is rewritten for a growth that was finished before: readers' versions would go stale for nothing.
-        if not self.consolidated:
-            consolidate(self.space.zarr())
-            self.space.sync([METADATA])
-        elif any(goal[dim] != self.sizes[dim] for dim in goal):
-            commit_sizes(self.space, goal)
-
-    def _counts(self, name: str, size: int) -> bool:
-        return bool(np.array_equal(np.asarray(self._uncommitted(name)[...]), np.arange(size)))
-
     def _array(self, name: str) -> zarr.Array[Any]:
         if self.consolidated:
             return self._arrays()[name]
@@ -362,11 +312,6 @@ class CubeGroup:
         if not isinstance(array, zarr.Array):
             raise KeyError(name)
         return array
-
-    def _uncommitted(self, name: str) -> zarr.Array[Any]:
-        """An array with the shape in its own metadata, not in the consolidated ones."""
-        array = zarr.open_array(self.space.zarr(), path=name, mode="r+")
-        return array.with_config(ARRAY_CONFIG)
 
     def _refuse_foreign_codecs(self) -> None:
         """Raise for an array that some other filter decodes: one of them unpickles, which runs what it reads."""
@@ -409,19 +354,11 @@ class CubeGroup:
 
 
 def _chunk_keys(array: zarr.Array[Any], selection: tuple[slice, ...]) -> list[str]:
-    return [f"{array.path}/{array.metadata.encode_chunk_key(index)}" for index in _touched(array, selection)]
-
-
-def _touched(array: zarr.Array[Any], selection: tuple[slice, ...]) -> Iterator[tuple[int, ...]]:
-    """Indices of the chunks that a selection has cells of."""
-    spans = [part.indices(size)[:2] for part, size in zip(selection, array.shape, strict=False)]
-    spans += [(0, size) for size in array.shape[len(spans) :]]
-    return itertools.product(
-        *(
-            range(start // step, -(-stop // step))
-            for (start, stop), step in zip(spans, array.chunks, strict=True)
-        )
-    )
+    """Keys of the chunks that a selection has cells of."""
+    whole = (*selection, *(slice(None) for _ in array.shape[len(selection) :]))
+    spans = [part.indices(size)[:2] for part, size in zip(whole, array.shape, strict=True)]
+    grid = [range(a // step, -(-b // step)) for (a, b), step in zip(spans, array.chunks, strict=True)]
+    return [f"{array.path}/{array.metadata.encode_chunk_key(index)}" for index in itertools.product(*grid)]
 
 
 def _at_once(function: Callable[[str], T], names: Sequence[str]) -> dict[str, T]:
@@ -432,9 +369,8 @@ def _at_once(function: Callable[[str], T], names: Sequence[str]) -> dict[str, T]
 
 def undecodable(name: str, where: str, error: Exception) -> CubeDamagedError:
     """What is to be said of a chunk of an array that cannot be decoded; not raised."""
-    return CubeDamagedError(
-        f"a chunk of array '{name}' cannot be decoded: {str(error).rstrip('.')}", where, heal(where)
-    )
+    what = f"a chunk of array '{name}' cannot be decoded: {str(error).rstrip('.')}"
+    return CubeDamagedError(what, where, heal(where))
 
 
 def heal(where: str) -> str:

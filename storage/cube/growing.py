@@ -1,12 +1,11 @@
 """How a cube becomes larger: more trials and repeats; more models, tasks, points, tiers and judges.
 
 A cube only grows, and only at the ends of its dims, so that all that was written stays where it is and as it is. What
-others see changes in one step, when the consolidated metadata are replaced.
+others see changes in one step, when the consolidated metadata are replaced; the arrays' own follow.
 
-Along any dim but trial and repeat, trial arrays have chunks of their own for what is new, so that none of their chunks
-is touched: their metadata alone change. Labels, counters and plans, which are small, are written anew under other keys
-(those with points in the place of slashes, or the other way round), and so beside the chunks that readers and a killed
-growth still need. The metadata say which of both are meant.
+No chunk of a trial array is touched: their metadata alone change. Labels, counters and plans, which are small, are
+written anew under other keys (those with points in the place of slashes, or the other way round), and so beside the
+chunks that readers and a killed growth still need. The metadata say which of both are meant.
 """
 
 from __future__ import annotations
@@ -28,6 +27,7 @@ from evalcube.storage.cube.layout import (
     SHAPES,
     Coordinate,
     check_coordinates,
+    consolidate,
     create_coordinate,
     create_variable,
 )
@@ -65,8 +65,8 @@ class Extension:
             self._sizes |= {
                 dim: size for dim, size in zip(one.dims, one.values.shape, strict=True) if dim in _OF_LABELS
             }
-        self._coordinates = [one for one in coordinates if one.name not in _KEPT]
-        self._attrs = attrs
+        self._changed = {dim for dim, size in self._sizes.items() if size != group.sizes.get(dim)}
+        self._coordinates, self._attrs = list(coordinates), attrs
         self._layers = tuple(name for name in LAYERS if name in layers)
         self._shared = shared
         self._check(sizes)
@@ -75,11 +75,8 @@ class Extension:
         where, present = self._space.address, self._group.sizes
         for dim, size in sizes.items():
             if size < present.get(dim, 0):
-                raise CubeMismatchError(
-                    f"a cube never shrinks: {dim} is {present[dim]}, {size} was asked for",
-                    where,
-                    "Select when reading, or create another cube.",
-                )
+                what = f"a cube never shrinks: {dim} is {present[dim]}, {size} was asked for"
+                raise CubeMismatchError(what, where, "Select when reading, or create another cube.")
         lost = {variable.name for variable in self._group.layers} - set(self._layers)
         if lost:
             raise CubeMismatchError(f"a cube never loses arrays: {sorted(lost)}", where, "Name them, too.")
@@ -108,12 +105,21 @@ class Extension:
         auxiliary = [one.name for one in self._coordinates if one.dims != (one.name,)]
         known = attributes.get("coordinates", "").split()
         attributes["coordinates"] = " ".join(dict.fromkeys([*known, *auxiliary]))
-        attributes[SHAPES] = [_described(shape) for shape in self._shapes()]
+        shapes = self._shapes()
+        if len(shapes) > 1:
+            attributes[SHAPES] = [{"sizes": dict(one.sizes), "layers": list(one.layers)} for one in shapes]
         # The growth happens here: whoever is killed before leaves the old cube, and who is killed later the new one.
         commit(self._space, document, version)
         for name, metadata in arrays.items():
             if metadata.get("node_type") == "array":
                 put_own(self._space, name, metadata)
+
+    @property
+    def changes(self) -> bool:
+        """Whether there is anything to write."""
+        return bool(
+            self._changed or self._attrs or self._shared or len(self._layers) > len(self._group.layers)
+        )
 
     def _shape(self, dims: Sequence[str]) -> list[int]:
         return [self._sizes[dim] for dim in dims]
@@ -155,19 +161,21 @@ class Extension:
         shape = tuple(self._shape(variable.dims))
         if variable.name in self._shared:
             return np.broadcast_to(self._shared[variable.name], shape)
-        old = self._group.read(variable.name, (...,))
-        return None if old.shape == shape else _padded(old, shape, variable.fill)
+        if self._changed.isdisjoint(variable.dims):
+            return None
+        return _padded(self._group.read(variable.name, (...,)), shape, variable.fill)
 
     def _labels(self, arrays: Mapping[str, Any]) -> list[Coordinate]:
-        """All labels: those given, and others that the cube has, empty for what is new."""
+        """The labels that are given, and others that the cube has, as they grow: empty for what is new."""
         given = {coordinate.name for coordinate in self._coordinates}
         known = {*VARIABLES, *LAYERS, *(variable.name for variable in SHARED), *_KEPT, *given}
-        others = [name for name in self._group.names() if name not in known]
-        return self._coordinates + [
-            Coordinate(name, dims, _padded(self._group.read(name, (...,)), tuple(self._shape(dims))), attrs)
-            for name in others
-            for dims, attrs in [(tuple(arrays[name]["dimension_names"]), arrays[name]["attributes"])]
-        ]
+        found = list(self._coordinates)
+        for name in self._group.names():
+            dims = self._group.dims(name)
+            if name not in known and not self._changed.isdisjoint(dims):
+                values = _padded(self._group.read(name, (...,)), tuple(self._shape(dims)))
+                found.append(Coordinate(name, dims, values, arrays[name]["attributes"]))
+        return found
 
     def _is_there(self, coordinate: Coordinate) -> bool:
         """Whether the cube has these labels already."""
@@ -213,10 +221,6 @@ def _objects(store: MemoryStore) -> dict[str, bytes]:
     return sync(read())
 
 
-def _described(shape: RegionShape) -> dict[str, object]:
-    return {"sizes": dict(shape.sizes), "layers": list(shape.layers)}
-
-
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -226,9 +230,8 @@ class GrowingCube(SharedArrays):
     def grow(self, *, trial: int | None = None, repeat: int | None = None) -> None:
         """Enlarge the cube; cells that exist keep their bits, new ones are missing. For the driver only.
 
-        A growth that a kill cut short is finished by the next, to the larger of both sizes; until then
-        readers see the old size. Repeating a finished growth changes nothing. Other open `Cube` objects take
-        up the new sizes at their next write.
+        After a kill the cube is the old or the new one. Repeating a finished growth changes nothing. Other open `Cube`
+        objects take up the new sizes at their next write.
 
         Parameters
         ----------
@@ -244,17 +247,13 @@ class GrowingCube(SharedArrays):
         """
         self._need_writable("grow")
         self.refresh()
-        present = self._group.sizes
-        target = {"trial": trial or present["trial"], "repeat": repeat or present["repeat"]}
-        for dim, asked in (("trial", trial), ("repeat", repeat)):
-            if asked is not None and asked < present[dim]:
-                raise self._mismatch(
-                    f"a cube never shrinks: {dim} is {present[dim]}, {asked} was asked for",
-                    "Select the trials when reading, or create another cube.",
-                )
-        with guarded(self._where, "grow the cube"):
-            self._group.resize(target)
-        self.refresh()
+        sizes = {dim: size for dim, size in (("trial", trial), ("repeat", repeat)) if size is not None}
+        indexes = [
+            Coordinate(dim, (dim,), np.arange(size), self._group.array_attrs(dim))
+            for dim, size in sizes.items()
+        ]
+        layers = [variable.name for variable in self._group.layers]
+        self._extend(sizes, indexes, {}, layers, _NOTHING)
 
     def extend(
         self,
@@ -293,11 +292,25 @@ class GrowingCube(SharedArrays):
         """
         self._need_writable("grow")
         self.refresh()
-        if not self._group.consolidated:
-            self.grow()  # which puts the metadata of all arrays into one place
-        extension = Extension(self._space, self._group, sizes, coordinates, attrs, layers, shared)
+        given = [one for one in coordinates if one.name not in _KEPT]
+        self._extend(sizes, given, attrs, layers, shared)
+
+    def _extend(
+        self,
+        sizes: Mapping[str, int],
+        coordinates: Sequence[Coordinate],
+        attrs: Mapping[str, object],
+        layers: Sequence[str],
+        shared: Mapping[str, NDArray[Any]],
+    ) -> None:
         with guarded(self._where, "grow the cube"):
-            extension.write()
+            if not self._group.consolidated:
+                consolidate(self._space.zarr())
+                self._space.sync([METADATA])
+                self.refresh()
+            extension = Extension(self._space, self._group, sizes, coordinates, attrs, layers, shared)
+            if extension.changes:
+                extension.write()
         self.refresh()
 
     @property

@@ -62,9 +62,8 @@ class RecordedChunks:
             problems = self._cube.chunk_problems(receipt.region, self._cube.shape_of(receipt), [name])
             if name in problems:
                 where, numbers = self._cube.space.address, "/".join(map(str, place))
-                raise CubeDamagedError(
-                    f"region {numbers}: array '{name}' {problems[name]}", where, heal(where)
-                )
+                what = f"region {numbers}: array '{name}' {problems[name]}"
+                raise CubeDamagedError(what, where, heal(where))
 
 
 def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[str, NDArray[Any]]]:
@@ -97,10 +96,8 @@ def stored_problems(cube: Cube, receipt: Receipt) -> tuple[dict[str, str], dict[
             continue
         if variable.allowed and not np.isin(arrays[name], variable.allowed).all():
             problems[name] = "holds values that nobody writes"
-    if (
-        not problems
-        and region_digest(shape.cropped(arrays, receipt.trials, receipt.repeats)) != receipt.digest
-    ):
+    recorded = shape.cropped(arrays, receipt.trials, receipt.repeats)
+    if not problems and region_digest(recorded) != receipt.digest:
         problems[CONTENT] = "is not what was recorded"
     return problems, arrays
 

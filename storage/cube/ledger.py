@@ -147,9 +147,8 @@ def from_line(line: bytes) -> Receipt | None:
         fields: dict[str, Any] = json.loads(body)
         causes, writing = fields.pop(_CAUSES), fields.pop(_WRITING)
         fields["at"] = int(writing[_AT])
-        fields["fingerprints"] = {
-            str(name): int(count) for name, count in writing.get(_FINGERPRINTS, {}).items()
-        }
+        answered = writing.get(_FINGERPRINTS, {}).items()
+        fields["fingerprints"] = {str(name): int(count) for name, count in answered}
         fields["causes"] = {cause: int(count) for cause, count in causes.items()}
         receipt = Receipt(**{**fields, "region": Region(**fields["region"])})
     except (ValueError, TypeError, KeyError, AttributeError, OverflowError, RecursionError):
@@ -196,12 +195,8 @@ class Ledger:
     def __init__(self, records: Space) -> None:
         self._where = f"{records.address}/{NAME}"
         self._log = records.log(NAME)
-        self._damaged = 0
-
-    @property
-    def damaged(self) -> int:
+        self.damaged = 0
         """Damaged lines that the last reading skipped; a torn last line is none."""
-        return self._damaged
 
     def receipts(self) -> Iterator[Receipt]:
         """All receipts in the order of their appends; holds one line at a time.
@@ -211,14 +206,14 @@ class Ledger:
         StorageError
             The ledger is there and cannot be read.
         """
-        self._damaged = 0
+        self.damaged = 0
         with guarded(self._where, "read the ledger"):
             for line in self._log.lines():
                 receipt = from_line(line)
                 if receipt is not None:
                     yield receipt
                 elif line.endswith(b"\n"):  # else it is torn, and was acknowledged to nobody
-                    self._damaged += 1
+                    self.damaged += 1
 
     def newest(self) -> dict[Region, Receipt]:
         """Receipt of the greatest generation of each region; of equal ones the later.
@@ -281,11 +276,9 @@ class Ledger:
             with guarded(self._where, "append to the ledger"):
                 yield
         except LogConflictError:
-            raise StorageError(
-                "another process has written to the ledger since it was opened",
-                self._where,
-                "Only the holder of the sweep's lease may append: stop one of the two and run again.",
-            ) from None
+            what = "another process has written to the ledger since it was opened"
+            remedy = "Only the holder of the sweep's lease may append: stop one of the two and run again."
+            raise StorageError(what, self._where, remedy) from None
 
     def __enter__(self) -> Self:
         return self

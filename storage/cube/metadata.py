@@ -60,13 +60,6 @@ def check_version(where: str, raw: Mapping[str, Any]) -> None:
         )
 
 
-def commit_sizes(space: Space, sizes: Mapping[str, int]) -> None:
-    """Have the cube's metadata say new sizes, by dim; raises as `commit`."""
-    document, version = read_metadata(space)
-    set_sizes(document, sizes)
-    commit(space, document, version)
-
-
 def set_sizes(document: Mapping[str, Any], sizes: Mapping[str, int]) -> None:
     """Give the arrays of which a cube's metadata tell new sizes, by dim."""
     for metadata in document["consolidated_metadata"]["metadata"].values():
@@ -96,20 +89,16 @@ def commit(space: Space, document: Mapping[str, Any], version: Version) -> None:
 
 
 def put_own(space: Space, name: str, metadata: Mapping[str, Any]) -> bool:
-    """Have an array's own metadata say what the cube's say of it; returns whether they did not.
-
-    Those of an array that is longer along trial or repeat stay so: a growth along these was cut short, and the next one
-    goes on from there.
-    """
-    wanted = _following(_own(space, name) or {}, metadata)
-    if wanted is None:
+    """Have an array's own metadata say what the cube's say of it; returns whether they did not."""
+    own = _own(space, name)
+    if own is not None and _same(own, metadata):
         return False
-    space.put(f"{name}/{METADATA}", json.dumps(wanted, indent=2).encode())
+    space.put(f"{name}/{METADATA}", json.dumps(metadata, indent=2).encode())
     return True
 
 
-def own_problem(space: Space, name: str, metadata: Mapping[str, Any], *, grown: bool) -> str | None:
-    """What is wrong with an array's own metadata, which the next growth asks; None if nothing is.
+def own_problem(space: Space, name: str, metadata: Mapping[str, Any]) -> str | None:
+    """What is wrong with an array's own metadata; None if nothing is, or a growth was killed before they followed.
 
     Parameters
     ----------
@@ -119,39 +108,24 @@ def own_problem(space: Space, name: str, metadata: Mapping[str, Any], *, grown: 
         Of the array.
     metadata
         What the cube's metadata say of it; empty if they do not hold those of its arrays.
-    grown
-        Whether they may be those of before or after a growth that was killed; else they have to be the same.
     """
     own = _own(space, name)
     if own is None:
         return "is gone"
-    if not metadata or _same(own, metadata):
-        return None
-    if grown and (_following(own, metadata) is None or _is_older(own, metadata)):
+    if not metadata or _same(own, metadata) or _differs_in_size(own, metadata):
         return None
     return "differs from what the cube's zarr.json says of the array"
 
 
-def _following(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> dict[str, Any] | None:
-    """An array's own metadata as they should be; None if they are so."""
-    wanted = dict(metadata)
-    shape = own.get("shape")
-    if own.get("dimension_names") == wanted["dimension_names"] and _is_shape(shape):
-        triples = zip(wanted["dimension_names"], wanted["shape"], shape, strict=False)
-        wanted["shape"] = [max(n, m) if dim in ("trial", "repeat") else n for dim, n, m in triples]
-    return None if _same(own, wanted) else wanted
-
-
-def _is_older(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
-    """Whether they are of the same array, as it was before the cube grew and wrote it under other keys."""
+def _differs_in_size(own: Mapping[str, Any], metadata: Mapping[str, Any]) -> bool:
+    """Whether they are of the same array, as it was before the cube grew and perhaps wrote it under other keys."""
     alike = ("zarr_format", "node_type", "data_type", "fill_value", "codecs", "dimension_names")
-    shape, now = own.get("shape"), metadata["shape"]
-    return (
-        all(own.get(key) == metadata.get(key) for key in alike)
-        and _is_shape(shape)
-        and len(shape) == len(now)
-        and all(before <= after for before, after in zip(shape, now, strict=True))
-    )
+    shape, now, dims = own.get("shape"), metadata["shape"], metadata["dimension_names"]
+    if not all(own.get(key) == metadata.get(key) for key in alike) or not _is_shape(shape):
+        return False
+    # Earlier versions enlarged arrays along trial and repeat before the cube said so.
+    sizes = zip(dims, shape, now, strict=False)
+    return len(shape) == len(now) and all(n <= m or dim in ("trial", "repeat") for dim, n, m in sizes)
 
 
 def _is_shape(value: object) -> TypeGuard[list[int]]:

@@ -91,8 +91,7 @@ class SharedArrays:
             if name in VARIABLES or name in LAYERS:
                 continue
             # Small ones, but for the flags of repeated prompts, which are read chunk by chunk where they are used.
-            problem = self._group.shared_problem(name)
-            if problem is not None:
+            if problem := self._group.shared_problem(name):
                 problems[name] = problem
         return problems
 
@@ -104,16 +103,10 @@ class SharedArrays:
         """What is wrong with a coordinate's chunks; None if nothing is, or the cube is without it."""
         return self._group.shared_problem(name) if self.has_label(name) else None
 
-    def metadata_problems(self, *, grown: bool = True) -> dict[str, str]:
-        """What is wrong with the arrays' own metadata, by array: `restore_metadata` has them from the cube's.
-
-        Parameters
-        ----------
-        grown
-            Whether they may be those of before or after a growth that was killed.
-        """
+    def metadata_problems(self) -> dict[str, str]:
+        """What is wrong with the arrays' own metadata, by array: `restore_metadata` has them from the cube's."""
         with guarded(self._where, "read metadata"):
-            return self._group.metadata_problems(grown=grown)
+            return self._group.metadata_problems()
 
     def drop_chunks(self, name: str) -> None:
         """Delete the chunks of a shared array, which holds the fill then, to be written anew. For the driver only."""
@@ -167,11 +160,8 @@ class SharedArrays:
         # Only one that is all fill can be gone: so nothing is asked of a store for the others.
         problem = None if found.astype(bool).any() else self.label_problem(name)
         if problem is not None:
-            raise CubeDamagedError(
-                f"its label `{name}` {problem}",
-                self._where,
-                "See what else is: evalcube cube verify; with --heal it is made again.",
-            )
+            remedy = "See what else is: evalcube cube verify; with --heal it is made again."
+            raise CubeDamagedError(f"its label `{name}` {problem}", self._where, remedy)
         return found
 
     def write_label(self, name: str, values: NDArray[Any]) -> None:
@@ -267,9 +257,8 @@ class SharedArrays:
         sizes, step = self._group.sizes, self._group.chunks(DUPLICATE.name)[2]
         problem = DUPLICATE.problem(flags, (sizes["params"], sizes["trial"]))
         if problem or not 0 <= task < sizes["task"]:
-            raise self._mismatch(
-                problem or f"there are {sizes['task']} tasks", "Correct the index or the array."
-            )
+            what = problem or f"there are {sizes['task']} tasks"
+            raise self._mismatch(what, "Correct the index or the array.")
         with guarded(self._where, "write duplicates"):
             files = []
             for start in range(0, sizes["trial"], step):

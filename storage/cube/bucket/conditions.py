@@ -63,15 +63,14 @@ def version_of(address: str, meta: Any) -> Version:  # noqa: ANN401 - what obsto
 
 
 def _put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When | Version) -> Version | None:
-    mark, mode = secrets.token_hex(16), _mode(address, when)
+    mark = secrets.token_hex(16)
+    mode = "create" if isinstance(when, When) else {store_at(address).version: when.mark}
     for attempt in range(_ATTEMPTS):
         last = attempt == _ATTEMPTS - 1
         with translated(address, "write to the store"):
             try:
-                meta = obstore.put(
-                    store, path, data, mode=mode, attributes={_MARK: mark}, use_multipart=False
-                )
-                return version_of(address, meta)
+                marked: Any = {"mode": mode, "attributes": {_MARK: mark}, "use_multipart": False}
+                return version_of(address, obstore.put(store, path, data, **marked))
             except (exceptions.AlreadyExistsError, exceptions.PreconditionError):
                 there, version = _stored(store, address, path, mark)
                 # Nothing is there although it "exists": the store says so as well while another one deletes or puts.
@@ -87,12 +86,6 @@ def _put_if(store: ObjectStore, address: str, path: str, data: bytes, when: When
                     raise
         time.sleep(_PAUSE_SECONDS * 2**attempt)
     return None
-
-
-def _mode(address: str, when: When | Version) -> Any:  # noqa: ANN401 - as obstore takes it
-    if isinstance(when, When):
-        return "create"
-    return {store_at(address).version: when.mark}
 
 
 def _stored(store: ObjectStore, address: str, path: str, mark: str) -> tuple[bool, Version | None]:

@@ -193,8 +193,5 @@ def _refuse_taken(space: Bucket) -> None:
 
 
 def _taken(space: Bucket, what: str) -> CubeExistsError:
-    return CubeExistsError(
-        f"cannot create the cube: {what} is already there",
-        space.address,
-        "Open it, move it away, or choose another address.",
-    )
+    what = f"cannot create the cube: {what} is already there"
+    return CubeExistsError(what, space.address, "Open it, move it away, or choose another address.")

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - a store acknowledges what is durable, and has nothing on its way
 """Objects under keys in a bucket."""
 
 from __future__ import annotations
@@ -5,6 +6,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -115,12 +117,7 @@ class Bucket:
                 return None
 
     def put(
-        self,
-        key: str,
-        data: bytes,
-        *,
-        when: When | Version = When.ALWAYS,
-        durable: bool = True,  # noqa: ARG002 - a store acknowledges what is durable
+        self, key: str, data: bytes, *, when: When | Version = When.ALWAYS, durable: bool = True
     ) -> Version | None:
         """Store an object in one step; see `evalcube.storage.cube.space.Space.put`."""
         path = self.prefix + key
@@ -128,7 +125,7 @@ class Bucket:
             return put_always(self.store, self.cube, path, data)
         return put_if(self.store, self.cube, path, data, when)
 
-    def delete(self, key: str, *, durable: bool = True) -> None:  # noqa: ARG002
+    def delete(self, key: str, *, durable: bool = True) -> None:
         """Delete an object, if it is there."""
         self.delete_each([self.prefix + key])
 
@@ -141,10 +138,8 @@ class Bucket:
                     obstore.delete(store, paths)
             except FileNotFoundError:  # some stores say so of what is gone already, and stop there
                 for path in paths:
-                    try:
+                    with suppress(FileNotFoundError):
                         obstore.delete(store, path)
-                    except FileNotFoundError:
-                        continue
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Keys below a prefix, in no order; probes, which are there for a moment, are none."""
@@ -163,9 +158,8 @@ class Bucket:
 
     def delete_all(self, *, but: str) -> None:
         """Delete all objects but one."""
-        self.delete_each(
-            [meta["path"] for meta in self.listed(self.prefix) if meta["path"] != self.prefix + but]
-        )
+        paths = [meta["path"] for meta in self.listed(self.prefix)]
+        self.delete_each([path for path in paths if path != self.prefix + but])
 
     def stamped(self, key: str) -> float | None:
         """When an object was put, seconds since the epoch by the store's clock; None if there is none."""
@@ -203,7 +197,7 @@ class Bucket:
         """Remove all objects; it is no cube any more from the first one on."""
         return creation.remove_objects(self)
 
-    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:  # noqa: ARG002
+    def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
         """Count, or delete, probes that killed writers left: no other object is ever on its way."""
         before = time.time() - older_than
         stale = [meta["path"] for meta in self.listed(PROBES) if meta["last_modified"].timestamp() < before]

@@ -76,14 +76,10 @@ class HeldObject:
     def _is_found(self) -> bool:
         """Whether the object is this holder's after all: a renewal may have been stored whose answer never came."""
         entry = _entry(self._space.get(self._key))
-        mine = (
-            entry is not None
-            and entry.record is not None
-            and self._entry.record is not None
-            and (entry.epoch, entry.record.data) == (self._entry.epoch, self._entry.record.data)
-        )
-        if entry is not None and mine:
-            self._entry = entry
+        if entry is None or entry.record is None or self._entry.record is None:
+            return False
+        mine = (entry.epoch, entry.record.data) == (self._entry.epoch, self._entry.record.data)
+        self._entry = entry if mine else self._entry
         return mine
 
     def renew(self, now: float, *, late: bool = False) -> bool:  # noqa: ARG002 - a condition is safe at any time
@@ -162,10 +158,8 @@ class BucketLog:
             # A short log costs two requests, a long one is soon asked for in full breadth.
             for wave in itertools.chain((1, 4, 16), itertools.repeat(_THREADS)):
                 if number > MOST_OBJECTS:
-                    what = f"its ledger has more than {MOST_OBJECTS:,} objects"
-                    raise CubeDamagedError(
-                        what, self._space.address, "Find out who answers under this address."
-                    )
+                    what, where = f"its ledger has more than {MOST_OBJECTS:,} objects", self._space.address
+                    raise CubeDamagedError(what, where, "Find out who answers under this address.")
                 for found in pool.map(self._object, range(number, number + wave)):
                     if found is None:
                         if self._next is None:

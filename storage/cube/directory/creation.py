@@ -11,6 +11,7 @@ import os
 import secrets
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 from evalcube.storage.clocks import aged
@@ -37,7 +38,13 @@ def create_directory(path: Path, build: Callable[[Path], None]) -> None:
         build(temporary)
         # Before the rename: a power cut after it must not find a cube with empty files.
         sync_tree(temporary)
-        _publish(temporary, path)
+        # Renaming onto a directory works only if that is empty, so that of two creators one wins.
+        try:
+            temporary.rename(path)
+        except OSError:
+            _refuse_taken(path)
+            raise
+        sync_path(path.parent)
     except BaseException:
         shutil.rmtree(temporary, ignore_errors=True)
         raise
@@ -52,12 +59,11 @@ def remove_directory(path: Path) -> bool:
         Whether it could be moved away.
     """
     temporary = temporary_beside(path)
-    try:
+    with suppress(OSError):
         path.rename(temporary)
-    except OSError:
-        return False
-    shutil.rmtree(temporary, ignore_errors=True)
-    return True
+        shutil.rmtree(temporary, ignore_errors=True)
+        return True
+    return False
 
 
 def _machine(process: ProcessIdentity) -> str:
@@ -71,25 +77,12 @@ def temporary_beside(path: Path) -> Path:
     return path.with_name(f".{path.name}.{mark}.creating")
 
 
-def _publish(temporary: Path, path: Path) -> None:
-    # Renaming onto a directory works only if that is empty, so that of two creators one wins.
-    try:
-        temporary.rename(path)
-    except OSError:
-        _refuse_taken(path)
-        raise
-    sync_path(path.parent)
-
-
 def _refuse_taken(path: Path) -> None:
     if not os.path.lexists(path) or (path.is_dir() and not any(path.iterdir())):
         return
     kind = "a cube" if (path / "zarr.json").exists() else "something else"
-    raise CubeExistsError(
-        f"cannot create the cube: {kind} is already there",
-        path,
-        "Open it, move it away, or choose another path.",
-    )
+    what = f"cannot create the cube: {kind} is already there"
+    raise CubeExistsError(what, path, "Open it, move it away, or choose another path.")
 
 
 def sweep_creations(path: Path) -> None:

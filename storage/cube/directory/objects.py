@@ -8,6 +8,7 @@ import shutil
 import stat
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,9 +79,8 @@ class Directory:
                     raise CubeDamagedError("a record of the cube is no file", path, "Remove it.")
                 if most is None:
                     refuse_larger(status.st_size, MOST_OBJECT, path)
-                return Found(
-                    file.read(MOST_OBJECT if most is None else most), _version(status), status.st_size
-                )
+                data = file.read(MOST_OBJECT if most is None else most)
+                return Found(data, _version(status), status.st_size)
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -142,12 +142,10 @@ class Directory:
     def delete(self, key: str, *, durable: bool = True) -> None:
         """Delete a file, if it is there."""
         path = self._file(key)
-        try:
+        with suppress(FileNotFoundError):
             path.unlink()
-        except FileNotFoundError:
-            return
-        if durable:
-            sync_path(path.parent)
+            if durable:
+                sync_path(path.parent)
 
     def list(self, prefix: str = "") -> Iterator[str]:
         """Files below a folder, by their keys, in no order."""
@@ -212,21 +210,16 @@ class Directory:
 
     def remove(self) -> bool:
         """Move the directory away under the name of an unfinished one, and delete it; a link is left as it is."""
-        if self.path.is_symlink():
-            return False
-        return remove_directory(self.path)
+        return not self.path.is_symlink() and remove_directory(self.path)
 
     def sweep(self, prefixes: Iterable[str], older_than: float, *, delete: bool) -> int:
         """Count, or delete, temporary files of killed writers, from an age that no living writer's has."""
-        stale = list(aged(self._partial_files(prefixes), self.path, older_than, sure=delete))
+        partial = [*self.path.glob("*.partial")]
+        partial += [file for prefix in prefixes for file in self._file(prefix).rglob("*.partial")]
+        stale = list(aged(partial, self.path, older_than, sure=delete))
         for file in stale if delete else ():
             file.unlink(missing_ok=True)  # another one may sweep at the same time
         return len(stale)
-
-    def _partial_files(self, prefixes: Iterable[str]) -> Iterator[Path]:
-        yield from self.path.glob("*.partial")
-        for prefix in prefixes:
-            yield from self._file(prefix).rglob("*.partial")
 
     def log(self, key: str) -> Log:
         """A file that grows by lines."""

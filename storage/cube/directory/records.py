@@ -6,7 +6,7 @@ import errno
 import os
 import secrets
 from collections.abc import Callable, Iterator
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from pathlib import Path
 
 from evalcube.storage.cube.space import LogConflictError, Renewed
@@ -30,13 +30,10 @@ class DirectoryLease:
 
     def read(self) -> Renewed | None:
         """Content and modification time, both of the same file; None if there is none."""
-        try:
-            descriptor = os.open(self._path, os.O_RDONLY | os.O_CLOEXEC)
-        except FileNotFoundError:
-            return None
-        with os.fdopen(descriptor, "rb") as file:
-            status = os.fstat(descriptor)
+        with suppress(FileNotFoundError), self._path.open("rb") as file:
+            status = os.fstat(file.fileno())
             return Renewed(file.read(_MOST_LEASE), status.st_mtime, status.st_ctime)
+        return None
 
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldFile:
         """Replace the file under the lock, or make it, with its directory, where there is none.
@@ -95,11 +92,9 @@ class HeldFile:
         """Whether the lease's name still leads to the file that is open here."""
         try:
             return os.path.samestat(self._path.stat(), os.fstat(self._descriptor))
-        except FileNotFoundError:
-            return False
         except OSError as error:
-            # What NFS says of a file that another machine replaced.
-            if error.errno == errno.ESTALE:
+            # ESTALE is what NFS says of a file that another machine replaced.
+            if error.errno in (errno.ENOENT, errno.ESTALE):
                 return False
             raise
 

@@ -8,8 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 import xarray as xr
+import zarr
 
 from evalcube.storage.cube.cube import Cube, Region, region_digest
+from evalcube.storage.cube.directory import Directory
 from evalcube.storage.cube.schema import VARIABLES
 from evalcube.storage.errors import (
     CubeDamagedError,
@@ -68,44 +70,40 @@ def test_grow__never_shrinks(cube):
         cube.grow(trial=7)
 
 
-def test_grow__finishes_a_half_finished_one(cube, workers):
+def test_grow__with_an_array_that_an_earlier_growth_left_longer(cube, workers):
     region = Region(0, 0, 0)
     cube.write_region(region, workers.region_arrays(cube, region))
-    half = cube._group._uncommitted("tokens")
-    half.resize((3, 2, 4, 20, 2))
+    zarr.open_array(cube.url, path="tokens", mode="r+").resize((3, 2, 4, 20, 2))
 
     assert Cube.open(cube.url).sizes["trial"] == 8
-    assert cube.dataset().sizes["trial"] == 8
-    cube.grow(trial=8)
+    cube.grow(trial=16)
 
-    assert cube.sizes["trial"] == 20
-    assert xr.open_zarr(cube.url, consolidated=False).sizes["trial"] == 20
-    np.testing.assert_array_equal(cube.dataset().trial, np.arange(20))
+    assert cube.sizes["trial"] == 16
+    assert xr.open_zarr(cube.url, consolidated=False).sizes["trial"] == 16
+    np.testing.assert_array_equal(cube.dataset().trial, np.arange(16))
 
 
 def test_grow__at_any_point_of_failure_readers_see_old_or_new(tmp_path, workers, monkeypatch):
-    from evalcube.storage.cube import group
-
-    real = group.zarr.Array.resize
-    arrays = [*VARIABLES, "trial"]
-    for point in range(len(arrays)):
+    real, seen = Directory.put, set()
+    for point in range(2 + len(VARIABLES)):
         cube = workers.make_cube(tmp_path / f"{point}.zarr")
         calls = []
 
-        def resize(self, shape, calls=calls, point=point):
-            calls.append(shape)
+        def put(self, key, *args, calls=calls, point=point, **kwargs):
+            calls.append(key)
             if len(calls) > point:
                 raise OSError(28, "No space left on device")
-            return real(self, shape)
+            return real(self, key, *args, **kwargs)
 
-        monkeypatch.setattr(group.zarr.Array, "resize", resize)
-        with pytest.raises(DiskFullError, match="grow"):
-            cube.grow(trial=16)
-        monkeypatch.setattr(group.zarr.Array, "resize", real)
+        with monkeypatch.context() as full:
+            full.setattr(Directory, "put", put)
+            with pytest.raises(DiskFullError, match="grow"):
+                cube.grow(trial=16)
 
-        assert xr.open_zarr(cube.url).load().sizes["trial"] == 8
+        seen.add(xr.open_zarr(cube.url).load().sizes["trial"])
         cube.grow(trial=16)
         assert xr.open_zarr(cube.url).load().sizes["trial"] == 16
+    assert seen == {8, 16}
 
 
 def test_open__says_what_is_wrong(tmp_path, cube):
@@ -257,7 +255,7 @@ def test_kill__growth_is_all_or_nothing_and_can_be_finished(tmp_path, cube, work
         assert (plain.sizes["trial"], plain.sizes["repeat"]) in ((trial, repeat), (trial + 5, repeat + 1))
         reader = Cube.open(cube.url, writable=True)
         assert reader.sizes["trial"] == plain.sizes["trial"]
-        reader.grow(trial=reader.sizes["trial"])
+        reader.restore_metadata()
         full = xr.open_zarr(cube.url, consolidated=False)
         np.testing.assert_array_equal(full.trial, np.arange(full.sizes["trial"]))
         np.testing.assert_array_equal(full.repeat, np.arange(full.sizes["repeat"]))

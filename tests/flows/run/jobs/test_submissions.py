@@ -167,7 +167,7 @@ def test_outlook__does_not_say_that_no_job_goes_on_where_slurm_is_silent(tmp_pat
     def silent(_):
         raise slurm.SlurmBusyError("silent")
 
-    monkeypatch.setattr(slurm, "states", silent)
+    monkeypatch.setattr(slurm, "live_jobs", silent)
 
     assert str(outlooks(one)[0]) == (
         "a: Slurm does not answer here, so that it is not known whether a job goes on"
