@@ -7,6 +7,8 @@ DeployError            a server or cluster did not start, answer or stop
 
 from __future__ import annotations
 
+from functools import partial
+
 from evalcube import EvalcubeError
 
 
@@ -32,11 +34,7 @@ class DeployError(EvalcubeError):
         return "\n".join(part for part in (self.message, tail, self.remedy) if part)
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuild, (type(self), self.message, self.remedy, self.log)
-
-
-def _rebuild(kind: type[DeployError], message: str, remedy: str, log: str) -> DeployError:
-    return kind(message, remedy=remedy, log=log)
+        return partial(type(self), remedy=self.remedy, log=self.log), (self.message,)
 
 
 class ClusterError(DeployError):
@@ -60,12 +58,7 @@ class SimulatorError(DeployError, ValueError):
         self.field = field
         self.value = value
         self.rule = rule
-        super().__init__(f"{field} = {_short(value)}: {rule}")
+        super().__init__(f"{field} = {value!r:.120}: {rule}")
 
     def __reduce__(self) -> tuple[object, ...]:
         return SimulatorError, (self.field, self.value, self.rule)
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 120 else text[:117] + "..."

@@ -62,3 +62,14 @@ def aged(paths: Iterable[Path], folder: Path, seconds: float, *, sure: bool) -> 
             now = now or (file_clock(folder) if sure else time.time())
             if now - modified > seconds:
                 yield path
+
+
+def swept(paths: Iterable[Path], folder: Path, seconds: float, *, delete: bool) -> int:
+    """Count, or delete, files of such an age; see `aged`."""
+    found = 0
+    for path in aged(paths, folder, seconds, sure=delete):
+        with suppress(FileNotFoundError):  # its writer lives and has removed it, or another one sweeps
+            if delete:
+                path.unlink()
+            found += 1
+    return found

@@ -91,23 +91,13 @@ class LeaseLostError(StorageError):
 
 _ROOM = "Free some space or choose a path on another disk; what was acknowledged before is safe, run again."
 _FULL = {
-    errno.ENOSPC: ("the disk is full", _ROOM),
-    errno.EDQUOT: ("the disk quota is used up", _ROOM),
-    errno.EFBIG: (
-        "the file would exceed the file size limit",
-        "Raise the limit (`ulimit -f`) and run again.",
-    ),
+    errno.ENOSPC: "the disk is full",
+    errno.EDQUOT: "the disk quota is used up",
+    errno.EFBIG: "the file would exceed the file size limit (`ulimit -f`)",
 }
-_NOT_WRITABLE = (
-    errno.EACCES,
-    errno.EPERM,
-    errno.EROFS,
-    errno.ENOTDIR,
-    errno.EEXIST,
-    errno.EISDIR,
-    errno.ENAMETOOLONG,
-    errno.ELOOP,
-    errno.ENOENT,
+_NOT_WRITABLE = frozenset(
+    getattr(errno, name)
+    for name in "EACCES EPERM EROFS ENOTDIR EEXIST EISDIR ENAMETOOLONG ELOOP ENOENT".split()
 )
 
 
@@ -129,17 +119,15 @@ def storage_error(error: OSError, path: str | Path, doing: str) -> StorageError:
         `DiskFullError`, `NotWritableError` or, for anything else, a plain `StorageError`; not raised.
     """
     inner = "" if error.filename in (None, str(path)) else f" ({error.filename})"
-    code = error.errno or 0
-    if code in _FULL:
-        text, remedy = _FULL[code]
-        return DiskFullError(f"cannot {doing}: {text}{inner}", path, remedy)
-    said = f"cannot {doing}: {(error.strerror or str(error)).lower()}{inner}"
-    if code in _NOT_WRITABLE:
-        remedy = "Choose another path, or see what is there and who may write it."
-        return NotWritableError(said, path, remedy)
-    if code == errno.EMFILE:
-        return StorageError(said, path, "Raise the limit (`ulimit -n`).")
-    return StorageError(said, path, "Check the disk or mount, then run again.")
+    kind: type[StorageError] = StorageError
+    said, remedy = (error.strerror or str(error)).lower(), "Check the disk or mount, then run again."
+    if error.errno in _FULL:
+        kind, said, remedy = DiskFullError, _FULL[error.errno], _ROOM
+    elif error.errno in _NOT_WRITABLE:
+        kind, remedy = NotWritableError, "Choose another path, or see what is there and who may write it."
+    elif error.errno == errno.EMFILE:
+        remedy = "Raise the limit (`ulimit -n`)."
+    return kind(f"cannot {doing}: {said}{inner}", path, remedy)
 
 
 @contextmanager
@@ -181,9 +169,5 @@ def need_package(package: str, extra: str, thing: str, where: str) -> None:
     except ValueError:  # its entry in sys.modules is None
         found = False
     if not found:
-        the_thing = thing.replace("a ", "the ", 1)
-        raise StorageError(
-            f"{thing} here needs the package {package}, which is not installed",
-            where,
-            f'Install it where {the_thing} is used, on workers too: pip install "evalcube[{extra}]".',
-        )
+        what = f"{thing} here needs the package {package}, which is not installed"
+        raise StorageError(what, where, f'Install it, on workers too: pip install "evalcube[{extra}]".')

@@ -85,7 +85,9 @@ def translated(address: str, doing: str) -> Iterator[None]:
     try:
         yield
     except (exceptions.PermissionDeniedError, exceptions.UnauthenticatedError):
-        raise _refused(address, doing) from None
+        text = f"cannot {doing}: the store refuses the credentials, or they do not allow this"
+        remedy = f"Set {store_at(address).credentials} where it is used, on workers too."
+        raise NotWritableError(text, address, remedy) from None
     except FileNotFoundError:
         text = f"cannot {doing}: there is no such bucket or container"
         raise StorageError(text, address, "Create it, or check the spelling of its name.") from None
@@ -105,13 +107,6 @@ def first_bytes(found: GetResult, most: int | None) -> bytes:
         if len(data) >= most:
             break
     return bytes(data[:most])
-
-
-def _refused(address: str, doing: str) -> NotWritableError:
-    text = f"cannot {doing}: the store refuses the credentials, or they do not allow this"
-    return NotWritableError(
-        text, address, f"Set {store_at(address).credentials} where it is used, on workers too."
-    )
 
 
 def has_no_place(error: Exception) -> bool:

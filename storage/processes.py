@@ -208,15 +208,20 @@ def is_abandoned(
         return False
     if life is Life.UNKNOWN and not _is_old(descriptor, magic, clock):
         return False
-    kind = fcntl.LOCK_EX if take else fcntl.LOCK_SH
+    # A shared lock, given back at once: any number of readers may ask, and none is taken for a writer for long.
+    free = _is_free(descriptor, fcntl.LOCK_EX) if take else _is_free(descriptor, fcntl.LOCK_SH, back=True)
+    return free is not False  # no locks here: the heading alone was sure
+
+
+def _is_free(descriptor: int, kind: int, *, back: bool = False) -> bool | None:
+    """Take the lock of a file, and perhaps give it back, if nobody holds it; None where there are no locks."""
     try:
         fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
-        return False  # it lives, on whatever machine
+        return False
     except OSError:
-        return True  # no locks here: the heading alone was sure
-    if not take:
-        # A shared lock, given back at once: any number of readers may ask, and none is taken for a writer for long.
+        return None
+    if back:
         fcntl.flock(descriptor, fcntl.LOCK_UN)
     return True
 
@@ -233,23 +238,13 @@ def owner_life(descriptor: int, magic: bytes) -> Life:
     process = owner.process
     if process.boot and here.boot:
         if same_kernel(process, here) and process.boot != here.boot:
-            return _life_in_container(descriptor)
+            # Process ids of another container mean nothing here, but its locks are in the same kernel.
+            free = _is_free(descriptor, fcntl.LOCK_SH, back=True)
+            return Life.UNKNOWN if free is None else Life.ENDED if free else Life.RUNNING
         if not same_kernel(process, here) and (process.host, owner.machine) == (here.host, machine_id()):
             return Life.ENDED  # this machine before it started anew
     life = life_of(process)
     return Life.RUNNING if life is Life.STOPPED else life
-
-
-def _life_in_container(descriptor: int) -> Life:
-    # Process ids of another container mean nothing here, but its locks are in the same kernel.
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return Life.RUNNING
-    except OSError:
-        return Life.UNKNOWN
-    fcntl.flock(descriptor, fcntl.LOCK_UN)
-    return Life.ENDED
 
 
 def _is_old(descriptor: int, magic: bytes, clock: Callable[[], float] | None) -> bool:

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from importlib import invalidate_caches
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -68,7 +69,8 @@ def setup() -> tuple[str, ...]:
     done = subprocess.run(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
     )
-    if done.returncode != 0 or not _visible():
+    invalidate_caches()  # another process installed them: this one has listed the folder already
+    if done.returncode != 0 or not installed():
         tail = "\n".join(done.stdout.decode(errors="replace").splitlines()[-10:])
         raise DeployError(
             f"could not install {' and '.join(pinned())} (code {done.returncode})",
@@ -93,13 +95,6 @@ def install_command() -> list[str]:
     if uv is not None:
         return [uv, "pip", "install", "--quiet", "--python", sys.executable, *options]
     raise DeployError("there is neither pip nor uv to install with", remedy="Install one of them.")
-
-
-def _visible() -> bool:
-    import importlib
-
-    importlib.invalidate_caches()  # another process installed them: this one has listed the folder already
-    return installed()
 
 
 def _weights() -> Path | None:

@@ -12,7 +12,6 @@ from collections import deque
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from types import TracebackType
 from typing import IO, Self
 from urllib.parse import urlsplit
 
@@ -150,9 +149,7 @@ class ManagedServer:
         self.start()
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     def start(self) -> None:
@@ -164,9 +161,7 @@ class ManagedServer:
             It runs already, cannot be started, exits at once or is not ready in time.
         """
         if self._process is not None:
-            raise DeployError(
-                f"{self.name} is running already", remedy="Start another one, or stop it first."
-            )
+            raise DeployError(f"{self.name} is running already", remedy="Start another one, or stop it.")
         try:
             self._answered = ""
             self._spawn()

@@ -10,7 +10,7 @@ import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 from aiohttp import web
@@ -79,12 +79,9 @@ async def _chat(request: web.Request) -> web.Response:
     seconds = reply.delay(profile, text.tokens)
     if seconds > 0.0:
         await asyncio.sleep(seconds)
-    return web.json_response(
-        reply.completion(
-            fields["model"], digest, text, reply.prompt_tokens(messages), tools=bool(fields.get("tools"))
-        ),
-        dumps=_compact,
-    )
+    size, tools = reply.prompt_tokens(messages), bool(fields.get("tools"))
+    found = reply.completion(fields["model"], digest, text, size, tools=tools)
+    return web.json_response(found, dumps=partial(json.dumps, separators=(",", ":")))
 
 
 def _messages(fields: Mapping[str, Any]) -> list[Mapping[str, object]]:
@@ -104,9 +101,9 @@ def most_tokens(fields: Mapping[str, object]) -> int | None:
     """
     for name in ("max_completion_tokens", "max_tokens"):
         value = fields.get(name)
-        if value is not None:
-            if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-                raise ValueError(f"{name} must be a whole number, 1 or more")
+        if value is not None and (type(value) is not int or value < 1):
+            raise ValueError(f"{name} must be a whole number, 1 or more")
+        if isinstance(value, int):
             return value
     return None
 
@@ -121,8 +118,8 @@ def stops(fields: Mapping[str, object]) -> list[str]:
     """
     if fields.get("response_format") not in (None, {"type": "text"}):
         raise ValueError("response_format is not supported")
-    value = fields.get("stop")
-    found = [value] if isinstance(value, str) else value or []
+    value = fields.get("stop") or []
+    found = [value] if isinstance(value, str) else value
     if not isinstance(found, list) or not all(isinstance(one, str) for one in found):
         raise ValueError("stop must be a text or a list of texts")
     return found
@@ -139,10 +136,6 @@ def identity(fields: Mapping[str, object], body: bytes) -> bytes:
 def _error(status: int, message: str, code: str) -> web.Response:
     error = {"message": message, "type": "invalid_request_error", "param": None, "code": code}
     return web.json_response({"error": error}, status=status)
-
-
-def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

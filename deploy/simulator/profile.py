@@ -112,15 +112,11 @@ def parse(model_name: str) -> tuple[str, Profile]:
             raise SimulatorError(key, value, f"no such setting; there are {', '.join(_FIELDS)}")
         if key in settings:
             raise SimulatorError(key, value, "is set twice")
-        settings[key] = value if key == "reasoning" else _parsed(key, value)
+        try:
+            settings[key] = value if key == "reasoning" else float(value)
+        except ValueError:
+            raise SimulatorError(key, value, "must be a number") from None
     return unquote(label), Profile(**settings)  # type: ignore[arg-type]
-
-
-def _parsed(name: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise SimulatorError(name, text, "must be a number") from None
 
 
 def _number(name: str, value: object, limits: Range) -> float:

@@ -189,9 +189,8 @@ def speak(
     least = -(-(len(conclusion) + _OVERHEAD[profile.reasoning]) // CHARS_PER_TOKEN)
     tokens = max(completion_tokens(profile, difficulty, draw.length), least)
     spoken = tokens if limit is None else min(tokens, limit)
-    filler = filler_slice(
-        draw.choice, tokens * CHARS_PER_TOKEN - len(conclusion) - _OVERHEAD[profile.reasoning]
-    )
+    room = tokens * CHARS_PER_TOKEN - len(conclusion) - _OVERHEAD[profile.reasoning]
+    filler = filler_slice(draw.choice, room)
     finish = "length" if spoken < tokens else "stop"
     return _stopped(_written(profile.reasoning, filler, conclusion, spoken, finish), stop)
 
@@ -377,21 +376,10 @@ def completion(
         message["reasoning_content"] = text.reasoning
     if text.reasoning_tokens:
         usage["completion_tokens_details"] = {"reasoning_tokens": text.reasoning_tokens}
-    return {
-        "id": f"chatcmpl-{digest[:12].hex()}",
-        "object": "chat.completion",
-        "created": CREATED,
-        "model": model,
-        "choices": [
-            {
-                "index": 0,
-                "message": message,
-                "logprobs": None,
-                "finish_reason": "tool_calls" if calls else text.finish_reason,
-            }
-        ],
-        "usage": usage,
-    }
+    reason = "tool_calls" if calls else text.finish_reason
+    choice = {"index": 0, "message": message, "logprobs": None, "finish_reason": reason}
+    head = {"id": f"chatcmpl-{digest[:12].hex()}", "object": "chat.completion", "created": CREATED}
+    return {**head, "model": model, "choices": [choice], "usage": usage}
 
 
 def _tool_call(index: int, call: dict[str, Any]) -> dict[str, object]:

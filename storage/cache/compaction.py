@@ -16,7 +16,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from evalcube.storage.cache.folders import Folders, sweep_files
+from evalcube.storage.cache.folders import STALE_SECONDS, Folders, sweep_files
 from evalcube.storage.cache.packs import (
     PACK_MAGIC,
     Columns,
@@ -31,7 +31,7 @@ from evalcube.storage.cache.packs import (
     walk,
     write_index,
 )
-from evalcube.storage.clocks import aged, file_clock
+from evalcube.storage.clocks import file_clock, swept
 from evalcube.storage.files import sync_path, write_all
 from evalcube.storage.processes import heading, is_abandoned, this_owner
 
@@ -39,7 +39,6 @@ _MERGED_BYTES = 2**30
 _MERGED_RECORDS = 2**20
 _SMALL_BYTES = 2**28
 _BUFFER = 1 << 22
-_STALE_SECONDS = 3600.0
 
 Part = tuple[str, Columns]
 """Name of a pack, and the records of it that stay."""
@@ -156,13 +155,8 @@ def merge(folders: Folders) -> None:
 
 def sweep(folders: Folders, *, delete: bool) -> int:
     """Count, or delete, temporary files, and indexes without a pack, that killed writers left."""
-    found = sweep_files(folders.temporaries, delete=delete)
-    for path in aged(_orphans(folders), folders.temporaries, _STALE_SECONDS, sure=delete):
-        with suppress(FileNotFoundError):
-            found += 1
-            if delete:
-                path.unlink()
-    return found
+    orphans = swept(_orphans(folders), folders.temporaries, STALE_SECONDS, delete=delete)
+    return orphans + sweep_files(folders.temporaries, delete=delete)
 
 
 def _orphans(folders: Folders) -> Iterator[Path]:

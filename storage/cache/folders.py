@@ -5,17 +5,17 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from evalcube.storage.clocks import aged
+from evalcube.storage.clocks import swept
 from evalcube.storage.files import locked
 
 CLAIMS_LOCK = "claims.lock"
 """Name of the lock, in ``tmp/``, under which claims are made."""
 
 _LOCKS = ("lock", CLAIMS_LOCK)
-_STALE_SECONDS = 3600.0
+STALE_SECONDS = 3600.0
 _WAIT_SECONDS = 60.0
 
 
@@ -83,13 +83,7 @@ def is_cache_without_links(path: Path) -> bool:
 
 def sweep_files(folder: Path, *, delete: bool) -> int:
     """Count, or delete, what killed writers left an hour ago or earlier."""
-    found = 0
     if folder.is_symlink():
         return 0  # whatever is there, no writer of this cache left it
     files = (file for file in folder.iterdir() if file.name not in _LOCKS)
-    for file in aged(files, folder, _STALE_SECONDS, sure=delete):
-        with suppress(FileNotFoundError):  # its writer lives and has removed it
-            if delete:
-                file.unlink()
-            found += 1
-    return found
+    return swept(files, folder, STALE_SECONDS, delete=delete)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from evalcube.storage.clocks import aged
+from evalcube.storage.clocks import swept
 from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.directory.creation import create_directory, remove_directory
 from evalcube.storage.cube.directory.records import DirectoryLease, DirectoryLog
@@ -216,10 +216,7 @@ class Directory:
         """Count, or delete, temporary files of killed writers, from an age that no living writer's has."""
         partial = [*self.path.glob("*.partial")]
         partial += [file for prefix in prefixes for file in self._file(prefix).rglob("*.partial")]
-        stale = list(aged(partial, self.path, older_than, sure=delete))
-        for file in stale if delete else ():
-            file.unlink(missing_ok=True)  # another one may sweep at the same time
-        return len(stale)
+        return swept(partial, self.path, older_than, delete=delete)
 
     def log(self, key: str) -> Log:
         """A file that grows by lines."""
