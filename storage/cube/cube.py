@@ -358,7 +358,7 @@ class Cube(GrowingCube):
         from evalcube.storage.cube.integrity import checked
 
         Cube.before_lazy()
-        dataset = self._open()
+        dataset = self._open(chunks={})
         names = {variable.name for variable in (*self.trial_arrays.values(), *SHARED)}
         opened = partial(Cube, self._space, self._space.address, writable=False)
         return self._with_labels(checked(dataset, self._space, names, opened))
@@ -369,14 +369,14 @@ class Cube(GrowingCube):
             self.whole_label(str(name), label.values)
         return dataset
 
-    def _open(self) -> xr.Dataset:
+    def _open(self, chunks: dict[str, int] | None) -> xr.Dataset:
         import xarray as xr  # takes a while, and workers need none
 
         self.refresh()
         with guarded(self._where, "open the cube"), expected_warnings():
             store, consolidated = self._space.zarr(read_only=True), self._group.consolidated
             try:
-                dataset: xr.Dataset = xr.open_zarr(store, consolidated=consolidated, chunks={})
+                dataset: xr.Dataset = xr.open_zarr(store, consolidated=consolidated, chunks=chunks)
             except UNREADABLE as error:  # it reads the indexes at once
                 found = self.shared_problems()
                 raise undecodable(", ".join(found) or "an index", self._where, error) from error

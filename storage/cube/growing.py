@@ -12,12 +12,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from zarr.api.asynchronous import create_group
-from zarr.core.buffer import default_buffer_prototype
+from zarr.core.buffer import Buffer
 from zarr.core.sync import sync
 from zarr.storage import MemoryStore
 
@@ -45,31 +46,30 @@ _OF_LABELS = ("tier", "dataset")
 _WHOLE = (COUNTERS, *PLANNED.values())
 
 
-class Extension:
-    """One growth of a cube; see `evalcube.storage.cube.growing.GrowingCube.extend`."""
+@dataclass(frozen=True)
+class Growth:
+    """What a cube is to have; see `GrowingCube.extend`."""
 
-    def __init__(
-        self,
-        space: Space,
-        group: CubeGroup,
-        sizes: Mapping[str, int],
-        coordinates: Sequence[Coordinate],
-        attrs: Mapping[str, object],
-        layers: Sequence[str],
-        shared: Mapping[str, NDArray[Any]],
-    ) -> None:
+    sizes: Mapping[str, int]
+    coordinates: Sequence[Coordinate]
+    attrs: Mapping[str, object]
+    layers: Sequence[str]
+    shared: Mapping[str, NDArray[Any]]
+
+
+class Extension:
+    """One growth of a cube."""
+
+    def __init__(self, space: Space, group: CubeGroup, growth: Growth) -> None:
         self._space, self._group = space, group
-        self._sizes = {**group.sizes, **sizes}
-        for one in coordinates:
-            # Dims that only labels have are as long as these.
-            self._sizes |= {
-                dim: size for dim, size in zip(one.dims, one.values.shape, strict=True) if dim in _OF_LABELS
-            }
+        # Dims that only labels have are as long as these.
+        pairs = [pair for one in growth.coordinates for pair in zip(one.dims, one.values.shape, strict=True)]
+        self._sizes = {**group.sizes, **growth.sizes, **{dim: n for dim, n in pairs if dim in _OF_LABELS}}
         self._changed = {dim for dim, size in self._sizes.items() if size != group.sizes.get(dim)}
-        self._coordinates, self._attrs = list(coordinates), attrs
-        self._layers = tuple(name for name in LAYERS if name in layers)
-        self._shared = shared
-        self._check(sizes)
+        self._coordinates, self._attrs = list(growth.coordinates), growth.attrs
+        self._layers = tuple(name for name in LAYERS if name in growth.layers)
+        self._shared = growth.shared
+        self._check(growth.sizes)
 
     def _check(self, sizes: Mapping[str, int]) -> None:
         where, present = self._space.address, self._group.sizes
@@ -117,9 +117,8 @@ class Extension:
     @property
     def changes(self) -> bool:
         """Whether there is anything to write."""
-        return bool(
-            self._changed or self._attrs or self._shared or len(self._layers) > len(self._group.layers)
-        )
+        more = len(self._layers) > len(self._group.layers)
+        return bool(self._changed or self._attrs or self._shared or more)
 
     def _shape(self, dims: Sequence[str]) -> list[int]:
         return [self._sizes[dim] for dim in dims]
@@ -134,8 +133,8 @@ class Extension:
 
     def _staged(self, arrays: Mapping[str, Any]) -> dict[str, bytes]:
         """Objects of the arrays that are made or written anew, by key."""
-        store = MemoryStore()
-        root = sync(create_group(store=store, zarr_format=3))
+        held: dict[str, Buffer] = {}
+        root = sync(create_group(store=MemoryStore(held), zarr_format=3))
         _, _, _, trial, repeat = self._group.chunks("status")
         for name in self._layers:
             if name not in arrays:
@@ -154,7 +153,7 @@ class Extension:
             if not self._is_there(coordinate):
                 other = _other(arrays.get(coordinate.name))
                 sync(create_coordinate(root, coordinate, self._sizes, other))
-        return _objects(store)
+        return {key: data.to_bytes() for key, data in held.items() if key != METADATA}
 
     def _whole(self, variable: Variable) -> NDArray[Any] | None:
         """Counters or plans as they are to be; None if they are so."""
@@ -207,20 +206,6 @@ def _padded(old: NDArray[Any], shape: tuple[int, ...], fill: object = None) -> N
     return new
 
 
-def _objects(store: MemoryStore) -> dict[str, bytes]:
-    """What zarr wrote, by key, but for the group itself."""
-
-    async def read() -> dict[str, bytes]:
-        found = {}
-        async for key in store.list():
-            data = await store.get(key, prototype=default_buffer_prototype())
-            if data is not None and key != METADATA:
-                found[key] = data.to_bytes()
-        return found
-
-    return sync(read())
-
-
 _NOTHING: Mapping[str, Any] = {}
 
 
@@ -248,12 +233,10 @@ class GrowingCube(SharedArrays):
         self._need_writable("grow")
         self.refresh()
         sizes = {dim: size for dim, size in (("trial", trial), ("repeat", repeat)) if size is not None}
-        indexes = [
-            Coordinate(dim, (dim,), np.arange(size), self._group.array_attrs(dim))
-            for dim, size in sizes.items()
-        ]
+        attrs = {dim: self._group.array_attrs(dim) for dim in sizes}
+        indexes = [Coordinate(dim, (dim,), np.arange(n), attrs[dim]) for dim, n in sizes.items()]
         layers = [variable.name for variable in self._group.layers]
-        self._extend(sizes, indexes, {}, layers, _NOTHING)
+        self._extend(Growth(sizes, indexes, {}, layers, {}))
 
     def extend(
         self,
@@ -293,22 +276,15 @@ class GrowingCube(SharedArrays):
         self._need_writable("grow")
         self.refresh()
         given = [one for one in coordinates if one.name not in _KEPT]
-        self._extend(sizes, given, attrs, layers, shared)
+        self._extend(Growth(sizes, given, attrs, layers, shared))
 
-    def _extend(
-        self,
-        sizes: Mapping[str, int],
-        coordinates: Sequence[Coordinate],
-        attrs: Mapping[str, object],
-        layers: Sequence[str],
-        shared: Mapping[str, NDArray[Any]],
-    ) -> None:
+    def _extend(self, growth: Growth) -> None:
         with guarded(self._where, "grow the cube"):
             if not self._group.consolidated:
                 consolidate(self._space.zarr())
                 self._space.sync([METADATA])
                 self.refresh()
-            extension = Extension(self._space, self._group, sizes, coordinates, attrs, layers, shared)
+            extension = Extension(self._space, self._group, growth)
             if extension.changes:
                 extension.write()
         self.refresh()
@@ -335,9 +311,6 @@ class GrowingCube(SharedArrays):
             The receipt names a shape that the cube never had.
         """
         if receipt.shape >= len(self._group.shapes):
-            raise CubeDamagedError(
-                f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}",
-                self._where,
-                "Take both from the same copy of the cube.",
-            )
+            what = f"its ledger speaks of {receipt.shape} growths, and its zarr.json of {self.shape_number}"
+            raise CubeDamagedError(what, self._where, "Take both from the same copy of the cube.")
         return self._group.shapes[receipt.shape]

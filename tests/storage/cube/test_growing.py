@@ -239,7 +239,6 @@ def test_extend__after_a_kill_at_any_write_the_cube_is_old_or_new(tmp_path, monk
     for left, path in killed_growths(monkeypatch, Directory, "put", fresh, step=2):
         is_new, again = grown_again(path, old, new)
         seen.append(is_new)
-        again.grow(trial=8)  # goes by the arrays' own metadata
         if left % 4 == 0:
             assert same(whole(path), new)
             assert xr.open_zarr(path, consolidated=False).load().identical(new[0])
@@ -258,7 +257,9 @@ def test_extend__refuses_what_no_cube_does(tmp_path):
     other = Cube.open(cube.url, writable=True)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(cube, "refresh", lambda: None)
-        patch.setattr("evalcube.storage.cube.growing.Extension._staged", lambda *_: other.grow(trial=9) or {})
+        same = other.space.get("zarr.json").data
+        again = lambda *_: other.space.put("zarr.json", same) and {}  # noqa: E731
+        patch.setattr("evalcube.storage.cube.growing.Extension._staged", again)
         with pytest.raises(StorageError, match="another process has changed"):
             grown(cube)
 
