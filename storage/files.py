@@ -94,15 +94,8 @@ def make_directory(path: Path, *, durable: bool = True) -> None:
             sync_path(folder.parent)
 
 
-def write_all(descriptor: int, data: bytes) -> None:
-    """Write all of `data` at the descriptor's position; a short write is continued."""
-    view = memoryview(data)
-    while view:
-        view = view[os.write(descriptor, view) :]
-
-
-def write_all_at(descriptor: int, data: bytes, offset: int) -> None:
-    """`write_all` from `offset` on."""
+def write_all_at(descriptor: int, data: bytes, offset: int = 0) -> None:
+    """Write all of `data` from `offset` on; a short write is continued."""
     view = memoryview(data)
     while view:
         count = os.pwrite(descriptor, view, offset)
@@ -122,7 +115,7 @@ def write_new(path: Path | str, data: bytes, mode: int = 0o666, *, durable: bool
         try:
             if mode & stat.S_IRWXG:
                 share(path, descriptor)
-            write_all(descriptor, data)
+            write_all_at(descriptor, data)
             if durable:
                 os.fsync(descriptor)
         finally:

@@ -62,10 +62,9 @@ class Token:
         try:
             while self._get(self.name) != self.secret:
                 if time.monotonic() > deadline:
-                    return (
-                        f"does not see the sweep's {self.what} at {place}. Mount the same file system there, or give "
-                        f"the {self.what} an address that all reach (such as s3://...)"
-                    )
+                    remedy = f"or give the {self.what} an address that all reach (such as s3://...)"
+                    what = f"does not see the sweep's {self.what} at {place}"
+                    return f"{what}. Mount the same file system there, {remedy}"
                 time.sleep(_PAUSE_SECONDS)
             self._put(*self._answer_of(who))
         except (OSError, StorageError) as error:
@@ -85,8 +84,7 @@ class Token:
             with suppress(OSError, StorageError):
                 self._delete(name)
         if self.what == "cube":
-            with suppress(OSError, StorageError):
-                space_of(self.url).clear(_IN_CUBE)
+            clear_tokens(space_of(self.url))
 
     def _answer_of(self, who: str) -> tuple[str, str]:
         text = hashlib.sha256(f"{self.secret} {who}".encode()).hexdigest()
@@ -150,10 +148,8 @@ def leave_tokens(run: str, cube: str | Path, cache: str | Path) -> tuple[Token, 
     StorageError
         One of them cannot be written.
     """
-    tokens = tuple(
-        Token(what, str(url), f"reach-{run}", secrets.token_hex(16))
-        for what, url in (("cube", cube), ("cache", cache))
-    )
+    places = (("cube", cube), ("cache", cache))
+    tokens = tuple(Token(what, str(url), f"reach-{run}", secrets.token_hex(16)) for what, url in places)
     for token in tokens:
         token.leave()
     return tokens

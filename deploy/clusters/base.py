@@ -70,9 +70,8 @@ class Connection:
         except Exception as error:
             if not is_gone(self.client):
                 raise
-            raise ClusterError(
-                "the cluster's scheduler went away. Look at its log, and run the same command again to resume."
-            ) from error
+            told = "the cluster's scheduler went away. Look at its log, and run the same command again to resume."
+            raise ClusterError(told) from error
 
     def tend(self, present: Mapping[str, str]) -> Sequence[str]:  # noqa: ARG002 - for clusters that start workers
         """Look after the cluster: replace workers that were taken away, for one.

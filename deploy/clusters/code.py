@@ -186,9 +186,8 @@ class Code:
             The cluster cannot be reached.
         """
         self._name, self._plugin = name, pickle.dumps(plugin)
-        registrar = Registrar(
-            name, self.client.id, group, list(endpoints), list(self.choice.names), self.choice.resource
-        )
+        names, resource = list(self.choice.names), self.choice.resource
+        registrar = Registrar(name, self.client.id, group, list(endpoints), names, resource)
         registration = self.client._register_scheduler_plugin(  # noqa: SLF001 - the public one has no time limit
             plugin=registrar, name=registrar.name, idempotent=False
         )
@@ -205,11 +204,7 @@ class Code:
             PendingAnswer.within(self.client, removal).answer()
 
     def submit(
-        self,
-        function: Callable[..., Any],
-        *args: Any,  # noqa: ANN401 - those of the function
-        key: tuple[str, int],
-        priority: int,
+        self, function: Callable[..., Any], *args: object, key: tuple[str, int], priority: int
     ) -> Future:
         """Submit a task of a run.
 

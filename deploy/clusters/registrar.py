@@ -62,13 +62,7 @@ class Registrar(SchedulerPlugin):
     """
 
     def __init__(
-        self,
-        name: str,
-        client: str,
-        group: str,
-        endpoints: list[str],
-        names: Sequence[str] = (),
-        resource: str = "",
+        self, name: str, client: str, group: str, endpoints: list[str], names: Sequence[str], resource: str
     ) -> None:
         self.name = f"{name}-registrar"
         self.run = name

@@ -45,11 +45,7 @@ class Supervisor:
     """How often the server is started again, over all its times between `start` and `stop`."""
 
     def __init__(
-        self,
-        server: ManagedServer,
-        *,
-        given_up: Path | None = None,
-        note: Note = lambda _, __: None,
+        self, server: ManagedServer, *, given_up: Path | None = None, note: Note = lambda _, __: None
     ) -> None:
         self.server = server
         self.over = ""
@@ -108,9 +104,8 @@ class Supervisor:
                 self._give_up(f"{problem}, and {self.restarts} restarts are used up", said)
                 return False
             self._left -= 1
-            self._note(
-                f"{problem} and is started again ({self._left} of {self.restarts} restarts left)", said
-            )
+            left = f"{self._left} of {self.restarts} restarts left"
+            self._note(f"{problem} and is started again ({left})", said)
             try:
                 self.server.start()
             except DeployError as error:

@@ -141,9 +141,8 @@ class ChainedCache:
         for cache in self.caches:
             lacking = [key for key in keys if key not in found]
             values = cache.get_many(lacking) if lacking else []
-            found.update(
-                {key: value for key, value in zip(lacking, values, strict=True) if value is not None}
-            )
+            pairs = zip(lacking, values, strict=True)
+            found.update({key: value for key, value in pairs if value is not None})
         return [found.get(key) for key in keys]
 
     def put(self, key: str, value: bytes) -> bool:

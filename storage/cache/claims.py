@@ -143,9 +143,8 @@ class Claims:
             known[name] = self._known.get(name) or self._read(name)
         self._known = known
         raw = {key: bytes.fromhex(key) for key in keys} if any(known.values()) else {}
-        return {
-            key: name for name, claimed in known.items() for key, value in raw.items() if value in claimed
-        }
+        pairs = [(name, key) for name, claimed in known.items() for key in raw if raw[key] in claimed]
+        return {key: name for name, key in pairs}
 
     def wait(self, names: Sequence[str], patience: float, stop: Callable[[], bool]) -> None:
         """Wait until none of some claims is held any more, or `stop` returns True.

@@ -32,7 +32,7 @@ from evalcube.storage.cache.packs import (
     write_index,
 )
 from evalcube.storage.clocks import file_clock, swept
-from evalcube.storage.files import sync_path, write_all
+from evalcube.storage.files import sync_path, write_all_at
 from evalcube.storage.processes import heading, is_abandoned, this_owner
 
 _MERGED_BYTES = 2**30
@@ -245,10 +245,10 @@ def _copy(folders: Folders, parts: list[Part], token: str, to: Path) -> tuple[Co
             size += len(record)
             buffer += record
             if len(buffer) > _BUFFER:
-                write_all(out.descriptor, bytes(buffer))
+                write_all_at(out.descriptor, bytes(buffer), size - len(buffer))
                 buffer.clear()
         taken.append(columns)
-    write_all(out.descriptor, bytes(buffer))
+    write_all_at(out.descriptor, bytes(buffer), size - len(buffer))
     # Damaged contents are copied as they are: whoever reads them finds out.
     os.fsync(out.descriptor)
     return replace(Columns.joined(taken), offsets=np.array(offsets, np.uint64)), size

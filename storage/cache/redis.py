@@ -10,7 +10,7 @@ import os
 import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from typing import Any, cast
 
 from redis import Redis, exceptions
@@ -104,11 +104,9 @@ class RedisBackend:
 
     def remove(self, keys: Sequence[str]) -> None:
         """Delete keys, and copies of damaged entries under them; the server frees their memory in the background."""
-        wanted = set(keys)
-        copies = [
-            name for page in self._scan(_ASIDE) for name in page if name.removeprefix(_ASIDE)[:64] in wanted
-        ]
-        names = [*(_ENTRY + key for key in keys), *copies]
+        wanted, copies = set(keys), chain.from_iterable(self._scan(_ASIDE))
+        names = [name for name in copies if name.removeprefix(_ASIDE)[:64] in wanted]
+        names += [_ENTRY + key for key in keys]
         with self._translated("delete from the cache"):
             for start in range(0, len(names), _SCAN):
                 self._client.unlink(*names[start : start + _SCAN])
@@ -133,11 +131,10 @@ class RedisBackend:
 
     def _scan(self, prefix: str) -> Iterator[list[str]]:
         names: Iterator[bytes] = self._client.scan_iter(match=f"{prefix}*", count=_SCAN)
-        while True:
+        page = [""]
+        while page:
             with self._translated("list the cache"):
                 page = [name.decode("ascii", "replace") for name in islice(names, _SCAN)]
-            if not page:
-                return
             yield page
 
     def _if_still(self, key: str, seen: Stored, change: Callable[[Any], object]) -> bool:
@@ -162,11 +159,11 @@ class RedisBackend:
         except NotWritableError:  # a user that may not ask
             return
         if memory.get("maxmemory") and str(memory.get("maxmemory_policy")).startswith("allkeys"):
-            raise StorageError(
-                f"the server evicts entries when its memory is full ({memory['maxmemory_policy']})",
-                self.address,
-                "Set its maxmemory-policy to noeviction: then a full server refuses, and nothing is lost.",
+            what = f"the server evicts entries when its memory is full ({memory['maxmemory_policy']})"
+            remedy = (
+                "Set its maxmemory-policy to noeviction: then a full server refuses, and nothing is lost."
             )
+            raise StorageError(what, self.address, remedy)
 
     @contextmanager
     def _translated(self, doing: str) -> Iterator[None]:

@@ -279,13 +279,11 @@ class PackWriters:
 
     def _move(self, pack: PackWriter) -> None:
         """Write a pack anew whose file is gone: somebody took this process for dead, and rewrote its packs."""
+        self._retire(pack)
         with self._lock:
-            if self._pack is pack:
-                self._pack = None
-            elif pack in self._full:
-                self._full.remove(pack)
-            else:
+            if pack not in self._full:
                 return
+            self._full.remove(pack)
             self._index.sealed(pack.token, pack.size)
         # Also what was committed: whoever deleted the pack copied it before, but perhaps without the newest records.
         for key, content, _ in pack.columns().contents(pack.descriptor):

@@ -15,6 +15,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import cache
+from http.client import HTTPMessage
 from typing import IO
 from urllib import error as failures
 from urllib import request
@@ -146,21 +147,13 @@ class _SameOrigin(request.HTTPRedirectHandler):
     max_redirections = 5
 
     def redirect_request(
-        self,
-        req: request.Request,
-        fp: IO[bytes],
-        code: int,
-        msg: str,
-        headers: http.client.HTTPMessage,
-        newurl: str,
+        self, req: request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
     ) -> request.Request | None:
         if _origin(newurl) != _origin(req.full_url):
             fp.close()
-            raise StorageError(
-                f"the server leads to another one, {redacted(newurl)[:200]}, where nobody said to look",
-                redacted(req.full_url),
-                "Give the address that it leads to, if you trust it.",
-            )
+            what = f"the server leads to another one, {redacted(newurl)[:200]}, where nobody said to look"
+            remedy = "Give the address that it leads to, if you trust it."
+            raise StorageError(what, redacted(req.full_url), remedy)
         return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 

@@ -125,9 +125,7 @@ def probe_once(store: ObjectStore, address: str) -> None:
         with suppress(StorageError, exceptions.BaseError, OSError):  # not everybody who may write may delete
             obstore.delete(store, path)
     if ignored is not None:
-        raise StorageError(
-            f"the store ignores {ignored}, so that two runs would overwrite each other's records",
-            address,
-            "Use a store that honours it, such as S3, GCS, Azure or a current MinIO, or a directory.",
-        )
+        what = f"the store ignores {ignored}, so that two runs would overwrite each other's records"
+        remedy = "Use a store that honours it, such as S3, GCS, Azure or a current MinIO, or a directory."
+        raise StorageError(what, address, remedy)
     _TRUSTED.add(address)

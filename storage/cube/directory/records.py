@@ -11,7 +11,7 @@ from pathlib import Path
 
 from evalcube.storage.cube.space import LogConflictError, Renewed
 from evalcube.storage.errors import CubeDamagedError
-from evalcube.storage.files import link_new, locked, make_directory, share, sync_path, write_all, write_new
+from evalcube.storage.files import link_new, locked, make_directory, share, sync_path, write_all_at, write_new
 
 _MOST_LEASE = 65536
 
@@ -163,8 +163,7 @@ class DirectoryLog:
         if os.fstat(descriptor).st_size != self._end:
             raise LogConflictError
         try:
-            os.lseek(descriptor, self._end, os.SEEK_SET)
-            write_all(descriptor, line)
+            write_all_at(descriptor, line, self._end)
             if self._durable:
                 os.fsync(descriptor)
         except BaseException:

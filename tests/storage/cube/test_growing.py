@@ -237,7 +237,7 @@ def test_extend__after_a_kill_at_any_write_the_cube_is_old_or_new(tmp_path, monk
 
     seen = []
     for left, path in killed_growths(monkeypatch, Directory, "put", fresh, step=2):
-        is_new, again = grown_again(path, old, new)
+        is_new, _ = grown_again(path, old, new)
         seen.append(is_new)
         if left % 4 == 0:
             assert same(whole(path), new)
