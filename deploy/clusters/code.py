@@ -78,13 +78,11 @@ def _lacks() -> list[str]:
     for requirement in map(Requirement, required):
         if requirement.marker is not None and not requirement.marker.evaluate({"extra": ""}):
             continue
-        try:
+        version = ""
+        with suppress(importlib.metadata.PackageNotFoundError):
             version = importlib.metadata.version(requirement.name)
-            fits = requirement.specifier.contains(version, prereleases=True)
-        except importlib.metadata.PackageNotFoundError:
-            version, fits = "is missing", False
-        if not fits:
-            lacks.append(f"{requirement.name} {version} (needs {requirement.specifier})")
+        if not version or not requirement.specifier.contains(version, prereleases=True):
+            lacks.append(f"{requirement.name} {version or 'is missing'} (needs {requirement.specifier})")
     return lacks
 
 

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Any
+from typing import Any, cast
 
 import dask
 from distributed import Client, SpecCluster, SSHCluster, Status, default_client
@@ -71,10 +71,10 @@ class ExistingScheduler(Cluster):
             form = "Write it like tcp://host:8786"
             raise ClusterError(f"scheduler '{self.address}' is no address of a scheduler. {form}.") from None
         except OSError as error:
-            raise ClusterError(
-                f"scheduler '{self.address}' cannot be reached within {self.timeout:g} s "
-                f"({type(error).__name__}). Check the address, and that `dask scheduler` runs there."
-            ) from None  # a traceback of Dask's says no more than that
+            what = f"cannot be reached within {self.timeout:g} s ({type(error).__name__})"
+            remedy = "Check the address, and that `dask scheduler` runs there."
+            # A traceback of Dask's says no more than that.
+            raise ClusterError(f"scheduler '{self.address}' {what}. {remedy}") from None
 
 
 def connection_elsewhere(
@@ -288,15 +288,12 @@ def _refuse_dead(given: Any) -> None:  # noqa: ANN401 - a cluster of anybody's
         loop.call_soon_threadsafe(alive.set)
         alive.wait(_LIVING_SECONDS)
     if not alive.is_set():
-        raise ClusterError(
-            "the Dask client or cluster is closed, or was made before this process was forked. Make one here"
-        )
+        what = "the Dask client or cluster is closed, or was made before this process was forked"
+        raise ClusterError(f"{what}. Make one here")
 
 
 def _loop_of(client: Client) -> asyncio.AbstractEventLoop:
-    loop: Any = client.loop
-    found: asyncio.AbstractEventLoop = loop.asyncio_loop
-    return found
+    return cast("asyncio.AbstractEventLoop", cast("Any", client.loop).asyncio_loop)
 
 
 def _is_there(key: Any, present: Mapping[str, str]) -> bool:  # noqa: ANN401 - any key
@@ -344,17 +341,14 @@ def _found(name: str) -> Callable[..., Any]:
     try:
         found = getattr(importlib.import_module(module), last)
     except (ImportError, AttributeError, ValueError) as error:
-        raise ClusterError(
-            f"cluster.class: {name} cannot be imported here ({error}). Write the class with its module, such as "
-            f"dask_jobqueue.SLURMCluster, and install its package"
-        ) from None
+        form = "Write the class with its module, such as dask_jobqueue.SLURMCluster, and install its package"
+        raise ClusterError(f"cluster.class: {name} cannot be imported here ({error}). {form}") from None
     if signal.getsignal(signal.SIGINT) is not handler:
         # dask-jobqueue takes Ctrl-C as it is imported, and ends with 0 then.
         signal.signal(signal.SIGINT, handler)
     if not callable(found):
         raise ClusterError(f"cluster.class: {name} is no class. Write that of a Dask cluster")
-    made: Callable[..., Any] = found
-    return made
+    return cast("Callable[..., Any]", found)
 
 
 def _temporary() -> Security:
@@ -363,13 +357,10 @@ def _temporary() -> Security:
     Whoever reaches a Dask scheduler may run code in its user's name, and the network of a cluster is everybody's.
     """
     try:
-        made: Security = Security.temporary()
+        return cast("Security", Security.temporary())
     except ImportError:
-        raise ClusterError(
-            "clusters that are made encrypt their connections, for which the package cryptography is missing here: "
-            "pip install cryptography, or write `tls: false`"
-        ) from None
-    return made
+        what = "clusters that are made encrypt their connections, for which the package cryptography is missing here"
+        raise ClusterError(f"{what}: pip install cryptography, or write `tls: false`") from None
 
 
 def _words(error: BaseException) -> str:

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from functools import cached_property
+from functools import partial
 from typing import TypeVar, cast
 
 import obstore
@@ -62,10 +62,8 @@ class ObjectBackend:
 
     def create(self, items: Mapping[str, bytes]) -> list[bool]:
         """Store what is absent; an acknowledged object is as durable as the store makes it."""
-        return self._each(
-            lambda item: self._space.put(_path(item[0]), item[1], when=When.ABSENT) is not None,
-            list(items.items()),
-        )
+        put = partial(self._space.put, when=When.ABSENT)
+        return self._each(lambda item: put(_path(item[0]), item[1]) is not None, list(items.items()))
 
     def read(self, keys: Sequence[str]) -> list[Stored | None]:
         """Read entries, many at once; the version is the store's own."""
@@ -119,19 +117,13 @@ class ObjectBackend:
         return len(stale)
 
     def close(self) -> None:
-        """End the threads."""
-        pool = self.__dict__.pop("_pool", None)
-        if pool is not None:
-            pool.shutdown()
-
-    @cached_property
-    def _pool(self) -> ThreadPoolExecutor:
-        return ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-objects")
+        """Nothing is open."""
 
     def _each(self, function: Callable[[_S], _T], items: Sequence[_S]) -> list[_T]:
         if len(items) < 2:
             return [function(item) for item in items]
-        return list(self._pool.map(function, items))
+        with ThreadPoolExecutor(min(_THREADS, len(items)), thread_name_prefix="evalcube-objects") as pool:
+            return list(pool.map(function, items))
 
     def _read(self, key: str) -> Stored | None:
         found = self._space.get(_path(key), MOST_BYTES + 1)

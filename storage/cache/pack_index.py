@@ -80,8 +80,9 @@ class PackIndex:
             `FileNotFoundError` if the pack is gone.
         """
         # Taken once: another thread may close the pack's file, and this reference keeps it open until it is read.
-        handle = location.pack.handle or self._open_pack(location.pack)
-        return read_content(handle.descriptor, location.offset, key, location.pack.salt)
+        pack = location.pack
+        handle = pack.handle or self._keep(pack, OpenFile(self._folders.pack(pack.token)))
+        return read_content(handle.descriptor, location.offset, key, pack.salt)
 
     def mark_corrupt(self, location: Location) -> bool:
         """Remember that a record is damaged; False if that was known."""
@@ -240,12 +241,7 @@ class PackIndex:
             pack.seen = records[-1].end
         return records
 
-    def _open_pack(self, pack: Pack) -> OpenFile:
-        handle = OpenFile(self._folders.pack(pack.token))
-        self._keep(pack, handle)
-        return handle
-
-    def _keep(self, pack: Pack, handle: OpenFile) -> None:
+    def _keep(self, pack: Pack, handle: OpenFile) -> OpenFile:
         with self._opening:
             if pack.handle is None:
                 self._open.append(pack)
@@ -253,6 +249,7 @@ class PackIndex:
             if len(self._open) > _OPEN_FILES:
                 # Closed when the last reader lets go of it, not now: see `content`.
                 self._open.popleft().handle = None
+        return handle
 
 
 class Listing:

@@ -267,9 +267,7 @@ class RemoteCache:
         return self._backend.read(keys)
 
     def _decoded(self, key: str, found: Stored) -> bytes | None:
-        if found.content is None:
-            return None
-        return decode(key, found.content, self._contexts.decompressor)
+        return decode(key, found.content or b"", self._contexts.decompressor)
 
     def _send(self, batch: Mapping[str, bytes]) -> dict[str, bool]:
         """Have each entry in the store, the first one or, where that is damaged, this one."""
@@ -282,15 +280,13 @@ class RemoteCache:
 
     def _heal(self, key: str, found: Stored | None, content: bytes) -> bool:
         for _ in range(_ATTEMPTS):
-            if found is None:
-                if self._backend.create({key: content})[0]:
-                    return True
-            elif self._decoded(key, found) is not None:
+            if found is not None and self._decoded(key, found) is not None:
                 return False
-            else:
+            if found is not None:
                 self._backend.set_aside(key)
-                if self._backend.replace(key, found, content):
-                    return True
+            replaced = found is not None and self._backend.replace(key, found, content)
+            if replaced or (found is None and self._backend.create({key: content})[0]):
+                return True
             found = self._backend.read([key])[0]
         remedy = "Find out what else writes into the cache, then run again."
         raise StorageError(f"the entry {key} changes all the time", self._backend.address, remedy)

@@ -43,7 +43,7 @@ class ReadOnly:
 
     def log(self, key: str) -> FinishedLog:
         """A log that somebody else wrote or writes, into one file or into numbered ones."""
-        return FinishedLog(self, key)
+        return FinishedLog(cast("Space", self), key)
 
     def remove(self) -> bool:
         """Not possible."""
@@ -54,39 +54,13 @@ class ReadOnly:
         return 0
 
 
-class FinishedLog:
-    """A log to which nobody appends from here, in one file as of a directory, or in numbered objects as of a bucket.
-
-    Parameters
-    ----------
-    space
-        Where it is.
-    key
-        Its key there.
-    """
-
-    def __init__(self, space: ReadOnly, key: str) -> None:
-        self._space, self._key = space, key
+class FinishedLog(BucketLog):
+    """A log to which nobody appends from here, in one file as of a directory, or in numbered objects as of a bucket."""
 
     def lines(self) -> Iterator[bytes]:
         """All lines, in their order."""
-        space = cast("Space", self._space)
-        found = space.get(self._key)
-        yield from BucketLog(space, self._key).lines() if found is None else found.data.splitlines(True)
-
-    def append(self, line: bytes) -> None:
-        """Refuse."""
-        raise self._space.refusal()
-
-    def flush(self, older_than: float = 0.0) -> None:
-        """Nothing waits."""
-
-    def claim(self) -> None:
-        """Refuse."""
-        raise self._space.refusal()
-
-    def close(self) -> None:
-        """Nothing is open."""
+        found = self._space.get(f"{self._folder}.{self._ending}")
+        return super().lines() if found is None else iter(found.data.splitlines(True))
 
 
 class NobodysLease(LeaseRecord):
