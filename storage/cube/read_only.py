@@ -62,6 +62,10 @@ class FinishedLog(BucketLog):
         found = self._space.get(f"{self._folder}.{self._ending}")
         return super().lines() if found is None else iter(found.data.splitlines(True))
 
+    def append(self, line: bytes) -> None:
+        """Refused by the space, at once."""
+        self._space.put(f"{self._folder}.{self._ending}", line)
+
 
 class NobodysLease(LeaseRecord):
     """The lease of a cube on which nobody can work."""
