@@ -212,6 +212,15 @@ class Plan:
         return max(len(task.cells) for task in self.tasks)
 
     @property
+    def places(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Task and slot of each point, by label of its task and id of its cell."""
+        return {
+            (task.label, planned.cell.id): (row, slot)
+            for row, task in enumerate(self.tasks)
+            for slot, planned in enumerate(task.cells)
+        }
+
+    @property
     def cells(self) -> int:
         """Number of cells of one evaluation, padding left out."""
         return sum(len(task.cells) for task in self.tasks)

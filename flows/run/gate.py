@@ -66,7 +66,9 @@ def progress(sides: SideBySide, policy: Policy, trials: int, sizes: Sizes) -> li
         Of each point in the end.
     """
     found = []
-    own = _sizes(sides, sizes, sides.planned.shape[1:3])
+    own = np.zeros(sides.planned.shape[1:3], dtype=np.int64)
+    for row, points in enumerate(sides.points):
+        own[row, : len(points)] = [sizes.get((point.task, point.cell_id), 0) for point in points]
     for role in LEVELS:
         lines = list(gate.places(sides, policy, role))
         for rule, task, tier, cells in lines:
@@ -98,15 +100,6 @@ def _stops(cells: npt.NDArray[np.bool_], trials: int, own: npt.NDArray[np.int64]
     most = min(trials, int(own[cells].max(initial=0)))
     numbers = (math.ceil(share * trials) for share in LOOKS)
     return {min(number / most, 1.0): number for number in numbers} if most else {}
-
-
-def _sizes(sides: SideBySide, sizes: Sizes, shape: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Different questions of each point, shape (task, params)."""
-    found = np.zeros(shape, dtype=np.int64)
-    for row, points in enumerate(sides.points):
-        for column, point in enumerate(points):
-            found[row, column] = sizes.get((point.task, point.cell_id), 0)
-    return found
 
 
 def _followed(
@@ -195,11 +188,7 @@ class Looking(Sampling):
         sides = deciding([self._config.cube], self._models)
         ids = [row.eval_id for row in plan.evaluations]
         rows = [ids.index(side.eval_id) for side in (sides.first, sides.second)]
-        places = {
-            (task.label, entry.cell.id): (i, j)
-            for i, task in enumerate(plan.tasks)
-            for j, entry in enumerate(task.cells)
-        }
+        places = plan.places
         trials = np.zeros_like(planned.trials)
         trials[rows] = planned.trials[rows]
         for one in furthest(progress(sides, self._policy, self._config.trials, sizes_of(plan))):
@@ -215,11 +204,7 @@ class Looking(Sampling):
 
 def sizes_of(plan: Plan) -> Sizes:
     """Different questions of each point."""
-    return {
-        (task.label, entry.cell.id): int(plan.sources[i, j])
-        for i, task in enumerate(plan.tasks)
-        for j, entry in enumerate(task.cells)
-    }
+    return {point: int(plan.sources[place]) for point, place in plan.places.items()}
 
 
 def run_gate(

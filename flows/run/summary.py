@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
@@ -187,12 +187,6 @@ class RunSummary(Shown, MadeCube):
         }
 
 
-def _left(store: SweepStore) -> tuple[list[int], list[int]]:
-    """By evaluation: trials that are still to be asked, and recorded ones that judges are to rate."""
-    asked, rated = zip(*(left_of(store, i) for i in range(len(store.plan.labels))), strict=True)
-    return list(asked), list(rated)
-
-
 def _models(store: SweepStore, left: Sequence[int]) -> tuple[ModelSummary, ...]:
     """The evaluations that the config names, with what is left of each."""
     named, transport = store.plan.named, store.transport_errors()
@@ -203,17 +197,6 @@ def _models(store: SweepStore, left: Sequence[int]) -> tuple[ModelSummary, ...]:
         )
         if named is None or named.evaluations[i]
     )
-
-
-def _not_found(
-    store: SweepStore,
-    settings: Sweep,
-    causes: Mapping[int, Collection[str]],
-    endpoints: Mapping[str, Endpoint],
-) -> list[str]:
-    """What to do about models that their endpoints do not know."""
-    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
-    return not_found_lines((one for one in settings.models if one.name in lost), endpoints)
 
 
 def summarized(
@@ -245,7 +228,8 @@ def summarized(
     only
         The part of the plan that was asked; None for all of it.
     """
-    counts, (left, to_rate) = store.targets.counts, _left(store)
+    counts = store.targets.counts
+    left, to_rate = zip(*(left_of(store, i) for i in range(len(store.plan.labels))), strict=True)
     unrated, models = sum(to_rate), _models(store, left)
     done = sum(model.done for model in models)
     traffic = tracker.traffic()
@@ -254,7 +238,11 @@ def summarized(
         reason, bound = "complete", ""
     elif reason == "complete":
         reason = "incomplete"
-    causes = _causes(store)
+    causes: dict[int, list[str]] = {}
+    for receipt in store.receipts:
+        causes.setdefault(receipt.region.model, []).extend(receipt.causes)
+    lost = {store.plan.evaluations[place].model for place, named in causes.items() if NOT_FOUND in named}
+    lost = lost if NOT_FOUND in tracker.causes else set()
     return RunSummary(
         reason=reason,
         cube=settings.cube,
@@ -282,7 +270,7 @@ def summarized(
         saved=_saved(store, settings, tracker),
         refused=(
             *refusal_lines(store.plan.evaluations, causes),
-            *(_not_found(store, settings, causes, endpoints) if NOT_FOUND in tracker.causes else ()),
+            *not_found_lines((one for one in settings.models if one.name in lost), endpoints),
         ),
         models=models,
         in_batches=requests_in_batches(
@@ -307,14 +295,6 @@ def _saved(store: SweepStore, settings: Sweep, tracker: Tracker) -> Saved | None
         if (price := prices.get(store.plan.evaluations[place].model)) is not None:
             dollars += price_of(price, (prompt, completion))
     return Saved(round(prompts), round(completions), dollars if prices else None)
-
-
-def _causes(store: SweepStore) -> dict[int, list[str]]:
-    """Why trials failed, by evaluation."""
-    causes: dict[int, list[str]] = {}
-    for receipt in store.receipts:
-        causes.setdefault(receipt.region.model, []).extend(receipt.causes)
-    return causes
 
 
 def _pending(store: SweepStore, settings: Sweep, only: Only) -> int:

@@ -259,11 +259,7 @@ def forgotten_cells(plan: Plan, records: Space) -> BoolArray:
     if not isinstance(listed, list):
         return found
     models = {evaluation.eval_id: index for index, evaluation in enumerate(plan.evaluations)}
-    points = {
-        (task.label, planned.cell.id): (row, slot)
-        for row, task in enumerate(plan.tasks)
-        for slot, planned in enumerate(task.cells)
-    }
+    points = plan.places
     for item in listed:
         match item:
             case [str(model), str(task), str(cell)] if model in models and (task, cell) in points:

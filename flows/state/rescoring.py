@@ -40,16 +40,6 @@ _AT_ONCE = 64
 """Trials whose replies are in memory at once."""
 
 
-@dataclass(frozen=True, eq=False)
-class Regraded:
-    """A region made again."""
-
-    arrays: dict[str, npt.NDArray[Any]]
-    """In the window's shape."""
-    unanswered: int
-    """Planned trials that the cache does not answer, or whose judges' replies it lacks."""
-
-
 def regrade(
     plan: Plan,
     window: Window,
@@ -58,7 +48,7 @@ def regrade(
     cache: Cache,
     prices: Prices,
     stored: npt.NDArray[np.uint8] | None,
-) -> Regraded:
+) -> tuple[dict[str, npt.NDArray[Any]], int]:
     """Make a region again.
 
     Parameters
@@ -80,8 +70,9 @@ def regrade(
 
     Returns
     -------
-    Regraded
-        Trials without an answer are transport errors or missing, as the receipt says, or else as `stored` does.
+    tuple
+        Its arrays, in the window's shape, and the number of planned trials that the cache does not answer, or whose
+        judges' replies it lacks: transport errors or missing, as the receipt says, or else as `stored` does.
     """
     arrays: dict[str, npt.NDArray[Any]] = {
         name: np.full((*window.shape, *more), variable.fill, dtype=variable.dtype)
@@ -100,7 +91,7 @@ def regrade(
             outcomes.append(outcome or Outcome(_unanswered(receipt, stored, place)))
         for name, column in columns(plan, outcomes).items():
             arrays[name].reshape(-1, *column.shape[1:])[part] = column
-    return Regraded(arrays, unanswered)
+    return arrays, unanswered
 
 
 def _outcome(
@@ -176,24 +167,24 @@ def remake(
     window, recorded = window_of(cube.sizes, receipt.region, cube.chunks), recorded_window(cube, receipt)
     planned = np.zeros(window.shape, dtype=bool)
     planned[:, :, : receipt.trials, : receipt.repeats] = targets.mask(recorded)
-    made = regrade(plan, window, planned, receipt, cache, prices[receipt.region.model], stored)
+    arrays, open_trials = regrade(plan, window, planned, receipt, cache, prices[receipt.region.model], stored)
     later = int(planned.sum()) - receipt.planned  # planned since it was recorded, and not run yet
-    lost = max(0, made.unanswered - later - receipt.transport - receipt.missing)
+    lost = max(0, open_trials - later - receipt.transport - receipt.missing)
     if lost:
-        return Remade(made.arrays, lost, None)
+        return Remade(arrays, lost, None)
     same = (
-        region_digest(cube.shape_of(receipt).cropped(made.arrays, receipt.trials, receipt.repeats))
+        region_digest(cube.shape_of(receipt).cropped(arrays, receipt.trials, receipt.repeats))
         == receipt.digest
     )
     if not same and MERGED in cube.attrs:
         # Caches may have another team's replies to the same requests, which were not measured here.
-        return Remade(made.arrays, receipt.planned, None)
-    digest = cube.write_region(receipt.region, made.arrays)
+        return Remade(arrays, receipt.planned, None)
+    digest = cube.write_region(receipt.region, arrays)
     if same:
-        return Remade(made.arrays, 0, None)
+        return Remade(arrays, 0, None)
     # The cache has got other replies since, or more of them: what is there now is what counts.
     grader = grader_of(plan.evaluations[receipt.region.model])
-    return Remade(made.arrays, 0, _again(cube, receipt, targets, made.arrays["status"], digest, grader))
+    return Remade(arrays, 0, _again(cube, receipt, targets, arrays["status"], digest, grader))
 
 
 def recorded_window(cube: Cube, receipt: Receipt) -> Window:
@@ -393,15 +384,15 @@ class _Rescore:
         recorded[:, :, : receipt.trials, : receipt.repeats] = True
         planned = recorded & self._planned.mask(window) & (status != Status.MISSING)
         prices = self._prices[receipt.region.model]
-        made = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
-        if made.unanswered > receipt.transport:
+        made, unanswered = regrade(self._plan, window, planned, receipt, self._cache, prices, status)
+        if unanswered > receipt.transport:
             return status, None
-        digest = self._cube.write_region(receipt.region, made.arrays)
+        digest = self._cube.write_region(receipt.region, made)
         grader = grader_of(self._plan.evaluations[receipt.region.model])
-        new = _again(self._cube, receipt, self._planned, made.arrays["status"], digest, grader)
+        new = _again(self._cube, receipt, self._planned, made["status"], digest, grader)
         self._newest[receipt.region] = new
         self._ledger.append(new)
-        return status, made.arrays["status"]
+        return status, made["status"]
 
     def _counters(self, model: int) -> npt.NDArray[np.float64]:
         regions = (region for region in self._newest if region.model == model)

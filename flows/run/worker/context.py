@@ -171,24 +171,20 @@ def unmade(plan: Plan) -> str:
 
     Nor may a package be missing that grades the replies.
     """
-    tried = set()
-    for task in plan.tasks:
-        if isinstance(task.task, RenderedTask):
-            try:
+    files = {
+        planned.cell.plain_params.get("file"): planned.cell for task in plan.tasks for planned in task.cells
+    }
+    try:
+        for task in plan.tasks:
+            if isinstance(task.task, RenderedTask):
                 task.task.check_package()
-            except EvalcubeError as error:
-                return str(error)
-        for planned in task.cells:
-            file = planned.cell.plain_params.get("file")
-            if file is None or file in tried:
-                continue
-            tried.add(file)
-            try:
-                planned.cell.trial(0)
-            except EvalcubeError as error:
-                return str(error)
-            except OSError as error:
-                return f"cannot read {file}: {error}"
+        for file, cell in files.items():
+            if file is not None:
+                cell.trial(0)
+    except EvalcubeError as error:
+        return str(error)
+    except OSError as error:
+        return f"cannot read a data file: {error}"
     return ""
 
 

@@ -66,13 +66,8 @@ def raise_if_failed(future: DaskFuture[Any]) -> None:
         )
     error = future.exception()
     if isinstance(error, KilledWorker | WorkerDiedError):
-        seen = (
-            f" ({error.task}) saw {error.allowed_failures} workers die"
-            if isinstance(error, KilledWorker)
-            else " saw workers die again and again"
-        )
         raise KilledTaskError(
-            f"a task of the sweep{seen}",
+            f"workers die again and again with a task of the sweep ({error})",
             "Look at the workers' logs, and whether they reached their memory limit, where Dask ends them: give fewer "
             "workers, or more memory for each. Then run the same command again to resume",
         ) from error
