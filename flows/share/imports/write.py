@@ -295,7 +295,7 @@ def _write_model(
             if not (ours | failed).any():
                 continue
             pretended = receipt_of(window, 0, ours, np.full(window.shape, Status.MISSING), "", {})
-            arrays = regrade(plan, window, ours, pretended, cache, (0.0, 0.0), None).arrays
+            arrays, _ = regrade(plan, window, ours, pretended, cache, (0.0, 0.0), None)
             arrays["status"][failed] = Status.TRANSPORT
             digest = cube.write_region(window.region, arrays)
             grader = grader_of(plan.evaluations[model])
