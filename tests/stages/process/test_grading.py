@@ -5,6 +5,7 @@ import math
 import random
 import subprocess
 import sys
+import zlib
 
 import pytest
 from hypothesis import given
@@ -181,3 +182,19 @@ def test_is_looping__of_moves_in_any_order_is_none(seed, moves):
 @given(st.text(min_size=1, max_size=100), st.integers(0, 5000))
 def test_is_looping__of_what_is_said_again_and_again(said, before):
     assert is_looping("x" * before + said * (20_000 // len(said)))
+
+
+@given(
+    st.lists(st.text("ab 1\n語", min_size=1, max_size=80), min_size=1, max_size=30),
+    st.integers(0, 2**32),
+    st.floats(0, 0.05),
+)
+def test_is_looping__is_what_gzip_says_of_the_whole_and_of_its_first_half(phrases, seed, slips):
+    rng = random.Random(seed)
+    said = "".join(rng.choices(phrases, k=20_000))[: rng.randrange(3_000, 20_000)]
+    text = "".join(chr(rng.randrange(33, 99)) if rng.random() < slips else c for c in said)
+    tail = text[-16_384:].encode()
+    half = len(tail) // 2
+    whole, first = (len(zlib.compress(part, 6)) for part in (tail, tail[:half]))
+
+    assert is_looping(text) is (whole - first <= 10 + 0.006 * half)
