@@ -136,9 +136,9 @@ def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:
     if closed and find is None:
         return start + closed.end()
     if value and find is None:
-        written = re.search(r"[\W_]{1,9}".join(map(re.escape, value.split()[:_LINE])), near, re.IGNORECASE)
-        if written:
-            return start + written.end()
+        written = end_of_written(near, value)
+        if written is not None:
+            return start + written
     for mention in find(near) if find else ():
         if mention.value == value or not value:
             end = mention.end if closed is None or mention.start < closed.end() else closed.end()
@@ -148,6 +148,18 @@ def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:
     first = _FIRST.match(text, start)
     stop = words.SENTENCE_END.search(text, first.end() - 1) if first else None
     return stop.end() if stop else len(text)
+
+
+def end_of_written(near: str, value: str) -> int | None:
+    """Where the words of a value end, which anything but letters and digits may part; None if they are not there."""
+    parts, plain = value.split(), near.lower()
+    at = plain.find(parts[0].lower()) if parts else 0
+    # Most stand there as they are, and to make a pattern takes as long as all else of a reply.
+    exact = near.isascii() and (len(parts) == 1 or value.replace(" ", "").isalnum())
+    if exact and plain.startswith(value.lower(), at):
+        return at + len(value)
+    written = re.search(r"[\W_]{1,9}".join(map(re.escape, parts)), near, re.IGNORECASE)
+    return written.end() if written else None
 
 
 def _heading(text: str, find: Find) -> str | None:

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from evalcube.stages.generate.answers.brackets import closing_brackets
 from evalcube.stages.generate.answers.choices import ChoiceReader, truth_value
 from evalcube.stages.generate.answers.dates import last_date
+from evalcube.stages.generate.answers.final import end_of_written
 from evalcube.stages.generate.answers.lists import integer_list, word_list
 from evalcube.stages.generate.answers.numbers import last_integer
 from evalcube.stages.generate.dataset.choices import read_choice
@@ -121,3 +125,14 @@ def test_read__a_value_in_the_first_paragraph_stands_before_its_explanation():
     assert read_choice("C\n\nExplanation: it galvanises; iron (A) would rust.", "ABCD", list("wxyz")) == "C"
     assert last_integer("**25**\n\nHere is how: 3 * 8 is 24 and 24 + 1 gives 25, as 24 - 6 is 18.") == "25"
     assert last_integer("24\n\nThat is off by one, so 25.") == "25"
+
+
+@given(
+    st.lists(st.sampled_from(["Eiffel", "tower", "3.5", "a", "ss", "ß", "-", "x-y"]), min_size=1, max_size=3),
+    st.lists(st.sampled_from(["eiffel", "TOWER", "3.5", "a", "ſs", " ", ", ", "-", "—", "x-y"]), max_size=12),
+)
+def test_end_of_written__is_where_a_pattern_of_its_words_ends(value, near):
+    text = "".join(near)
+    found = re.search(r"[\W_]{1,9}".join(map(re.escape, value)), text, re.IGNORECASE)
+
+    assert end_of_written(text, " ".join(value)) == (found.end() if found else None)
