@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,8 +32,12 @@ class Prepared:
     """Index of the task in the plan."""
 
 
-def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
-    """Generate the trials of a block and build their requests."""
+MadeTrials = MutableMapping[tuple[int, int, int], Trial]
+"""Trials by task, slot and index."""
+
+
+def prepare_trials(plan: Plan, block: Block, made: MadeTrials | None = None) -> list[Prepared]:
+    """Generate the trials of a block, but for those that are made, which are taken; and build their requests."""
     evaluation = plan.evaluations[block.window.region.model]
     trials: dict[tuple[int, int, int], Trial] = {}
     prepared = []
@@ -42,7 +46,8 @@ def prepare_trials(plan: Plan, block: Block) -> list[Prepared]:
         cell = plan.tasks[task_index].cells[slot].cell
         trial = trials.get((task_index, slot, index))
         if trial is None:
-            trial = trials[task_index, slot, index] = cell.trial(index)
+            known = made.pop((task_index, slot, index), None) if made else None
+            trial = trials[task_index, slot, index] = known or cell.trial(index)
         request = trial_request(evaluation, cell, trial, repeat)
         prepared.append(Prepared(cell, trial, request, repeat, task_index))
     return prepared

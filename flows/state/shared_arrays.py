@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
+from functools import partial
 from itertools import takewhile
 
 import numpy as np
@@ -10,6 +11,7 @@ import numpy.typing as npt
 
 from evalcube.flows.plan.plan import TaskPlan
 from evalcube.flows.plan.targets import IntArray, SampleTargets, window_of
+from evalcube.stages.generate import Trial
 from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
 from evalcube.stages.reply.status import Status
@@ -54,6 +56,7 @@ def repeat_flags(
     planned: IntArray,
     flags: npt.NDArray[np.uint8],
     stopped: Callable[[], bool] = lambda: False,
+    trial: Callable[[int, int], Trial] | None = None,
 ) -> npt.NDArray[np.uint8]:
     """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
 
@@ -67,12 +70,15 @@ def repeat_flags(
         As known, shape (params, trial); written to.
     stopped
         Returns whether to leave the rest as it is.
+    trial
+        Makes the trial of a slot and an index.
     """
     for slot, entry in enumerate(task.cells):
         count = int(planned[slot])
         if (flags[slot, :count] > 1).any():
             cell = entry.cell
-            problems = (cell.task.problem(cell.trial(i)) for i in range(count))
+            made = partial(trial, slot) if trial else cell.trial
+            problems = (cell.task.problem(made(i)) for i in range(count))
             found = repeated(takewhile(lambda _: not stopped(), problems))
             if len(found) < count:
                 break

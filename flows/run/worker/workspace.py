@@ -22,6 +22,7 @@ from evalcube.flows.plan.targets import Block, SampleTargets
 from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.state.questions import offer_questions
+from evalcube.stages.generate import Trial
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.named_code import allow_code
@@ -36,7 +37,7 @@ from evalcube.storage.cube.space import Space
 _FETCHED = 64
 """Replies that a task has in memory at once: they may be megabytes each."""
 _AT_HAND_BYTES = 32_000_000
-"""Of replies just stored that a worker has in memory, as they are graded a moment later."""
+"""Of replies just stored that a worker has in memory, as they are graded a moment later; and of prompts."""
 _KEPT_TRIALS = 20_000
 """Trials of blocks under way that a worker has in memory; those of further blocks are made again when needed."""
 _ROOM_BYTES = 128_000_000
@@ -139,6 +140,7 @@ class Workspace:
         self.comparing = threading.Lock()
         """Held while the prompts of a task are compared."""
         self._open: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
+        self._made: dict[tuple[int, int, int], Trial] = {}
         self._engine: Engine | None = None
         self._closed = False
         self._began = 0.0
@@ -345,6 +347,13 @@ class Workspace:
             if self._engine is not None:
                 self._engine.drain()
 
+    def compared(self, task: int, slot: int, index: int) -> Trial:
+        """A trial whose prompt is compared with others; it is at hand until it is asked, if there is room."""
+        trial = self.plan.tasks[task].cells[slot].cell.trial(index)
+        if len(self._made) * len(trial.prompt) < _AT_HAND_BYTES:
+            self._made[task, slot, index] = trial
+        return trial
+
     def opened(self, block: Block) -> list[Prepared]:
         """A block's trials with their requests, made anew unless they were made here a moment ago."""
         with self._lock:
@@ -353,7 +362,7 @@ class Workspace:
                 self._open.move_to_end(block.key)
                 return found
         # Outside of the lock: it takes milliseconds. Two tasks that make the same block make equal ones.
-        made = prepare_trials(self.plan, block)
+        made = prepare_trials(self.plan, block, self._made)
         with self._lock:
             self._open[block.key] = made
             # The oldest go first: in a batch they wait for hours, and are made again when their answers come.

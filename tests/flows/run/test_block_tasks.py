@@ -135,3 +135,13 @@ def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, m
     assert new == (True, False)
     assert written.take([first, second, third]) == {second: b"456", third: b"0"}
     assert written.take([second]) == {}
+
+
+def test_opened__takes_the_trials_that_were_made_to_be_compared(block):
+    made = [block.work.compared(0, 0, index) for index in range(TRIALS)]
+
+    opened = [item.trial for item in block.work.opened(block.block)]
+
+    assert all(mine is theirs for mine, theirs in zip(opened, made, strict=True))
+    block.work.forget(block.block)
+    assert [item.trial for item in block.work.opened(block.block)] == made
