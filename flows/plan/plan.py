@@ -46,7 +46,7 @@ _DIGITS = 8
 
 def carries(cell: Cell, field: str) -> bool:
     """Whether the trials of a cell bring assertions or a rubric of their own: a param of that name says so."""
-    return bool(getattr(cell.params, field, None))
+    return bool(cell.plain_params.get(field))  # a model of params takes long to say that it has no such field
 
 
 def is_imported(cell: Cell) -> bool:

@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 
 from evalcube.stages.reply.forms import CHAT, COMPLETIONS, MESSAGES, RESPONSES
@@ -389,11 +390,16 @@ def build_request(
     if isinstance(seed, int) and not isinstance(seed, bool):
         fields["seed"] = repeat_seed(seed, repeat)
     body = _canonical(fields).encode()
-    # Canonical JSON of {"repeat": ..., "request": ...} and what tells the model, without encoding the request twice.
+    head, tail = _around(repeat, **beside_name)
+    return Request(body, hashlib.sha256(head + body + tail).hexdigest())
+
+
+@lru_cache(maxsize=1024, typed=True)
+def _around(repeat: int, **beside_name: object) -> tuple[bytes, bytes]:
+    """What a digest is made of before and after a body: canonical JSON, without encoding the request twice."""
     around = _canonical({**beside_name, "repeat": repeat, "request": 0}).encode()
     head, key, tail = around.partition(_REQUEST)
-    digest = hashlib.sha256(head + key[:-1] + body + tail).hexdigest()
-    return Request(body, digest)
+    return head + key[:-1], tail
 
 
 def repeat_seed(seed: int, repeat: int) -> int:
