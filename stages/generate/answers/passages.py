@@ -99,14 +99,16 @@ def cleaned(text: str) -> str:
     'Answer:42'
     """
     text = text.replace("\r", "\n") if text.isascii() else _ODD.sub(lambda match: _PLAIN[match[0]], text)
-    if "<" in text or "[" in text:
+    opens = "<" in text  # one character is found forty times as fast as several
+    if opens or "[" in text:
         text = _END_TOKENS.sub("\n", text)
-    if "~~" in text or "</" in text or "cancel{" in text or "sout{" in text:
+    struck = ("~" in text and "~~" in text) or (opens and "</" in text)
+    if struck or ("{" in text and ("cancel{" in text or "sout{" in text)):
         text = _STRUCK.sub("", text)
-    if "[ ] " in text or "( ) " in text or "\u2610" in text:
+    if ("[" in text and "[ ] " in text) or ("(" in text and "( ) " in text) or "\u2610" in text:
         text = _UNTICKED.sub("", text)
     # a tag by itself may be an answer
-    if "</" in text or "<br" in text:
+    if opens and ("</" in text or "<br" in text):
         text = _HTML.sub(_break, text)
     return _ENTITY.sub(lambda match: _ENTITIES[match[0]], text) if "&" in text else text
 
@@ -140,7 +142,7 @@ def plain_digits(text: str) -> str:
     """
     if not text.isascii():
         text = _DIGIT.sub(_ascii_digit, text)
-    return _WHOLE.sub(r"\1", text) if ".0" in text or "/1" in text else text
+    return _WHOLE.sub(r"\1", text) if ("/" in text and "/1" in text) or ".0" in text else text
 
 
 def _ascii_digit(match: re.Match[str]) -> str:
@@ -149,7 +151,7 @@ def _ascii_digit(match: re.Match[str]) -> str:
 
 # ---- marks
 
-_MARKS = ("nswer", "NSWER", "boxed", "fbox", "####", "Ans", "ans:", "ANS:")
+_MARKS = ("nswer", "NSWER", "boxed", "fbox", "Ans", "ans:", "ANS:")
 """Parts of marks, found at the speed of a memory scan, which a pattern is not."""
 _WHOLE_MARKS = {'"': "field", "####": "tag", "<": "tag", ":": ""}
 _BOX = re.compile(r"(?:boxed|fbox)\s{0,3}\{")
@@ -236,26 +238,21 @@ def passages(text: str) -> Iterator[Passage]:
     >>> [passage.text for passage in passages("The answer is 7.\nAnswer: 8")]
     ['8', ' 7.\nAnswer: 8']
     """
-    found: dict[Rank, deque[tuple[int, str]]] = {rank: deque(maxlen=CANDIDATES) for rank in _RANKS}
-    for at, part in _hits(text):
-        place = _place(text, at, part)
-        if place is not None:
-            rank, start, kind = place
-            found[rank].append((start, kind))
-    for rank, places in found.items():
-        for start, kind in reversed(places):
+    found = [place for at, part in _hits(text) if (place := _place(text, at, part)) is not None]
+    for rank in _RANKS:
+        for _, start, kind in [place for place in reversed(found) if place[0] is rank][:CANDIDATES]:
             yield _passage(text, rank, start, kind)
 
 
 def _hits(text: str) -> list[tuple[int, str]]:
     """Where parts of marks are, in order."""
     found: list[tuple[int, str]] = []
-    for part in _MARKS:
+    for part in (*_MARKS, "####") if "#" in text else _MARKS:
         at = text.find(part)
         while at >= 0:
             found.append((at, part))
             at = text.find(part, at + len(part))
-    if "</" in text:
+    if "<" in text and "</" in text:
         found += [(match.end(), "<") for match in _NAMED_TAG.finditer(text)]
     if not found and '":' in text:
         found = [(match.end(), '"') for match in _NAMED_FIELD.finditer(text)]
