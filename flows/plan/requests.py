@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,22 +32,21 @@ class Prepared:
     """Index of the task in the plan."""
 
 
-MadeTrials = MutableMapping[tuple[int, int, int], Trial]
-"""Trials by task, slot and index."""
+MadeTrials = dict[tuple[str, int], Trial]
+"""Trials by id of the cell and index."""
 
 
 def prepare_trials(plan: Plan, block: Block, made: MadeTrials | None = None) -> list[Prepared]:
     """Generate the trials of a block, but for those that are made, which are taken; and build their requests."""
     evaluation = plan.evaluations[block.window.region.model]
-    trials: dict[tuple[int, int, int], Trial] = {}
+    trials: MadeTrials = {}
     prepared = []
     indices = (column.tolist() for column in block.window.coordinates(block.positions))
     for task_index, slot, index, repeat in zip(*indices, strict=True):
         cell = plan.tasks[task_index].cells[slot].cell
-        trial = trials.get((task_index, slot, index))
+        trial = trials.get((cell.id, index))
         if trial is None:
-            known = made.pop((task_index, slot, index), None) if made else None
-            trial = trials[task_index, slot, index] = known or cell.trial(index)
+            trial = trials[cell.id, index] = (made or {}).pop((cell.id, index), None) or cell.trial(index)
         request = trial_request(evaluation, cell, trial, repeat)
         prepared.append(Prepared(cell, trial, request, repeat, task_index))
     return prepared
@@ -55,9 +54,8 @@ def prepare_trials(plan: Plan, block: Block, made: MadeTrials | None = None) -> 
 
 def trial_messages(evaluation: Evaluation, cell: Cell, trial: Trial) -> list[Message]:
     """One trial's question as an evaluation puts it."""
-    messages = evaluation.prompt_template.render(
-        prompt=trial.prompt, task=cell.task.name, params=cell.plain_params
-    )
+    template = evaluation.prompt_template
+    messages = template.render(prompt=trial.prompt, task=cell.task.name, params=cell.plain_params)
     return with_turns(messages, trial.turns) if trial.turns else messages
 
 

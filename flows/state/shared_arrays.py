@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from functools import partial
 from itertools import takewhile
 
 import numpy as np
@@ -11,7 +10,7 @@ import numpy.typing as npt
 
 from evalcube.flows.plan.plan import TaskPlan
 from evalcube.flows.plan.targets import IntArray, SampleTargets, window_of
-from evalcube.stages.generate import Trial
+from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.generate.novelty import repeated
 from evalcube.stages.reply.status import COUNTERS as STATUS_COUNTERS
 from evalcube.stages.reply.status import Status
@@ -56,7 +55,7 @@ def repeat_flags(
     planned: IntArray,
     flags: npt.NDArray[np.uint8],
     stopped: Callable[[], bool] = lambda: False,
-    trial: Callable[[int, int], Trial] | None = None,
+    trial: Callable[[Cell, int], Trial] = Cell.trial,
 ) -> npt.NDArray[np.uint8]:
     """The flags of a task with those that lack: which of its planned problems occurred before in their cell.
 
@@ -71,14 +70,11 @@ def repeat_flags(
     stopped
         Returns whether to leave the rest as it is.
     trial
-        Makes the trial of a slot and an index.
+        Makes a trial of a cell, by its index.
     """
-    for slot, entry in enumerate(task.cells):
-        count = int(planned[slot])
+    for slot, (entry, count) in enumerate(zip(task.cells, planned.tolist(), strict=False)):
         if (flags[slot, :count] > 1).any():
-            cell = entry.cell
-            made = partial(trial, slot) if trial else cell.trial
-            problems = (cell.task.problem(made(i)) for i in range(count))
+            problems = (entry.cell.task.problem(trial(entry.cell, i)) for i in range(count))
             found = repeated(takewhile(lambda _: not stopped(), problems))
             if len(found) < count:
                 break

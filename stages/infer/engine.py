@@ -208,15 +208,8 @@ class Engine:
                 # Seconds from now, as the clocks of two machines have nothing in common.
                 later = learned.paused_until > reported.paused_until
                 pause = max(learned.paused_until - self._loop.time(), 0.0) if later else 0.0
-                found.append(
-                    Slowdown(
-                        self._label(account),
-                        pause,
-                        learned.reason if pause else "",
-                        learned.overloads > reported.overloads,
-                        report,
-                    )
-                )
+                reason, overload = learned.reason if pause else "", learned.overloads > reported.overloads
+                found.append(Slowdown(self._label(account), pause, reason, overload, report))
         return found
 
     def found(self) -> dict[str, FoundLimits]:

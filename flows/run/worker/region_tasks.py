@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -37,8 +36,7 @@ def find_duplicates(run: str, task: int) -> None:
         cube.refresh()
         flags = cube.read_duplicates()[task]
         planned = cube.read_planned("trial")[:, task].max(axis=0)
-        compared = partial(work.compared, task)
-        flags = repeat_flags(work.plan.tasks[task], planned, flags, lambda: work.drained, compared)
+        flags = repeat_flags(work.plan.tasks[task], planned, flags, lambda: work.drained, work.compared)
         # Right before the write: comparing takes long, and another driver may have taken over meanwhile.
         work.check_lease()
         cube.write_duplicates(task, flags)

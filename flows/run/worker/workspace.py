@@ -17,12 +17,12 @@ from distributed import Reschedule
 
 from evalcube.flows.plan.grading import LayerGrader, Prices
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.requests import Prepared, prepare_trials
+from evalcube.flows.plan.requests import MadeTrials, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets
 from evalcube.flows.run.follow.events import Traffic
 from evalcube.flows.run.worker.context import RunContext
 from evalcube.flows.state.questions import offer_questions
-from evalcube.stages.generate import Trial
+from evalcube.stages.generate import Cell, Trial
 from evalcube.stages.infer.engine import Engine
 from evalcube.stages.infer.jobs import Slowdown
 from evalcube.stages.named_code import allow_code
@@ -140,7 +140,7 @@ class Workspace:
         self.comparing = threading.Lock()
         """Held while the prompts of a task are compared."""
         self._open: OrderedDict[tuple[int, ...], list[Prepared]] = OrderedDict()
-        self._made: dict[tuple[int, int, int], Trial] = {}
+        self._made: MadeTrials = {}
         self._engine: Engine | None = None
         self._closed = False
         self._began = 0.0
@@ -226,12 +226,7 @@ class Workspace:
                 batched = any(endpoint.batch is not None for endpoint in endpoints.values())
                 book = BatchBook(self.cube.records, self.cache) if batched else None
                 self._engine = Engine(
-                    endpoints,
-                    self._written,
-                    workers=workers,
-                    rank=rank,
-                    runs=runs,
-                    batches=book,
+                    endpoints, self._written, workers=workers, rank=rank, runs=runs, batches=book
                 )
                 self._began = time.monotonic()
                 # The order to stop may have come before the first request made an engine.
@@ -292,17 +287,14 @@ class Workspace:
         engine, models = self._engine, self.meter.totals()
         if engine is None:
             return Traffic(models=models, worker=worker) if models else None
-        active = time.monotonic() - self._began
+        began, asked = self._began, dict(engine.stats.asked).items()
         starved = engine.starved() if self._size() < _ROOM_BYTES else ()
         waiting = {each.model: {"seconds": each.seconds, "reason": each.reason} for each in engine.waiting()}
         return Traffic(
             **engine.stats.snapshot(),
             models=models,
-            active=active,
-            asked={
-                model: (begun - self._began, ended - self._began)
-                for model, (begun, ended) in dict(engine.stats.asked).items()
-            },
+            active=time.monotonic() - began,
+            asked={model: (first - began, last - began) for model, (first, last) in asked},
             starved=tuple(starved),
             waiting=waiting,
             found={model: asdict(found) for model, found in engine.found().items()},
@@ -347,11 +339,11 @@ class Workspace:
             if self._engine is not None:
                 self._engine.drain()
 
-    def compared(self, task: int, slot: int, index: int) -> Trial:
+    def compared(self, cell: Cell, index: int) -> Trial:
         """A trial whose prompt is compared with others; it is at hand until it is asked, if there is room."""
-        trial = self.plan.tasks[task].cells[slot].cell.trial(index)
+        trial = cell.trial(index)
         if len(self._made) * len(trial.prompt) < _AT_HAND_BYTES:
-            self._made[task, slot, index] = trial
+            self._made[cell.id, index] = trial
         return trial
 
     def opened(self, block: Block) -> list[Prepared]:

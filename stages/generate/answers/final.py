@@ -135,10 +135,8 @@ def _end_of(text: str, place: Passage, value: str, find: Find | None) -> int:
     closed = _CLOSED.search(near) if place.rank is Rank.MARKED and " " not in value else None
     if closed and find is None:
         return start + closed.end()
-    if value and find is None:
-        written = end_of_written(near, value)
-        if written is not None:
-            return start + written
+    if value and find is None and (written := end_of_written(near, value)) is not None:
+        return start + written
     for mention in find(near) if find else ():
         if mention.value == value or not value:
             end = mention.end if closed is None or mention.start < closed.end() else closed.end()
@@ -175,12 +173,7 @@ def _heading(text: str, find: Find) -> str | None:
 
 
 def _unmarked(
-    text: str,
-    found: Sequence[Passage],
-    end: Callable[[str], str | None],
-    find: Find,
-    *,
-    free: bool,
+    text: str, found: Sequence[Passage], end: Callable[[str], str | None], find: Find, *, free: bool
 ) -> str | None:
     """The value that a text gives without a mark: in its first paragraph, after a label, or at its end."""
     if any(_EMPTY.match(place.text) and ":" in text[place.start - 4 : place.start] for place in found):

@@ -248,10 +248,9 @@ def _hits(text: str) -> list[tuple[int, str]]:
     """Where parts of marks are, in order."""
     found: list[tuple[int, str]] = []
     for part in (*_MARKS, "####") if "#" in text else _MARKS:
-        at = text.find(part)
-        while at >= 0:
+        at = -len(part)
+        while (at := text.find(part, at + len(part))) >= 0:
             found.append((at, part))
-            at = text.find(part, at + len(part))
     if "<" in text and "</" in text:
         found += [(match.end(), "<") for match in _NAMED_TAG.finditer(text)]
     if not found and '":' in text:

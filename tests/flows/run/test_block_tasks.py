@@ -138,7 +138,8 @@ def test_written__has_the_newest_of_what_the_cache_took_at_hand_once(tmp_path, m
 
 
 def test_opened__takes_the_trials_that_were_made_to_be_compared(block):
-    made = [block.work.compared(0, 0, index) for index in range(TRIALS)]
+    cell = block.work.plan.tasks[0].cells[0].cell
+    made = [block.work.compared(cell, index) for index in range(TRIALS)]
 
     opened = [item.trial for item in block.work.opened(block.block)]
 
