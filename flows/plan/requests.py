@@ -46,7 +46,8 @@ def prepare_trials(plan: Plan, block: Block, made: MadeTrials | None = None) -> 
         cell = plan.tasks[task_index].cells[slot].cell
         trial = trials.get((cell.id, index))
         if trial is None:
-            trial = trials[cell.id, index] = (made or {}).pop((cell.id, index), None) or cell.trial(index)
+            ready = None if made is None else made.pop((cell.id, index), None)
+            trial = trials[cell.id, index] = cell.trial(index) if ready is None else ready
         request = trial_request(evaluation, cell, trial, repeat)
         prepared.append(Prepared(cell, trial, request, repeat, task_index))
     return prepared
