@@ -9,8 +9,10 @@ import sys
 import tempfile
 from functools import cache
 
+import pytest
 import typer.main
 import typer.testing
+from _pytest.doctest import DoctestModule
 from hypothesis import settings
 
 # Each of the many processes that tests start would compile all modules anew if nobody kept what is compiled.
@@ -45,7 +47,20 @@ for _number, _handler in ((signal.SIGINT, signal.default_int_handler), (signal.S
 signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT, signal.SIGTERM})
 
 
+gc.disable()  # while tests are collected, all that is made stays
+
+
 def pytest_collection_finish():
     """Have the garbage collector leave alone what stays to the end."""
     gc.collect()
     gc.freeze()
+    gc.enable()
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path):
+    """Look for examples in helpers, and not in tests."""
+    found = yield
+    if file_path.name.startswith("test_"):
+        found = [one for one in found if not isinstance(one, DoctestModule)]
+    return found
