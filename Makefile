@@ -36,13 +36,14 @@ test: $(VENV)/.installed ## run all tests but those of `make integration` (PYTES
 integration: $(VENV)/.model $(VENV)/.adapters ## run the tests that take minutes, and those with a real local model
 	$(TEST) -m "integration or model" $(PYTEST_ARGS)
 
-# With what warns in old versions let be: it is told of what is pinned.
-lowest: $(VENV)/.installed ## run all unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
+# With what warns in old versions let be: it is told of what is pinned. Readers of answers and replies use Python's own.
+lowest: $(VENV)/.installed ## run unit tests with the lowest versions that pyproject.toml allows, in $(VENV)/lowest
 	$(BIN)/uv pip compile pyproject.toml --extra dev --resolution lowest-direct --quiet --output-file $(VENV)/lowest.txt
 	"$(PYTHON)" -m venv --clear $(VENV)/lowest
 	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python -r $(VENV)/lowest.txt
 	$(BIN)/uv pip install --quiet --python $(VENV)/lowest/bin/python --no-deps --no-build-isolation -e .
-	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default $(PYTEST_ARGS)
+	$(VENV)/lowest/bin/python -m pytest -n $(JOBS) --dist worksteal -m unit --hypothesis-profile=quick -W default \
+		--ignore=tests/stages/generate/answers --ignore-glob="tests/stages/generate/test_*.py" --ignore=tests/stages/reply $(PYTEST_ARGS)
 
 localstack: .localstack/.installed ## install a second S3 server, for the tests of `make integration` that want one
 
