@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.flows.shared_cluster import SHARED
+from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 from tests.simulator.managed import Simulator
 
@@ -10,7 +10,7 @@ from tests.simulator.managed import Simulator
 @pytest.fixture(scope="session", autouse=True)
 def _shared_cluster_ends():
     yield
-    SHARED.close()
+    PROCESSES.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,13 +1,13 @@
-"""Worker processes that all sweeps of a test process share, so that each of them need not wait for its own."""
+"""Where sweeps of tests ask: mostly in the process of the test, which need not wait for others."""
 
 from contextlib import ExitStack, contextmanager
 
 from distributed import Client
 
-from evalcube.deploy.clusters import Cluster, Connection, LocalProcesses
+from evalcube.deploy.clusters import Cluster, Connection, LocalProcesses, ThisProcess
 
 
-class SharedCluster(Cluster):
+class SharedProcesses(Cluster):
     """Two local workers, started by the first sweep; for runs that kill nothing and change no environment."""
 
     environment = "inherited"
@@ -34,4 +34,7 @@ class SharedCluster(Cluster):
         self._started.close()
 
 
-SHARED = SharedCluster()
+SHARED = ThisProcess()
+"""For runs that are asked wherever it is cheapest."""
+PROCESSES = SharedProcesses()
+"""For runs of several workers, or of workers that are not the driver."""

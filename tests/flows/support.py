@@ -16,7 +16,7 @@ from typer.testing import CliRunner
 from evalcube.deploy.clusters import LocalProcesses
 from evalcube.flows.cli import app as cli
 from evalcube.storage.cube.cube import Cube
-from tests.flows.shared_cluster import SHARED
+from tests.flows.shared_cluster import PROCESSES, SHARED
 from tests.waiting import PATIENCE
 
 UNTIMED = ("status", "tokens", "prompt_tokens", "reasoning_bytes", "compressed_bytes", "guess_chance")
@@ -146,13 +146,16 @@ def reset(simulator):
 def evalcube(*arguments, cwd, columns=200):
     """Run the command line in this process: (exit code, standard output, standard error).
 
-    Sweeps run on the shared cluster, whatever ``--workers`` says.
+    Sweeps with one worker run in this process too, those with more on the shared workers.
     """
     with (
         CliRunner(env={"COLUMNS": str(columns)}).isolation() as (output, errors, _),
         chdir(cwd),
         patch.object(sys, "argv", ["evalcube", *map(str, arguments)]),
-        patch("evalcube.flows.run.cluster.LocalProcesses", lambda workers: SHARED),  # noqa: ARG005 - its interface
+        patch(
+            "evalcube.flows.run.cluster.LocalProcesses",
+            lambda workers: SHARED if workers == 1 else PROCESSES,
+        ),
     ):
         code = cli._run(SimpleNamespace(failure=None))
         sys.stdout.flush()

@@ -14,7 +14,7 @@ from evalcube.flows.run.follow.events import BlockDone
 from evalcube.flows.run.sweep import run
 from evalcube.storage.cube.cube import Cube
 from tests.flows.bare_cluster import bare_cluster
-from tests.flows.shared_cluster import SHARED
+from tests.flows.shared_cluster import PROCESSES, SHARED
 from tests.flows.support import assert_same_cube, hooked, simulator_stats, sweep_config
 from tests.simulator.managed import Simulator
 
@@ -22,9 +22,9 @@ STAGES = {"generate", "infer", "process", "score", "analyze"}
 
 
 def test_run__shows_five_stages_on_the_dashboard(tmp_path, simulator):
-    run(sweep_config(tmp_path, simulator.base_url), cluster=SHARED)
+    run(sweep_config(tmp_path, simulator.base_url), cluster=PROCESSES)
 
-    with SHARED.connect() as connection:
+    with PROCESSES.connect() as connection:
         seen = connection.client.run_on_scheduler(lambda dask_scheduler: set(dask_scheduler.task_prefixes))
     assert seen == STAGES
 
@@ -104,7 +104,7 @@ def test_run__workers_that_join_add_no_connections(tmp_path, simulator):
 def test_run__more_workers_than_connections_keep_to_the_limit(tmp_path, simulator):
     config = slow_config(tmp_path, simulator, 1, trials=8)
 
-    summary = run(config, cluster=SHARED)
+    summary = run(config, cluster=PROCESSES)
 
     assert summary.reason == "complete"
     assert simulator_stats(simulator)["most_in_flight"] == 1

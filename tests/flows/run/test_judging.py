@@ -1,4 +1,4 @@
-"""Sweeps with assertions and judges end to end: simulator processes, a cluster of two workers, a real kill."""
+"""Sweeps with assertions and judges end to end: simulator processes, real workers, a real kill."""
 
 import os
 import signal
@@ -15,7 +15,7 @@ from evalcube.flows.run.sweep import run
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from tests.flows.judging import LANDS, judged_config
-from tests.flows.shared_cluster import SHARED
+from tests.flows.shared_cluster import PROCESSES, SHARED
 from tests.flows.support import (
     assert_same_cube,
     command,
@@ -47,9 +47,9 @@ def test_run__scores_layers_asks_each_judge_once_and_keeps_to_its_connections(tm
     reset(court)
     config = judged_config(tmp_path, simulator.base_url, court.base_url)
 
-    summary = run({**config, "trials": 10}, cluster=SHARED)
+    summary = run({**config, "trials": 10}, cluster=PROCESSES)
     first, half = layers(config["cube"]), simulator_stats(court)
-    grown = run(config, cluster=SHARED)
+    grown = run(config, cluster=PROCESSES)
 
     units = 2 * len(LANDS)
     stats = simulator_stats(court)
@@ -173,7 +173,7 @@ def test_run__a_killed_driver_asks_no_judge_twice(tmp_path, simulator, court):
     config["models"][-1]["simulate"]["latency"] = 0.2  # the kill comes amid what is asked
     config["models"][-1]["limits"]["connections"] = 2
     path = write_config(tmp_path, config)
-    process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    process = command("run", path, "--quiet", cwd=tmp_path)
     wait_until(lambda: simulator_stats(court)["finished"] > 12)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()

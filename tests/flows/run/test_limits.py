@@ -17,7 +17,7 @@ from evalcube.stages.infer.endpoint import Endpoint
 from evalcube.stages.reply.status import COUNTERS
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.directory import Directory
-from tests.flows.shared_cluster import SHARED
+from tests.flows.shared_cluster import PROCESSES
 from tests.flows.support import evalcube, set_faults, simulator_stats, sweep_config, write_config
 
 
@@ -41,7 +41,7 @@ def test_run__rates_hold_over_workers_and_models_at_one_address(tmp_path, simula
     )
     start = time.monotonic()
 
-    summary = run(config, cluster=SHARED)
+    summary = run(config, cluster=PROCESSES)
 
     seconds = time.monotonic() - start
     assert (summary.reason, summary.retries) == ("complete", {})
@@ -51,7 +51,7 @@ def test_run__rates_hold_over_workers_and_models_at_one_address(tmp_path, simula
 def test_run__models_at_one_address_share_one_connection_over_all_workers(tmp_path, simulator):
     config = limited(tmp_path, simulator, trials=4, models=("alpha", "beta"), limits={"connections": 1})
 
-    summary = run(config, cluster=SHARED)
+    summary = run(config, cluster=PROCESSES)
 
     assert summary.reason == "complete"
     assert simulator_stats(simulator)["most_in_flight"] == 1
@@ -68,7 +68,7 @@ def test_run__a_pause_that_one_worker_is_asked_for_holds_for_all(tmp_path, simul
 
     watcher = threading.Thread(target=watch)
     watcher.start()
-    summary = run(config, cluster=SHARED)
+    summary = run(config, cluster=PROCESSES)
     over.set()
     watcher.join()
 

@@ -1,4 +1,4 @@
-"""Whole sweeps: a real simulator process, a real cluster of two worker processes, real kills."""
+"""Whole sweeps: a real simulator process, real workers, real kills."""
 
 import json
 import os
@@ -16,7 +16,7 @@ from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube, Region
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.errors import LeaseHeldError
-from tests.flows.shared_cluster import SHARED
+from tests.flows.shared_cluster import PROCESSES, SHARED
 from tests.flows.support import (
     UNTIMED,
     arrays,
@@ -35,7 +35,7 @@ from tests.waiting import wait_until
 def test_run__fills_the_cube_and_sends_each_request_once(tmp_path, simulator):
     config = sweep_config(tmp_path, simulator.base_url, models=("alpha", "beta"))
 
-    summary = run(config, cluster=SHARED)
+    summary = run(config, cluster=PROCESSES)
 
     stats = simulator_stats(simulator)
     assert summary.reason == "complete"
@@ -265,7 +265,7 @@ def test_run__a_second_driver_is_refused_while_the_first_works(tmp_path, simulat
     config = sweep_config(tmp_path, simulator.base_url, trials=2000)  # never done
     config["models"][0]["simulate"]["latency"] = 0.2
     path = write_config(tmp_path, config)
-    process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    process = command("run", path, "--quiet", cwd=tmp_path)
     try:
         wait_until(lambda: simulator_stats(simulator)["finished"] > 0)
 
