@@ -25,9 +25,9 @@ def simulator(_served):
     return _served
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def small_sweep(tmp_path_factory, _served):
-    """A folder with a finished small sweep of one model."""
+    """A folder with a finished small sweep of one model, which tests read or copy."""
     reset(_served)
     folder = tmp_path_factory.mktemp("finished")
     path = write_config(folder, sweep_config(folder, _served.base_url, trials=2))
