@@ -1,11 +1,13 @@
 """Sweeps for tests: small configs against a simulator that the test owns."""
 
+import atexit
 import json
 import os
 import subprocess
 import sys
 import urllib.request
-from contextlib import chdir, contextmanager
+from contextlib import chdir, contextmanager, nullcontext
+from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import patch
@@ -14,6 +16,7 @@ import numpy as np
 from typer.testing import CliRunner
 
 from evalcube.deploy.clusters import LocalProcesses
+from evalcube.deploy.servers.managed import Simulator
 from evalcube.flows.cli import app as cli
 from evalcube.storage.cube.cube import Cube
 from tests.flows.shared_cluster import PROCESSES, SHARED
@@ -143,6 +146,14 @@ def reset(simulator):
     ).close()
 
 
+@cache
+def simulated():
+    """The server of models at ``sim:``, for all commands of this process."""
+    server = Simulator()
+    atexit.register(server.__exit__, None, None, None)
+    return server.__enter__()
+
+
 def evalcube(*arguments, cwd, columns=200):
     """Run the command line in this process: (exit code, standard output, standard error).
 
@@ -156,6 +167,7 @@ def evalcube(*arguments, cwd, columns=200):
             "evalcube.flows.run.cluster.LocalProcesses",
             lambda workers: SHARED if workers == 1 else PROCESSES,
         ),
+        patch("evalcube.flows.run.servers.Simulator", lambda: nullcontext(simulated())),
     ):
         code = cli._run(SimpleNamespace(failure=None))
         sys.stdout.flush()
