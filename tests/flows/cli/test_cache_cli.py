@@ -16,7 +16,7 @@ from evalcube.flows.keep.cache import References, request_keys
 from evalcube.flows.read.reader import Reader
 from evalcube.storage.cache.cache import DirectoryCache, open_cache
 from evalcube.storage.errors import StorageError
-from tests.flows.support import evalcube, own_process, refused, simulator_stats, sweep_config, write_config
+from tests.flows.support import evalcube, refused, simulator_stats, sweep_config, write_config
 from tests.simulator.managed import Simulator
 from tests.storage.support.cache_stores import SECRET, DirectoryPlace, RedisPlace, redis_server
 
@@ -257,7 +257,7 @@ def test_entries__hold_no_key_and_no_endpoint(tmp_path, monkeypatch):
         config = sweep_config(tmp_path, guarded.base_url, trials=2)
         config["models"][0]["key_env"] = "SIMULATED_KEY"
         path = write_config(tmp_path, config)
-        code, _, errors = own_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+        code, _, errors = evalcube("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
         address = guarded.address.partition("//")[2]
     assert code == 0, errors
     cache = open_cache(tmp_path / "cache")

@@ -113,14 +113,16 @@ def nobody():
     os.close(writer)
 
 
-@pytest.mark.parametrize(("fails", "code"), [(False, 0), (True, 1)])
-def test_run__goes_on_when_nobody_reads_and_ends_with_its_own_code(fails, code, tmp_path, simulator, nobody):
+@pytest.mark.parametrize(("fails", "code", "where"), [(False, 0, ("--workers", "1")), (True, 1, ())])
+def test_run__goes_on_when_nobody_reads_and_ends_with_its_own_code(
+    fails, code, where, tmp_path, simulator, nobody
+):
     config = sweep_config(tmp_path, simulator.base_url, trials=4)
     config["models"][0]["limits"] = {"retries": 1}
     if fails:
         set_faults(simulator, [{"kind": "status", "status": 500, "share": 1.0}])
     result = subprocess.run(
-        [sys.executable, "-m", "evalcube", "run", write_config(tmp_path, config), "--workers", "1"],
+        [sys.executable, "-m", "evalcube", "run", write_config(tmp_path, config), *where],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(Path(__file__).parents[3])},
         stdout=nobody,

@@ -40,7 +40,7 @@ def slow(tmp_path, simulator, trials):
 
 def test_watch__follows_a_run_to_its_end(tmp_path, simulator):
     path = slow(tmp_path, simulator, 20)
-    run = command("run", path, "--workers", 1, "--quiet", "--json", "--log", "events.jsonl", cwd=tmp_path)
+    run = command("run", path, "--quiet", "--json", "--log", "events.jsonl", cwd=tmp_path)
     while not (tmp_path / "cube.zarr" / "_evalcube" / "live.json").exists():
         assert run.poll() is None, run.communicate()
         time.sleep(0.05)

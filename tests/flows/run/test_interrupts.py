@@ -35,6 +35,6 @@ def test_run__stops_in_good_order_at_a_signal_and_raises_with_the_summary(tmp_pa
         record.getMessage() for record in caplog.records if record.name == "evalcube"
     ]
     asked = simulator_stats(simulator)["requests"]
-    assert run(config, workers=1).reason == "complete"
+    assert run(config).reason == "complete"
     assert simulator_stats(simulator)["requests"] == summary.trials
     assert asked < summary.trials

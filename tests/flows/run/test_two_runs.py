@@ -24,7 +24,7 @@ def test_run__of_two_at_once_one_asks_and_goes_on_where_the_other_dies(tmp_path,
     for name, config in configs.items():
         (tmp_path / name).mkdir()
         path = write_config(tmp_path / name, config)
-        processes[name] = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+        processes[name] = command("run", path, "--quiet", cwd=tmp_path)
 
     wait_until(lambda: simulator_stats(simulator)["requests"] >= REQUESTS // 3)
     os.killpg(processes["first"].pid, signal.SIGKILL)

@@ -105,7 +105,7 @@ def test_run__adaptive_precision_decides_the_same_after_a_kill(tmp_path, simulat
     del config["trials"]
     config["models"][0]["simulate"] = {"ability": 4.0, "slope": 1.0, "tokens": 20, "latency": 0.05}
     path = write_config(tmp_path, config)
-    process = command("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    process = command("run", path, "--quiet", cwd=tmp_path)
     wait_until(lambda: simulator_stats(simulator)["finished"] > 250)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
@@ -218,7 +218,7 @@ def test_upsample__an_interrupted_budget_goes_on_with_what_is_left(tmp_path, sim
     path = write_config(tmp_path, config)
     run(config, cluster=SHARED)
     before = spent_tokens(config["cube"])
-    arguments = ("upsample", path, "--budget", "30k", "--goal", "intervals", "--workers", 1, "--quiet")
+    arguments = ("upsample", path, "--budget", "30k", "--goal", "intervals", "--quiet")
     finished = simulator_stats(simulator)["finished"]
     process = command(*arguments, cwd=tmp_path)
     wait_until(lambda: simulator_stats(simulator)["finished"] > finished + 80)

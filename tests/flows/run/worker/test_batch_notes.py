@@ -66,13 +66,13 @@ def test_run__killed_and_stopped_while_in_batches_it_pays_for_nothing_twice(tmp_
     path = write_config(tmp_path, config)
     set_batches(simulator, seconds=3600)
 
-    process = quick_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    process = quick_process("run", path, "--quiet", cwd=tmp_path)
     wait_for(simulator, "requests", 120)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
 
     looks = simulator_stats(simulator)["batches"]["poll"]
-    process = quick_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    process = quick_process("run", path, "--quiet", cwd=tmp_path)
     wait_for(simulator, "poll", looks + 8)
     os.killpg(process.pid, signal.SIGINT)
     _, errors = process.communicate()
@@ -100,7 +100,7 @@ def test_run__killed_while_it_creates_a_batch_that_has_no_metadata_it_pays_once(
     path = write_config(tmp_path, config)
     set_batches(simulator, seconds=0, faults={"create": [-1]})
 
-    process = quick_process("run", path, "--workers", 1, "--quiet", cwd=tmp_path)
+    process = quick_process("run", path, "--quiet", cwd=tmp_path)
     wait_for(simulator, "batches", 1)
     os.killpg(process.pid, signal.SIGKILL)
     process.communicate()
