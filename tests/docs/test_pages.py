@@ -158,7 +158,7 @@ def typed(found, reader):
             reader.type(block)
 
 
-NEW = [page for page in PAGES if needs_environment(page)]
+NEW = [page for page in PAGES if needs_environment(page)] + [ROOT / "docs" / "tutorial.md"]
 PROGRESSIVE = [page for page in PAGES if runs(page) and not are_separate(page) and page not in NEW]
 SEPARATE = [page for page in PAGES if runs(page) and are_separate(page)]
 LENGTHY = {"statistics.md", "costs.md", "## Publish and pull", "## On object stores"}
@@ -225,7 +225,7 @@ def binaries(wheel, tmp_path_factory):
 
 
 @pytest.mark.integration
-@pytest.mark.parametrize("page", [ROOT / "docs" / "tutorial.md", *NEW], ids=lambda page: page.name)
+@pytest.mark.parametrize("page", NEW, ids=lambda page: page.name)
 def test_page__is_true_in_a_new_environment(page, binaries, tmp_path):
     # No index and no isolation: what builds a package is here, and nothing is fetched.
     environment = {"PIP_NO_INDEX": "1", "PIP_NO_BUILD_ISOLATION": "0", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
