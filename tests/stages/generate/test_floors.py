@@ -1,7 +1,7 @@
 """What knows nothing scores nothing, at every point of the shipped suites.
 
-The trials are always the same, so that a point that passes here passes everywhere. Of the larger suite every
-twentieth point is held here; `benchmarks/floors.py` runs through all of them with as many trials as one likes.
+The trials are always the same, so that a point that passes here passes everywhere. Of the larger suites every
+fortieth point is held here; `benchmarks/floors.py` runs through all of them with as many trials as one likes.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def suites() -> dict[str, Sweep]:
 
 
 def cells(name: str) -> Iterator[Cell]:
-    """Of a task: all points of the smallest suite, every twentieth of the others."""
+    """Of a task: all points of the smallest suite, every fortieth of the others."""
     seen = set()
     for suite, config in suites().items():
         for label in config.tasks:
@@ -47,7 +47,7 @@ def cells(name: str) -> Iterator[Cell]:
                 seen.add(label)
                 yield from (
                     Cell(TASKS[name], point.params, config.seed)
-                    for point in points[:: 1 if suite == "quick" else 20]
+                    for point in points[:: 1 if suite == "quick" else 40]
                 )
 
 

@@ -118,7 +118,7 @@ def test_data_set_readers__have_the_rates_of_tasks(
 
 
 @pytest.mark.parametrize("name", list(FAMILY))
-@settings(deadline=None, max_examples=20, derandomize=True)
+@settings(deadline=None, max_examples=10, derandomize=True)
 @given(text=hostile_text(), form=st.sampled_from(["Answer: {}", "**Answer:** {}", "Final answer: {}"]))
 def test_parse__last_asked_line_beats_whatever_stands_before(name: str, text: str, form: str) -> None:
     cell, trial, answer, _ = next(trials(name, {}))

@@ -13,7 +13,7 @@ from tests.strategies import random_params
 
 pytestmark = pytest.mark.long
 
-TEXTS = 600
+TEXTS = 300
 """Replies for each task."""
 FRAMES = ("{}", "Answer: {}", "**Answer:** {}.", "The answer is {}", "\\boxed{{{}}}", "x\nAnswer:\n{}\ny")
 TOKENS = tuple(
