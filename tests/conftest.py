@@ -29,9 +29,9 @@ pytest_plugins = ["tests.tiers", "tests.browser", "tests.examples", "tests.insta
 collect_ignore = ["data"]  # scripts that made samples, with packages that tests do not need
 
 # No deadline: a busy machine is no bug. In CI the same examples each time, so that a red run can be repeated.
-settings.register_profile("here", deadline=None, max_examples=40)
+settings.register_profile("here", deadline=None, max_examples=20)
 settings.register_profile("quick", deadline=None, max_examples=10)
-settings.register_profile("ci", deadline=None, max_examples=40, derandomize=True)
+settings.register_profile("ci", deadline=None, max_examples=20, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "here")
 
 # Runs are remembered below the user's home directory; those of tests are forgotten with them. What the user has set up

@@ -106,7 +106,7 @@ def made_content(made):
     return content(made / "cube.zarr")
 
 
-@settings(max_examples=5, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=2, suppress_health_check=[HealthCheck.too_slow])
 @given(st.sampled_from([truncate, flip, delete]), st.integers(0, 10_000), st.integers(0, 10_000))
 @example(delete, 152, 0)  # a price
 def test_heal__any_damage_of_a_chunk_to_the_very_bytes(made, made_content, damage, which, place):
