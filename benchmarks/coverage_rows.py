@@ -43,6 +43,8 @@ class Bench:
 
     repeats: int
     seed: int
+    least: int = 20
+    """Repeats of what costs more."""
 
     def rng(self, *key: str) -> np.random.Generator:
         """Stream of one row."""
@@ -50,7 +52,7 @@ class Bench:
 
     def few(self, part: int) -> int:
         """A fraction of the repeats, for what costs more."""
-        return max(20, self.repeats // part)
+        return max(self.least, self.repeats // part)
 
 
 def covered(bounds: Bounds, truth: Values) -> tuple[float, float]:

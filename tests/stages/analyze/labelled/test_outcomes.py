@@ -136,14 +136,15 @@ def test_cube_outcome_metrics__a_vote_needs_the_answers(ds, name):
 def test_cube_outcome_metrics__intervals_cover(shape, k):
     rng = np.random.default_rng([23, k])
     inside = []
-    for _ in range(200):
+    for _ in range(100):
         p = rng.beta(shape, shape, (1, 2, 4, 10, 1))
         status = (rng.random((*p.shape[:-1], 4)) < p).astype(np.uint8)
         found = cube_outcome_metrics(_points(status, np.True_), ["pass_at_k"], k, by="model")
         inside.append((float(found["pass_at_k_lower"][0, 0]), float(found["pass_at_k_upper"][0, 0])))
     mean = 1 - beta(shape, shape + k) / beta(shape, shape)
 
-    assert np.mean([low <= mean <= high for low, high in inside]) >= 0.91
+    # 2.6 standard errors of 100 below 0.95
+    assert np.mean([low <= mean <= high for low, high in inside]) >= 0.89
 
 
 def test_cube_outcome_metrics__lazy_chunks_give_the_same(ds):
