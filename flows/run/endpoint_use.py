@@ -53,11 +53,9 @@ class FoundLimit:
     models: tuple[str, ...]
     """Labels of the models there."""
     limit: str
-    """``requests_per_minute`` or ``connections``, as in the config."""
+    """``requests_per_minute``, where more were refused, or ``connections``, where so many were of use."""
     value: int
     """What to write there."""
-    refused: bool = True
-    """Whether it was found by being refused; else so many in flight were of use, and none was refused."""
     late: float = 0.0
     """Share of the seconds of answers in which they waited for the CPU here."""
 
@@ -69,15 +67,13 @@ def found_limits(endpoints: Mapping[str, Endpoint], traffic: Traffic) -> tuple[F
         names = tuple(
             name for name, endpoint in endpoints.items() if endpoint.account == endpoints[model].account
         )
-        requests, connections = limits.get("requests"), limits.get("connections")
+        requests = limits.get("requests")
         if requests is not None:
             found.append(FoundLimit(names, "requests_per_minute", max(int(requests * 60), 1)))
-        elif connections is not None:
-            found.append(FoundLimit(names, "connections", max(int(connections), 1)))
         elif window := limits.get("window"):
             held = sum(traffic.models.get(name, {}).get("seconds", 0.0) for name in names)
             late = sum(traffic.late.get(name, 0.0) for name in names) / held if held else 0.0
-            found.append(FoundLimit(names, "connections", int(window), refused=False, late=min(late, 1.0)))
+            found.append(FoundLimit(names, "connections", int(window), late=min(late, 1.0)))
     return tuple(found)
 
 

@@ -352,7 +352,7 @@ def lines_of(summary: RunSummary) -> list[str]:
 
 def _found_line(found: FoundLimit) -> str:
     names = _listed(found.models)
-    if found.refused:
+    if found.limit == "requests_per_minute":
         setting = f"{found.limit}: {found.value}"
         return f"{names}: a limit was found by being refused. Set `limits: {{{setting}}}` in the config"
     return f"in flight: up to {found.value} requests at once ({names}), as was found out{_slow(found.late)}"

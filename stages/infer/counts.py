@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import math
+import sys
 from collections.abc import Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass, fields
+from operator import add
 from typing import NamedTuple
 
 
@@ -21,17 +22,14 @@ class Counts:
     """Time-outs, and other words of overload."""
     pause: float = 0.0
     """Most seconds that were asked to wait."""
-    spent: float = 0.0
-    """Seconds that those waited which passed."""
-    slow: int = 0
-    """Of `answers`, those that took over a third of the time-out."""
+    most_passed: int = 0
+    """Most in flight when one started that passed."""
+    least_refused: int = sys.maxsize
+    """Fewest in flight when one started that was refused."""
     answers: int = 0
     """Those that passed and began while the window was full; the sums that follow are theirs."""
     waited: float = 0.0
     tokens: float = 0.0
-    waited_square: float = 0.0
-    both: float = 0.0
-    tokens_square: float = 0.0
     all_sent: int = 0
     all_passed: int = 0
     all_refused: int = 0
@@ -42,38 +40,10 @@ class Counts:
         found.all_sent, found.all_passed, found.all_refused = self.all_sent, self.all_passed, self.all_refused
         return found
 
-    def answer(self, waited: float, tokens: float, *, slow: bool) -> None:
-        """Count an answer to a request that began while the window was full."""
-        self.answers += 1
-        self.slow += slow
-        self.waited += waited
-        self.tokens += tokens
-        self.waited_square += waited * waited
-        self.both += waited * tokens
-        self.tokens_square += tokens * tokens
-
     @property
     def let_through(self) -> int:
         """Requests of all epochs that were not refused, those too that wait for an answer."""
         return self.all_sent - self.all_refused
-
-    @property
-    def refused_share(self) -> float:
-        """Share of the requests that were refused."""
-        return self.refused / max(self.sent, 1)
-
-    @property
-    def per_token(self) -> float:
-        """Seconds waited."""
-        return self.waited / self.tokens
-
-    def is_known(self, error: float, enough: int, least: int) -> bool:
-        """Whether `per_token` has a relative error below one, or so many answers that this has to do."""
-        if self.answers < least or self.waited <= 0.0:
-            return False
-        ratio = self.per_token
-        spread = self.waited_square - 2.0 * ratio * self.both + ratio * ratio * self.tokens_square
-        return self.answers >= enough or math.sqrt(max(spread, 0.0)) < error * self.waited
 
 
 class Mark(NamedTuple):
@@ -105,9 +75,16 @@ class Report(NamedTuple):
     """The fields of `Counts`."""
 
 
+_JOIN = {"pause": max, "least_refused": min}
+
+
 def together(many: Iterable[Counts], epoch: int) -> Counts:
-    """The counts of several workers, of one epoch; `all_sent` and its like are left to the caller."""
-    rows = [astuple(one)[1:-3] for one in many if one.epoch == epoch]
-    found = Counts(epoch, *(sum(column) for column in zip(*rows, strict=True)))
-    found.pause = max((one.pause for one in many if one.epoch == epoch), default=0.0)
+    """The counts of several workers: what is of one epoch, and what is of all."""
+    found = Counts(epoch)
+    for one in many:
+        for field in fields(Counts)[1:]:
+            name, of_all = field.name, field.name.startswith("all_")
+            if one.epoch == epoch or of_all:
+                mine, other = getattr(found, name), getattr(one, name)
+                setattr(found, name, _JOIN.get(name, add)(mine, other))
     return found

@@ -164,8 +164,6 @@ class FoundLimits:
 
     requests: float | None = None
     """Requests per second."""
-    connections: int | None = None
-    """Requests in flight."""
     window: int | None = None
     """Requests in flight that this worker found a use for, without being refused."""
 

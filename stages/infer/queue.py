@@ -6,7 +6,6 @@ import asyncio
 from collections import deque
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import replace
 from functools import partial
 
 from evalcube.stages.infer.admission import Admission, Feedback
@@ -178,9 +177,9 @@ class HttpQueue(EndpointQueue):
     @property
     def found(self) -> FoundLimits:
         """See `evalcube.stages.infer.endpoint_queue.EndpointQueue.found`."""
-        found = FoundLimits(*self._admission.gate.found)
-        searched = self._quota.is_searched and not self._admission.gate.is_paced
-        return replace(found, window=self._admission.window) if searched else found
+        gate = self._admission.gate
+        searched = self._quota.is_searched and not gate.is_paced
+        return FoundLimits(gate.found, gate.window if searched else None)
 
     def halt(self) -> None:
         """Send nothing more but what is in flight."""

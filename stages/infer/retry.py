@@ -63,7 +63,7 @@ def turn_of(gate: Gate, base: float) -> Callable[[Reply], float | None]:
     """
 
     def turn(reply: Reply) -> float | None:
-        if is_beyond_limit(reply) or (is_refusal(reply) and gate.lets_most_through):
+        if is_beyond_limit(reply) or (is_refusal(reply) and gate.lets_through):
             return 0.0 if gate.is_paced else base
         return None
 

@@ -10,8 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import astuple, replace
-from types import MappingProxyType
+from dataclasses import astuple
 from typing import NamedTuple
 
 from evalcube.stages.infer.controller import IN_A_ROW, Controller
@@ -40,97 +39,80 @@ class Pace(NamedTuple):
         """Number of the turn at a moment, seconds on the shared clock."""
         return self.turn + (now - self.since) * self.rate
 
-    def followed_by(self, rate: float, since: float, workers: int) -> Pace:
-        """Another rate from some time on, so that no two turns come close together."""
-        # Small numbers are exact; what is taken away is a whole number of rounds.
-        return self if rate == self.rate else Pace(rate, since, self.turn_at(since) % (2 * max(workers, 1)))
+
+def followed(pace: Pace | None, rate: float | None, since: float, workers: int) -> Pace | None:
+    """Another rate from some time on, so that no two turns come close together; None for none."""
+    if rate is None or (pace is not None and pace.rate == rate):
+        return None if rate is None else pace
+    # Small numbers are exact; what is taken away is a whole number of rounds.
+    turn = 0.0 if pace is None else pace.turn_at(since) % (2 * workers)
+    return Pace(rate, since, turn)
 
 
 class Turns:
     """One worker's turns; none are needed while there is no pace."""
 
     def __init__(self) -> None:
-        self._workers, self._rank = 1, 0
-        self._pace: Pace | None = None
-        self._later: Pace | None = None
-        self._used = 0
-
-    @property
-    def pace(self) -> Pace | None:
+        self.pace: Pace | None = None
         """The present one; None where no turns are needed."""
-        return self._pace
+        self._workers, self._rank, self._used = 1, 0, 0
+        self._later: tuple[Pace, int, int] | None = None
 
-    def share_out(self, workers: int, rank: int, now: float) -> None:
-        """Be number `rank` of `workers` that take turns."""
-        self._workers, self._rank = max(workers, 1), max(rank, 0)
-        self._forget_turns(now)
-
-    def follow(self, pace: Pace | None, now: float) -> None:
-        """Take another pace, from when it says; None for none."""
-        if pace is not None and self._pace is not None and pace.since > now:
-            self._later = pace
+    def follow(self, pace: Pace | None, now: float, workers: int, rank: int) -> None:
+        """Take another pace from when it says, None for none, as number `rank` of `workers` that take turns."""
+        if pace is not None and self.pace is not None and pace.since > now:
+            self._later = pace, workers, rank
             return
-        self._pace, self._later = pace, None
-        self._forget_turns(now)
+        self.pace, self._workers, self._rank, self._later = pace, max(workers, 1), rank, None
+        if pace is not None:
+            self._used = math.floor(self._own(pace, now) + _TOLERANCE)
 
     def wait(self, now: float) -> float:
         """Seconds until a request may start."""
         self._switch(now)
-        if self._pace is None:
+        if self.pace is None:
             return 0.0
-        own = self._own(self._pace, now)
+        own = self._own(self.pace, now)
         passed = math.floor(own + _TOLERANCE)
-        if passed > self._used and (
-            self._workers == 1 or own - passed < _LATEST or self._saved(self._pace) > 1
-        ):
+        in_time = self._workers == 1 or own - passed < _LATEST or self._saved(self.pace) > 1
+        if passed > self._used and in_time:
             return 0.0
-        each = self._workers / self._pace.rate
-        wait = (max(passed, self._used) + 1 - own) * each
-        return wait if self._later is None else min(wait, self._later.since - now)
+        wait = (max(passed, self._used) + 1 - own) * self._workers / self.pace.rate
+        return wait if self._later is None else min(wait, self._later[0].since - now)
 
     def take(self, now: float) -> None:
         """Use a turn."""
         self._switch(now)
-        if self._pace is not None:
-            own = self._own(self._pace, now)
+        if self.pace is not None:
+            own, saved = self._own(self.pace, now), self._saved(self.pace)
             passed = math.floor(own + _TOLERANCE)
-            saved = self._saved(self._pace)
             self._used = max(self._used + 1, passed - saved + 1)
             if self._workers == saved == 1 and own - passed >= _LATEST:
                 # Nobody else has turns: those to come are as much later.
-                self._pace, self._used = Pace(self._pace.rate, now, 0.0), 0
+                self.pace, self._used = Pace(self.pace.rate, now, 0.0), 0
 
     def _saved(self, pace: Pace) -> int:
         """How many turns that passed may be caught up with, the present one among them."""
         return max(1, int(_BURST_SECONDS * pace.rate / self._workers))
 
     def _switch(self, now: float) -> None:
-        if self._later is not None and now >= self._later.since:
-            self.follow(self._later, now)
+        if self._later is not None and now >= self._later[0].since:
+            self.follow(self._later[0], now, *self._later[1:])
 
     def _own(self, pace: Pace, now: float) -> float:
-        """Number of this worker's turns by now."""
         return (pace.turn_at(now) - self._rank) / self._workers
 
-    def _forget_turns(self, now: float) -> None:
-        if self._pace is not None:
-            self._used = math.floor(self._own(self._pace, now) + _TOLERANCE)
 
-
-_LOOK_SECONDS = 0.1
-"""Between two looks at the counts of a worker that is alone."""
-_DRIVER_SECONDS = 0.45
-"""Between two of the driver's, as workers report every half second."""
+_LOOK_SECONDS, _DRIVER_SECONDS = 0.1, 0.45
+"""Between two looks at the counts of a worker that is alone, and of several, who report every half second."""
 _NOTICE = 0.8
 """Seconds until all workers have heard of another pace."""
 _BRAKE_SECONDS = 0.25
-"""Between two requests of a worker whose last ones were all refused."""
+"""Between two requests of a worker whose last ones were all refused: thousands would be until the driver hears."""
 _AGAIN = 5.0
 """Seconds after which a worker that seems to have missed what was decided is told again."""
 _FULL = 0.8
 """Of the window, from which on an answer says what is delivered at it."""
-_RECENT = 40
-"""Requests of which the share of refused ones is taken, for retries."""
 
 
 class Setting(NamedTuple):
@@ -139,24 +121,14 @@ class Setting(NamedTuple):
     epoch: int
     window: int
     pace: Pace | None
-    found: tuple[float | None, bool]
-    """Requests per second that are let through at most; and whether more in flight than the window is refused."""
-    parts: Mapping[str, int] = MappingProxyType({})
+    found: float | None
+    """Requests per second that are let through at most."""
+    parts: Mapping[str, int]
     """Of the window, by worker; equal ones where there are none."""
-    number: int = 0
+    turns: tuple[str, ...]
+    """Workers who take turns at the pace."""
+    number: int
     """Of settings, so that a worker says which one it has."""
-
-
-def _decided(
-    controller: Controller, before: Pace | None, now: float, notice: float = 0.0, workers: int = 1
-) -> Setting:
-    """What workers are told, `notice` seconds before another pace holds."""
-    pace = None
-    if controller.pace is not None:
-        first = before or Pace(controller.pace, now, 0.0)
-        pace = first.followed_by(controller.pace, now + notice, workers)
-    bounded = controller.pace is not None and not controller.paced
-    return Setting(controller.epoch, int(controller.window), pace, (controller.found, bounded))
 
 
 class Gate:
@@ -175,9 +147,8 @@ class Gate:
         self._turns = Turns()
         self._later: tuple[int, float] | None = None
         """The epoch to come, and when."""
-        self._looked = -math.inf
-        self._share, self._row = 0.0, 0
-        self._started = -math.inf
+        self._looked = self._started = -math.inf
+        self._row = 0
 
     @property
     def is_paced(self) -> bool:
@@ -186,21 +157,18 @@ class Gate:
 
     @property
     def is_braked(self) -> bool:
-        """Whether all were refused before the driver decided anything: thousands would be meanwhile."""
-        return self._workers > 1 and self._setting is None and self._row >= IN_A_ROW
+        """Whether the last ones were all refused, and it is the driver who decides."""
+        return self._workers > 1 and not self.lets_through
 
     @property
-    def found(self) -> tuple[float | None, int | None]:
-        """Requests per second of all workers, and requests in flight of this one, that are refused beyond."""
-        if self._setting is None:
-            return None, None
-        rate, bounded = self._setting.found
-        return rate, self.window if bounded else None
+    def found(self) -> float | None:
+        """Requests per second of all workers that are let through at most."""
+        return None if self._setting is None else self._setting.found
 
     @property
-    def lets_most_through(self) -> bool:
-        """Whether those that are refused are the smaller part, and not all of the last ones."""
-        return self._share < 0.5 and self._row < IN_A_ROW
+    def lets_through(self) -> bool:
+        """Whether the last ones were not all refused."""
+        return self._row < IN_A_ROW
 
     def report(self, in_flight: int, waiting: int) -> Report | None:
         """For the driver, with requests that are in flight here and that wait; None where this worker is alone."""
@@ -217,20 +185,20 @@ class Gate:
         """Be number `rank` of `workers`, with another part; a window that is declared starts with the most."""
         self._workers, self._rank = max(workers, 1), max(rank, 0)
         self._start, self._most, self._timeout = start, max(most, 1), timeout
-        self._turns.share_out(workers, rank, now + self.offset)
         if self._workers > 1:
             self.controller = None
         elif self.controller is None:
             self.controller = Controller(start, self._most, timeout, now)
             self._setting = None
             self.counts = self.counts.at(self.controller.epoch)
-            self._turns.follow(None, now + self.offset)
         else:
             self.controller.resize(self._most, timeout, 1)
         whole = start * self._workers if self._setting is None else self._setting.window
         if self._setting is not None and self.controller is not None:
             whole = int(self.controller.window)
         self.window = self._part(whole)
+        pace = None if self._setting is None else self._setting.pace
+        self._turns.follow(pace, now + self.offset, self._workers, self._rank)
 
     def _part(self, window: int) -> int:
         whole, rest = divmod(window, self._workers)
@@ -238,10 +206,13 @@ class Gate:
 
     def obey(self, setting: Setting, now: float, worker: str = "") -> None:
         """Do this worker's part of what was decided, which is found under its name."""
-        self._setting = setting
+        before, self._setting = self._setting, setting
         self.window = setting.parts.get(worker) or self._part(setting.window)
-        if setting.pace != self._turns.pace:
-            self._turns.follow(setting.pace, now + self.offset)
+        if before is None or (setting.pace, setting.turns) != (before.pace, before.turns):
+            takes = worker in setting.turns
+            place = setting.turns.index(worker) if takes else self._rank
+            number = len(setting.turns) if takes else self._workers
+            self._turns.follow(setting.pace, now + self.offset, number, place)
         if setting.epoch != self.counts.epoch:
             since = -math.inf if setting.pace is None else setting.pace.since - self.offset
             self._later = (setting.epoch, since)
@@ -273,26 +244,26 @@ class Gate:
 
     def passed(self, now: float, mark: Mark, tokens: float) -> None:
         """Note that a request was let through, and how many tokens came back."""
-        self._share *= 1.0 - 1.0 / _RECENT
         self._row = 0
         counts = self.counts
         counts.all_passed += 1
         if mark.epoch == counts.epoch:
-            waited = now - mark.started
             counts.passed += 1
-            counts.spent += waited
+            counts.most_passed = max(counts.most_passed, mark.in_flight)
             if mark.in_flight >= _FULL * self.window:
-                counts.answer(waited, tokens or 1.0, slow=waited > self._timeout / 3.0)
+                counts.answers += 1
+                counts.waited += now - mark.started
+                counts.tokens += tokens or 1.0
         self.look(now)
 
     def refused(self, now: float, mark: Mark, pause: float) -> bool:
         """Note that a request was refused, and asked to wait for `pause` seconds; returns whether anything changed."""
-        self._share += (1.0 - self._share) / _RECENT
         self._row += 1
         counts = self.counts
         counts.all_refused += 1
         if mark.epoch == counts.epoch:
             counts.refused += 1
+            counts.least_refused = min(counts.least_refused, mark.in_flight)
             counts.pause = max(counts.pause, pause)
         if counts.refused == 2 * IN_A_ROW > counts.passed:
             # A tenth of a second is long where refusals come at once.
@@ -317,7 +288,10 @@ class Gate:
         self._looked = now
         if not controller.look(now, self.counts):
             return False
-        self.obey(_decided(controller, self._turns.pace, now + self.offset), now)
+        pace = followed(self._turns.pace, controller.pace, now + self.offset, 1)
+        self.obey(
+            Setting(controller.epoch, int(controller.window), pace, controller.found, {}, ("",), 0), now
+        )
         return True
 
 
@@ -352,78 +326,74 @@ class _Merged:
         self.controller = Controller(told.start, told.most, told.timeout, now, told.workers)
         self._counts: dict[str, Counts] = {}
         self._reports: dict[str, Report] = {}
-        self._parts: dict[str, int] = {}
-        """Of the window, by worker, as they were told last."""
-        self._told: deque[tuple[int, dict[str, int]]] = deque(maxlen=20)
-        """Numbers and parts of the last settings: a worker obeys those that it has not named yet sooner or later."""
-        self._number = 0
-        self._sent = self._passed = self._refused = 0
-        self._pace: Pace | None = None
-        self._workers = told.workers
-        self._told_at, self._missed = -math.inf, True
+        self._ended: list[Counts] = []
+        """Of workers that were started again."""
+        self._told: deque[Setting] = deque(maxlen=20)
+        """The last settings: a worker obeys those that it has not named yet sooner or later."""
+        self._workers, self._number, self._told_at = told.workers, 0, -math.inf
 
     def hear(self, worker: str, told: Report) -> None:
         counts = Counts(*told.counts)  # type: ignore[arg-type]
-        before = self._counts.get(worker, Counts())
-        # One that was started again begins at nothing.
-        if counts.all_sent < before.all_sent:
-            before = Counts()
-        self._sent += counts.all_sent - before.all_sent
-        self._passed += counts.all_passed - before.all_passed
-        self._refused += counts.all_refused - before.all_refused
+        before = self._counts.get(worker)
+        if before is not None and counts.all_sent < before.all_sent:
+            self._ended.append(before.at(0))
         self._counts[worker], self._reports[worker] = counts, told
         if told.workers != self._workers:
             self._workers = told.workers
-            self._parts = {}
             self.controller.resize(told.most, told.timeout, told.workers)
-        self._missed |= told.number != self._number
 
     def decide(self, workers: Collection[str], now: float) -> Setting | None:
         """What is to be told, if anything is new."""
-        controller = self.controller
-        merged = replace(
-            together(list(self._counts.values()), controller.epoch),
-            all_sent=self._sent,
-            all_passed=self._passed,
-            all_refused=self._refused,
-        )
-        changed = controller.look(now, merged)
-        changed |= self._share_out(workers)
-        if not changed and not (self._missed and now - self._told_at > _AGAIN):
-            self._missed = False
-            return None
-        self._told_at, self._missed, self._number = now, False, self._number + 1
-        self._told.append((self._number, self._parts))
-        setting = _decided(controller, self._pace, now, _NOTICE, len(workers))
-        self._pace = setting.pace
-        return setting._replace(parts=dict(self._parts), number=self._number)
-
-    def _share_out(self, workers: Collection[str]) -> bool:
-        """Give what some cannot use to those who can, as far as it is free; returns whether anything changed."""
+        controller, last = self.controller, self._told[-1] if self._told else None
         self._reports = {worker: told for worker, told in self._reports.items() if worker in workers}
-        reports, window, before = self._reports, int(self.controller.window), self._parts
+        # While another pace is on its way it is not overtaken.
+        if last is None or last.pace is None or now >= last.pace.since:
+            controller.look(now, together([*self._counts.values(), *self._ended], controller.epoch))
+        asking = sorted(worker for worker, told in self._reports.items() if told.wanted)
+        turns = tuple(asking or sorted(workers))
+        pace = followed(last and last.pace, controller.pace, now + _NOTICE, len(turns))
+        if last is not None and pace is not None and turns != last.turns and pace == last.pace:
+            pace = Pace(pace.rate, now + _NOTICE, pace.turn_at(now + _NOTICE))
+        setting = Setting(
+            controller.epoch,
+            int(controller.window),
+            pace,
+            controller.found,
+            self._share_out(workers, last.parts if last else {}),
+            turns,
+            self._number,
+        )
+        missed = any(told.number != self._number for told in self._reports.values())
+        if setting == last and not (missed and now - self._told_at > _AGAIN):
+            return None
+        self._told_at, self._number = now, self._number + 1
+        self._told.append(setting._replace(number=self._number))
+        return self._told[-1]
+
+    def _share_out(self, workers: Collection[str], before: Mapping[str, int]) -> Mapping[str, int]:
+        """Give what some cannot use to those who can, as far as it is free."""
+        reports, window = self._reports, int(self.controller.window)
         if not len(reports) == len(workers) == self._workers:
-            self._parts = {}
-            return bool(before)
+            return {}
         wanted = shares(window, {worker: told.wanted for worker, told in reports.items()})
         if (sum(before.values()), before.keys()) == (window, wanted.keys()) and all(
             abs(wanted[worker] - part) <= part // 8 for worker, part in before.items()
         ):
-            return False
+            return before
         held = {
             worker: max(told.held, *self._parts_of(worker, told.number)) for worker, told in reports.items()
         }
-        free, self._parts = max(window - sum(held.values()), 0), {}
+        free, parts = max(window - sum(held.values()), 0), {}
         for worker, part in wanted.items():
             # What another one still holds is not lent twice: the sum is never above the window.
             more = min(max(part - held[worker], 0), free)
-            self._parts[worker] = min(part, held[worker]) + more
+            parts[worker] = min(part, held[worker]) + more
             free -= more
-        return self._parts != before
+        return parts
 
     def _parts_of(self, worker: str, after: int) -> list[int]:
         """What a worker was told since the setting of that number, which it has."""
-        return [0, *(parts.get(worker, 0) for number, parts in self._told if number > after)]
+        return [0, *(told.parts.get(worker, 0) for told in self._told if told.number > after)]
 
 
 def shares(window: int, wanted: Mapping[str, int]) -> dict[str, int]:

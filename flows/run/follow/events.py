@@ -89,8 +89,8 @@ class Traffic:
     """By label of any model at an endpoint that asked for a pause for which requests wait: its ``seconds``, and the
     ``reason``."""
     found: Mapping[str, Mapping[str, float | None]] = field(default_factory=dict)
-    """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second, ``connections`` of
-    this worker, and its ``window``, requests in flight that were of use and were not refused."""
+    """By label of any model at an endpoint, limits that nobody declared: ``requests`` per second, and the
+    ``window`` of this worker, requests in flight that were of use and were not refused."""
     engines: Mapping[str, Sequence[Sequence[str]]] = field(default_factory=dict)
     """By label of the model, the fields of each `evalcube.stages.infer.endpoint.EngineInfo` that serves it."""
     worker: str = ""

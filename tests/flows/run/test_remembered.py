@@ -63,7 +63,7 @@ def test_tracker__windows_of_workers_add_up_and_the_strictest_rate_holds():
 def test_found_limits__what_nobody_refused_is_named_as_what_it_is():
     (limit,) = found_limits({"a": ENDPOINT}, found(window=181))
 
-    assert limit == FoundLimit(("a",), "connections", 181, refused=False)
+    assert limit == FoundLimit(("a",), "connections", 181)
     lines = lines_of(replace(SUMMARY, found_limits=(limit, replace(limit, late=0.5))))
     assert "in flight: up to 181 requests at once (a), as was found out" in lines
     assert any(

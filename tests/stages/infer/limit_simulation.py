@@ -32,8 +32,6 @@ class Outcome:
     seconds: float
     found: float | None
     """Requests per second that were found."""
-    connections: int | None = None
-    """Requests in flight that were found."""
     failed: int = 0
     """Requests that were given up, in the whole simulation."""
     in_flight: float = 0.0
@@ -318,7 +316,6 @@ def simulate(
         turn=turn,
     )
     world.run(seconds)
-    rate, in_flight = world.throttles[0].gate.found
 
     def outcome(begin: float, end: float) -> Outcome:
         accepted = sum(begin <= at < end for at in world.accepted)
@@ -328,8 +325,7 @@ def simulate(
             accepted,
             refused,
             end - begin,
-            rate,
-            in_flight and in_flight * workers,
+            world.throttles[0].gate.found,
             world.failed,
             median(row[2] for row in waits),
             median(row[1] for row in waits),

@@ -1,7 +1,5 @@
 """What a controller decides: each branch, and what no counts may bring about."""
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -16,23 +14,30 @@ def controller(start=START, most=MOST, workers=1):
     return Controller(start, most, TIMEOUT, 0.0, workers)
 
 
-def answered(epoch, answers, waited, slow=0):
+def answered(epoch, answers, waited):
     """Counts of equal answers while the window was full."""
-    counts = Counts(epoch, sent=answers, passed=answers, all_sent=answers, all_passed=answers)
-    for index in range(answers):
-        counts.answer(waited, 10.0, slow=index < slow)
-    return counts
+    return Counts(
+        epoch,
+        sent=answers,
+        passed=answers,
+        answers=answers,
+        waited=answers * waited,
+        tokens=10.0 * answers,
+        all_sent=answers,
+        all_passed=answers,
+    )
 
 
-def refused(epoch, sent, turned_away, pause=0.0, passed=0):
+def refused(epoch, sent, turned_away, pause=0.0, passed=0, before=(0, 0)):
+    """Counts of requests in an epoch, and of those before it and how many of them were refused."""
     return Counts(
         epoch,
         sent=sent,
         refused=turned_away,
         passed=passed,
         pause=pause,
-        all_sent=sent,
-        all_refused=turned_away,
+        all_sent=before[0] + sent,
+        all_refused=before[1] + turned_away,
         all_passed=passed,
     )
 
@@ -71,7 +76,7 @@ def test_look__a_declared_window_neither_grows_nor_shrinks_by_itself():
     assert (one.window, one.pace) == (64.0, None)
 
 
-@pytest.mark.parametrize("counts", [replace(answered(1, 8, 250.0, slow=8)), Counts(1, sent=4, overloads=1)])
+@pytest.mark.parametrize("counts", [answered(1, 16, 250.0), Counts(1, sent=4, overloads=1)])
 def test_look__has_fewer_in_flight_where_answers_are_slow_or_do_not_come(counts):
     one = controller()
 
@@ -86,12 +91,47 @@ def test_look__a_few_refusals_change_nothing():
     assert not one.look(1.0, refused(1, 60, 2))
 
 
+def test_look__a_declared_window_that_was_halved_grows_again():
+    one = controller(64, 64)
+    one.look(1.0, Counts(1, sent=64, overloads=1))
+    assert one.window == 32.0
+
+    one.look(60.0, answered(one.epoch, 300, 0.5))
+    one.look(120.0, answered(one.epoch, 300, 0.5))
+
+    assert one.window > 32.0
+
+
+def test_look__what_is_in_flight_is_bounded_where_nothing_else_is_refused():
+    one = controller(64, 64)
+
+    one.look(2.0, Counts(1, 40, 20, 20, most_passed=8, least_refused=9, all_sent=40, all_refused=20))
+
+    assert (one.window, one.pace) == (8.0, None)
+
+
 def test_look__many_refusals_bring_about_a_slower_pace():
     one = controller()
 
     one.look(2.0, refused(1, 100, 50))
 
-    assert one.pace == pytest.approx(0.7 * 50 / 2.0)
+    assert one.found == pytest.approx(50 / 2.0)
+    assert one.pace == pytest.approx(one.found / 2.0)
+
+
+def test_look__where_all_are_refused_few_are_asked():
+    one = controller()
+    one.look(4.0, refused(1, 100, 40))
+    before = one.pace
+
+    one.look(5.0, refused(one.epoch, 20, 20, before=(100, 40)))
+
+    assert one.pace == pytest.approx(before / 4.0)
+    assert one.found is None
+    one.look(6.0, refused(one.epoch, 20, 20, before=(120, 60)))
+    assert one.pace == 0.5
+    one.look(8.0, refused(one.epoch, 3, 1, before=(140, 80)))
+    assert one.found == pytest.approx((143 - 81) / 8.0)
 
 
 def test_look__one_refusal_that_says_when_to_come_again_is_enough():
@@ -102,25 +142,58 @@ def test_look__one_refusal_that_says_when_to_come_again_is_enough():
     assert one.pace is not None
 
 
-def test_look__refusals_that_a_slower_pace_changes_nothing_of_are_by_chance():
+def test_look__what_is_refused_at_half_of_the_pace_too_is_by_chance():
     one = controller(64, 64)
-    for now in (2.0, 12.0, 22.0):
-        one.look(now, refused(one.epoch, 60, 18, passed=42))
+    one.look(2.0, refused(1, 60, 18, passed=42))
+    assert one.pace == pytest.approx(42 / 2.0 / 2.0)
+
+    one.look(12.0, refused(one.epoch, 60, 18, passed=42, before=(60, 18)))
 
     assert one.pace is None
     assert one.window == 64.0
+    assert not one.look(20.0, refused(one.epoch, 60, 18, passed=42, before=(120, 36)))
 
 
-def test_look__a_slower_pace_that_none_is_refused_at_is_climbed_from():
+@pytest.fixture
+def climbing():
+    """A controller whose test of half of 30 requests per second had no refusals."""
     one = controller()
-    one.look(2.0, refused(1, 100, 50))
-    first = one.pace
+    one.look(2.0, refused(1, 100, 40))
+    one.look(8.0, refused(one.epoch, 60, 0, passed=60, before=(100, 40)))
+    return one
 
-    one.look(4.0, refused(one.epoch, 20, 0, passed=20))
 
-    assert one.pace == pytest.approx(50 / 2.0)
-    assert first < one.pace
-    assert one.found == pytest.approx(50 / 2.0)
+def test_look__where_none_is_refused_at_half_of_the_pace_there_is_a_limit(climbing):
+    assert climbing.found == pytest.approx(60 / 2.0)
+    assert climbing.pace == pytest.approx(0.9 * climbing.found)
+
+
+def test_look__a_pace_at_which_none_is_refused_is_climbed_from(climbing):
+    first = climbing.pace
+
+    climbing.look(9.0, refused(climbing.epoch, 30, 0, passed=30, before=(160, 40)))
+
+    assert first < climbing.pace <= climbing.found
+
+
+def test_look__a_climb_that_went_well_is_begun_again_below_where_it_ended(climbing):
+    climbing.look(9.0, refused(climbing.epoch, 50, 0, passed=50, before=(160, 40)))
+    clean = climbing.pace
+
+    climbing.look(9.5, refused(climbing.epoch, 60, 0, passed=60, before=(160, 40)))
+    climbing.look(10.0, refused(climbing.epoch, 75, 12, passed=63, before=(160, 40)))
+
+    assert climbing.found >= clean
+    assert climbing.pace == pytest.approx(0.9 * climbing.found)
+
+
+def test_look__a_climb_that_begins_too_high_is_tested_again_lower_down(climbing):
+    before = climbing.found
+
+    climbing.look(9.0, refused(climbing.epoch, 30, 15, passed=15, before=(160, 40)))
+
+    assert climbing.found < 0.9 * before
+    assert climbing.pace == pytest.approx(climbing.found / 2.0)
 
 
 events = st.tuples(
@@ -148,8 +221,9 @@ def test_look__the_window_never_leaves_its_bounds_whatever_is_counted(bounds, wo
         for _ in range(min(answers, sent - turned_away)):
             counts.passed += 1
             counts.all_passed += 1
-            counts.spent += seconds
-            counts.answer(seconds, 10.0, slow=seconds > 20.0)
+            counts.answers += 1
+            counts.waited += seconds
+            counts.tokens += 10.0
         one.look(now, counts)
 
         assert min(workers, most) <= one.window <= max(most, workers)
