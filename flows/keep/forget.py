@@ -16,7 +16,7 @@ from evalcube.flows.keep.to_forget import Choice, Chosen, ToForget, find
 from evalcube.flows.plan.evaluations import judge_keys
 from evalcube.flows.plan.extension import further_key
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.plan.requests import CriteriaBook, prepare_trials
+from evalcube.flows.plan.requests import CriteriaBook, Prepared, prepare_trials
 from evalcube.flows.plan.targets import Block, SampleTargets, Window, window_of
 from evalcube.flows.state.caches import cache_at_hand
 from evalcube.flows.state.questions import forget_questions
@@ -44,26 +44,39 @@ from evalcube.storage.urls import beside
 _KEYS_AT_ONCE = 512
 
 
-def request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache) -> Iterator[str]:
-    """Keys of all requests about some results.
-
-    What judges and extensions asked about a reply comes before that reply, without which nobody knows any more what
-    that was.
-    """
-    book = CriteriaBook(plan.tasks)
+def trial_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache) -> Iterator[str]:
+    """Keys of the requests of all trials, and of what extensions asked after the replies that a cache holds."""
+    # Extensions first, as that is known only while the replies are there.
     for part in sorted(parts, key=lambda part: not plan.evaluations[part.region.model].extended):
-        evaluation, positions = plan.evaluations[part.region.model], np.flatnonzero(part.mask)
-        for begin in range(0, len(positions), _KEYS_AT_ONCE):
-            some = positions[begin : begin + _KEYS_AT_ONCE]
-            for item in prepare_trials(plan, Block(part.window, 0, 0, some)):
-                if evaluation.extended and (key := further_key(plan, evaluation, item, cache)):
-                    yield key
-                if plan.judges and (rubric := book.of(item.task, item.trial).rubric):
-                    reply = cache.get(item.request.digest)
-                    keys = list(judge_keys(plan.judges, rubric, item.trial, reply))
-                    there = zip(keys, cache.contents(keys), strict=True)
-                    yield from (key for key, content in there if content is not None)
-                yield item.request.digest
+        evaluation = plan.evaluations[part.region.model]
+        for item in _prepared(plan, part):
+            yield item.request.digest
+            if evaluation.extended and (key := further_key(plan, evaluation, item, cache)):
+                yield key
+
+
+def judge_request_keys(plan: Plan, parts: Sequence[Chosen], cache: ManagedCache) -> Iterator[str]:
+    """Keys of what judges were asked about the answers that a cache holds."""
+    if not plan.judges:
+        return
+    book = CriteriaBook(plan.tasks)
+    for part in parts:
+        for item in _prepared(plan, part):
+            rubric = book.of(item.task, item.trial).rubric
+            if rubric:
+                reply = cache.get(item.request.digest)
+                keys = list(judge_keys(plan.judges, rubric, item.trial, reply))
+                yield from (
+                    key for key, there in zip(keys, cache.contents(keys), strict=True) if there is not None
+                )
+
+
+def _prepared(plan: Plan, part: Chosen) -> Iterator[Prepared]:
+    """The trials, some in memory at a time."""
+    positions = np.flatnonzero(part.mask)
+    for begin in range(0, len(positions), _KEYS_AT_ONCE):
+        some = positions[begin : begin + _KEYS_AT_ONCE]
+        yield from prepare_trials(plan, Block(part.window, 0, 0, some))
 
 
 Array = npt.NDArray[Any]
@@ -223,11 +236,16 @@ class _Forgetter:
         planned = self._lower(found.cells)
         deleted = left = 0
         if cache is not None:
-            # Replies before results, as a run would take them from there.
-            keys = request_keys(self._plan, found.regions, cache)
-            while batch := list(islice(keys, _AT_ONCE)):
-                left += cache.remove(batch)
-                deleted += len(batch)
+            # Replies before results, as a run would take them from there; those of judges before the answers that they
+            # are about, without which nobody knows any more which they are.
+            chosen = list(found.regions)
+            for keys in (
+                judge_request_keys(self._plan, chosen, cache),
+                trial_request_keys(self._plan, chosen, cache),
+            ):
+                while batch := list(islice(keys, _AT_ONCE)):
+                    left += cache.remove(batch)
+                    deleted += len(batch)
             cache.close()
         lowered = set(np.flatnonzero(found.cells.any(axis=(1, 2))).tolist()) if self._for_good else set()
         self._clear([*found.regions, *self._unrecorded(found.empty)], planned, lowered)

@@ -34,10 +34,8 @@ from evalcube.stages.process.grading import IMPORTED
 from evalcube.stages.reply.status import SECOND
 from evalcube.storage.cube.schema import SAID
 
-_TRIAL_CHUNK = 32
-_REPEAT_CHUNK = 8
-_REGION_CELLS = 4096
-_MANY_REPEATS = 512
+_TRIAL_CHUNK, _REPEAT_CHUNK = 32, 8
+_REGION_CELLS, _MANY_REPEATS = 4096, 512
 _UNLIMITED = 2**31 - 1
 _Kind = TypeVar("_Kind", bound=np.generic)
 _DIGITS = 8
@@ -191,7 +189,7 @@ class Plan:
 
     @property
     def absent(self) -> list[str]:
-        """Why tasks are not at hand whose cells the cube has; trials of theirs are counted, and cannot be made."""
+        """Why tasks are not at hand whose trials the cube has."""
         return [task.task.reason for task in self.tasks if isinstance(task.task, AbsentTask)]
 
     @property
@@ -214,10 +212,9 @@ class Plan:
     @property
     def places(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Task and slot of each point, by label of its task and id of its cell."""
+        points = ((row, slot) for row, task in enumerate(self.tasks) for slot in range(len(task.cells)))
         return {
-            (task.label, planned.cell.id): (row, slot)
-            for row, task in enumerate(self.tasks)
-            for slot, planned in enumerate(task.cells)
+            (self.tasks[row].label, self.tasks[row].cells[slot].cell.id): (row, slot) for row, slot in points
         }
 
     @property
@@ -244,11 +241,8 @@ class Plan:
     def labels(self) -> tuple[str, ...]:
         """A name for each evaluation, all different, and no longer than it takes to tell them apart."""
         rows = self.evaluations
-        optional = (
-            [row.template.name for row in rows],
-            [row.sampler.name for row in rows],
-            [row.revision for row in rows],
-        )
+        named = [(row.template.name, row.sampler.name, row.revision) for row in rows]
+        optional = [list(column) for column in zip(*named, strict=True)]
         parts = [[row.model for row in rows], *(names for names in optional if len(set(names)) > 1)]
         found = [" / ".join(filter(None, columns)) for columns in zip(*parts, strict=True)]
         often = Counter(found)
@@ -344,10 +338,8 @@ class Plan:
 
     def spec(self) -> dict[str, object]:
         """The sweep's identity as JSON, with the points' weights."""
-        grading = {
-            "judges": [judge.spec() for judge in self.judges],
-            "asserted_prices": [list(pair) for pair in self.asserted_prices],
-        }
+        prices = [list(pair) for pair in self.asserted_prices]
+        grading = {"judges": [judge.spec() for judge in self.judges], "asserted_prices": prices}
         return {
             "format": SPEC_FORMAT,
             "seed": self.seed,

@@ -9,7 +9,7 @@ import numpy as np
 
 from evalcube.flows.state.engines import origins_of, read_engines, with_answers
 from evalcube.flows.state.unasked import noted_unnamed
-from evalcube.stages.analyze.labelled import axes
+from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.remarks import first_few
 from evalcube.stages.process.grading import GRADER, IMPORTED
 from evalcube.stages.reply.status import FEW_TRIALS
@@ -59,7 +59,7 @@ def cautions(
         *_unverified(notes, dataset),
         *(_unanswered(dataset) if part.reader == "ours" else ()),
         *(_uncounted(dataset, receipts) if whole else ()),
-        *(() if part.unique_only else _few_problems(dataset)),
+        *(_not_compared(dataset) if part.unique_only else _few_problems(dataset)),
     )
 
 
@@ -172,3 +172,13 @@ def _uncounted(dataset: xr.Dataset, receipts: Sequence[Receipt]) -> tuple[str, .
         return ()
     text = f"{late.sum():,} trials are recorded and not counted yet, of {first_few(names)}: what is shown lacks them."
     return (f"{text} A run counts them in a while; `evalcube cube verify --heal` does where none goes on.",)
+
+
+def _not_compared(dataset: xr.Dataset) -> tuple[str, ...]:
+    """Tasks of which it is not known yet which questions are new."""
+    unknown = counters.unmarked_tasks(dataset) if "duplicate" in dataset else np.zeros(0, np.bool_)
+    if not unknown.any():
+        return ()
+    tasks = [name for name, here in zip(axes.names(dataset, "task"), unknown, strict=True) if here]
+    text = f"It is not known yet which questions of {', '.join(tasks)} are new; they all count as new."
+    return (f"{text} Run the sweep again to have them compared.",)

@@ -47,7 +47,7 @@ _WHOLE = (COUNTERS, *PLANNED.values())
 
 
 @dataclass(frozen=True)
-class Growth:
+class Enlargement:
     """What a cube is to have; see `GrowingCube.extend`."""
 
     sizes: Mapping[str, int]
@@ -60,7 +60,7 @@ class Growth:
 class Extension:
     """One growth of a cube."""
 
-    def __init__(self, space: Space, group: CubeGroup, growth: Growth) -> None:
+    def __init__(self, space: Space, group: CubeGroup, growth: Enlargement) -> None:
         self._space, self._group = space, group
         # Dims that only labels have are as long as these.
         pairs = [pair for one in growth.coordinates for pair in zip(one.dims, one.values.shape, strict=True)]
@@ -236,7 +236,7 @@ class GrowingCube(SharedArrays):
         attrs = {dim: self._group.array_attrs(dim) for dim in sizes}
         indexes = [Coordinate(dim, (dim,), np.arange(n), attrs[dim]) for dim, n in sizes.items()]
         layers = [variable.name for variable in self._group.layers]
-        self._extend(Growth(sizes, indexes, {}, layers, {}))
+        self._extend(Enlargement(sizes, indexes, {}, layers, {}))
 
     def extend(
         self,
@@ -276,9 +276,9 @@ class GrowingCube(SharedArrays):
         self._need_writable("grow")
         self.refresh()
         given = [one for one in coordinates if one.name not in _KEPT]
-        self._extend(Growth(sizes, given, attrs, layers, shared))
+        self._extend(Enlargement(sizes, given, attrs, layers, shared))
 
-    def _extend(self, growth: Growth) -> None:
+    def _extend(self, growth: Enlargement) -> None:
         with guarded(self._where, "grow the cube"):
             if not self._group.consolidated:
                 consolidate(self._space.zarr())

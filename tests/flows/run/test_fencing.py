@@ -33,6 +33,7 @@ class Workspace:
     plan = SimpleNamespace(tasks=[SimpleNamespace(cells=())])
 
     comparing = nullcontext()
+    compared = None
 
     def check_lease(self):
         raise LeaseLostError("lost", "lease.json", "Wait.")

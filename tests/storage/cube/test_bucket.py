@@ -9,8 +9,7 @@ import pytest
 import zarr
 from obstore import exceptions
 
-from evalcube.storage.cube import holder
-from evalcube.storage.cube import metadata as metadata_module
+from evalcube.storage.cube import growing, holder
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.bucket import conditions, creation
 from evalcube.storage.cube.bucket.records import LINES_OF_OBJECT
@@ -334,14 +333,14 @@ def test_write_region__that_arrives_after_a_successors_is_refused(workers):
 @pytest.mark.usefixtures("stores")
 def test_grow__of_whoever_lost_the_cube_is_refused(workers, monkeypatch):
     cube, other = workers.make_cube(URL), Cube.open(URL, writable=True)
-    real = metadata_module.commit
+    real = growing.commit
 
     def late(*arguments):
-        monkeypatch.setattr(metadata_module, "commit", real)
+        monkeypatch.setattr(growing, "commit", real)
         other.grow(trial=100)
         real(*arguments)
 
-    monkeypatch.setattr(metadata_module, "commit", late)
+    monkeypatch.setattr(growing, "commit", late)
 
     with pytest.raises(StorageError, match="changed the cube's metadata"):
         cube.grow(trial=50)

@@ -177,18 +177,18 @@ def test_append__a_second_writer_is_noticed(path, workers):
     assert [receipt.generation for receipt in two.receipts()] == [0, 1]
 
 
-@pytest.mark.parametrize("step", ["write", "fsync"])
+@pytest.mark.parametrize("step", ["pwrite", "fsync"])
 def test_append__a_failure_leaves_the_ledger_as_it_was(path, workers, monkeypatch, step):
     ledger = Ledger(Directory(path.parent))
     ledger.append(workers.make_receipt(0))
     before = path.read_bytes()
-    real, calls = os.write, []
+    real, calls = os.pwrite, []
 
-    def full(descriptor, data=b""):
+    def full(descriptor, data=b"", offset=0):
         calls.append(data)
         if step == "fsync" or len(calls) > 1:
             raise OSError(28, "No space left on device")
-        return real(descriptor, bytes(data)[:10])
+        return real(descriptor, bytes(data)[:10], offset)
 
     monkeypatch.setattr(os, step, full)
     with pytest.raises(DiskFullError):

@@ -22,7 +22,7 @@ from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.address import space_of
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, CubeNotFoundError, StorageError
-from tests.flows.keep.own_metadata import change_own, killed_growth, longer, unpickling
+from tests.flows.keep.own_metadata import change_own, longer, unpickling
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, simulator_stats, sweep_config
 
@@ -162,7 +162,7 @@ def test_pull__refuses_names_that_no_publication_has(out, tmp_path, key):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["theirs"]
 
 
-@pytest.mark.parametrize("change", [longer, unpickling, killed_growth])
+@pytest.mark.parametrize("change", [longer, unpickling])
 def test_pull__refuses_arrays_whose_own_metadata_are_not_the_cubes(out, tmp_path, change):
     change_own(Path(out) / "v1", change)
     data = (Path(out) / "v1/status/zarr.json").read_bytes()
