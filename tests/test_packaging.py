@@ -225,13 +225,14 @@ LONG = {
     "_work",
     "compare",
     "cube_verdict",
+    "estimate",
     "import_command",
     "leaderboard",
     "plan",
     "publish",
     "run",
 }
-LONG |= {"trials", "upsample", "verdict"}
+LONG |= {"summarized", "trials", "upsample", "verdict"}
 """Names of the functions above 60 lines: options of commands, parameters of public names, a run's start and end."""
 
 

@@ -38,8 +38,7 @@ _TRIAL_CHUNK, _REPEAT_CHUNK = 32, 8
 _REGION_CELLS, _MANY_REPEATS = 4096, 512
 _UNLIMITED = 2**31 - 1
 _Kind = TypeVar("_Kind", bound=np.generic)
-_DIGITS = 8
-"""Of a digest, where names do not tell evaluations apart."""
+_DIGITS = 8  # of a digest, where names do not tell evaluations apart
 
 
 def carries(cell: Cell, field: str) -> bool:

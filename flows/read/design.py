@@ -162,8 +162,13 @@ def tells_version(where: Iterable[str]) -> bool:
 def _points(spec: Spec, dataset: xr.Dataset) -> dict[tuple[int, ...], PointSpec | None]:
     """What the description says of each point by its place (task, params); None where it lacks one."""
     known = {(task.label, point.cell_id): point for task in spec.tasks for point in task.points}
-    tasks, cells = names(dataset, "task"), dataset["cell_id"].transpose(*_CELL).values
-    return {place: known.get((tasks[place[0]], str(cell))) for place, cell in np.ndenumerate(cells) if cell}
+    tasks = dict(enumerate(names(dataset, "task")))  # a damaged cube may lack some
+    cells = dataset["cell_id"].transpose(*_CELL).values
+    return {
+        place: known.get((tasks.get(place[0], ""), str(cell)))
+        for place, cell in np.ndenumerate(cells)
+        if cell
+    }
 
 
 def _written(spec: Spec, dataset: xr.Dataset) -> np.ndarray | None:

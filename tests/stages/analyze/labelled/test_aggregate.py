@@ -183,7 +183,7 @@ def test_aggregate__where_of_tiers_limits_the_groups(ds):
         ({"where": {"model_name": (1, 2)}}, "cannot test 'model_name' with"),
         ({"where": {"param_length": (4, 8, 12)}}, "use a list for values"),
         ({"mode": "C"}, "E_I, E_P, E_O, C_I, C_P, C_O, got 'C'"),
-        ({"weigh": "mean"}, "'tasks', 'points' or 'trials', got 'mean'"),
+        ({"weigh": "mean"}, "must be one of tasks, points, trials, got 'mean'"),
         ({"joint": "sidak"}, "`joint`"),
         ({"joint": "bonferroni", "weigh": "tasks"}, "add weigh='trials'"),
         ({"weights": "difficulty"}, "need weigh='points'"),
