@@ -79,6 +79,9 @@ class Controller:
         """Whether the pace is half of the rate that was let through, to see what is refused by chance."""
         self._shut = False
         """Whether all are refused."""
+        self._now = self._begun = now
+        self._delay = 0.0
+        """Seconds that a refusal took at most: as long nothing is known of what is asked now, begun at `_begun`."""
         self._recent_sent = self._recent_refused = 0.0
         self._mark = (now, Counts())
         """When the rate began to be counted, and all counts then."""
@@ -97,7 +100,8 @@ class Controller:
 
     def look(self, now: float, counts: Counts) -> bool:
         """Adapt to what was counted until now; returns whether anything changed."""
-        seen, self._seen = self._seen, replace(counts)
+        seen, self._seen, self._now = self._seen, replace(counts), now
+        self._delay = max(self._delay, counts.delay)
         before, sent = (self.epoch, self.window, self.pace), counts.all_sent - seen.all_sent
         if counts.epoch != seen.epoch:
             seen = seen.at(counts.epoch)
@@ -116,7 +120,7 @@ class Controller:
         if counts.overloads:
             self._growing, self._searching, self._up = False, True, True
             self._move(self.window / 2.0, None)
-        elif self._shut and counts.sent - counts.refused > 1:
+        elif self._shut and counts.sent - counts.refused > 1 and self._is_known(now):
             self._cut(now, counts)
         elif self._shut:
             if counts.refused >= IN_A_ROW and self.pace is not None:
@@ -133,6 +137,10 @@ class Controller:
     @property
     def _share(self) -> float:
         return self._recent_refused / max(self._recent_sent, 1.0)
+
+    def _is_known(self, now: float) -> bool:
+        """Whether most of what was asked since the last change would be refused by now."""
+        return now - self._begun >= 2.0 * self._delay
 
     def _is_overdone(self, counts: Counts) -> bool:
         """Whether more is refused than is tolerated, of the last requests or of all since the last change."""
@@ -199,7 +207,7 @@ class Controller:
 
     def _test(self, now: float, counts: Counts) -> None:
         """Take what is refused at half of the rate that is let through for what is refused by chance."""
-        if counts.sent < (2 * _ENOUGH if counts.refused else _ENOUGH):
+        if counts.sent < (2 * _ENOUGH if counts.refused else _ENOUGH) or not self._is_known(now):
             return
         share = counts.refused / counts.sent
         if share > _MOST_BY_CHANCE:
@@ -280,4 +288,5 @@ class Controller:
 
     def _next(self) -> None:
         self.epoch += 1
+        self._begun = self._now
         self._recent_sent = self._recent_refused = 0.0

@@ -22,6 +22,8 @@ class Counts:
     """Time-outs, and other words of overload."""
     pause: float = 0.0
     """Most seconds that were asked to wait."""
+    delay: float = 0.0
+    """Most seconds that a refusal took."""
     most_passed: int = 0
     """Most in flight when one started that passed."""
     least_refused: int = sys.maxsize
@@ -75,7 +77,7 @@ class Report(NamedTuple):
     """The fields of `Counts`."""
 
 
-_JOIN = {"pause": max, "least_refused": min}
+_JOIN = {"pause": max, "delay": max, "least_refused": min}
 
 
 def together(many: Iterable[Counts], epoch: int) -> Counts:

@@ -265,6 +265,7 @@ class Gate:
             counts.refused += 1
             counts.least_refused = min(counts.least_refused, mark.in_flight)
             counts.pause = max(counts.pause, pause)
+            counts.delay = max(counts.delay, now - mark.started)
         if counts.refused == 2 * IN_A_ROW > counts.passed:
             # A tenth of a second is long where refusals come at once.
             self._looked = -math.inf

@@ -168,6 +168,19 @@ def test_look__where_none_is_refused_at_half_of_the_pace_there_is_a_limit(climbi
     assert climbing.pace == pytest.approx(0.9 * climbing.found)
 
 
+def test_look__a_test_waits_as_long_as_refusals_take():
+    one = controller()
+    counts = refused(1, 100, 40)
+    counts.delay = 3.0
+    one.look(2.0, counts)
+    tested = one.pace
+
+    one.look(7.0, refused(one.epoch, 60, 0, passed=60, before=(100, 40)))
+    assert one.pace == tested
+    one.look(8.0, refused(one.epoch, 60, 0, passed=60, before=(100, 40)))
+    assert one.pace > tested
+
+
 def test_look__a_pace_at_which_none_is_refused_is_climbed_from(climbing):
     first = climbing.pace
 
