@@ -187,6 +187,9 @@ ROWS: dict[str, Row] = {
     "429 at 600/min without burst": Row(lambda: Bucket(10), 10.0, workers=ALL),
     "429 at 600 in any minute": Row(lambda: SlidingWindow(600), 10.0, seconds=600.0, warm_up=60.0),
     "429 at 600 in a clock's minute": Row(lambda: FixedWindow(600), 10.0, seconds=600.0, warm_up=60.0),
+    "429 at 500 in a clock's minute, log-normal 20 s": Row(
+        lambda: FixedWindow(500), 500 / 60, _varied(20.0), seconds=1500.0, warm_up=300.0, workers=(1, 4)
+    ),
     "429 at 600 in a clock's minute, Retry-After": Row(
         lambda: FixedWindow(600, says=True), 10.0, seconds=600.0, warm_up=60.0, workers=(1, 4)
     ),

@@ -79,6 +79,8 @@ class Controller:
         """Whether the pace is half of the rate that was let through, to see what is refused by chance."""
         self._shut = False
         """Whether all are refused."""
+        self._held, self._by_rate = (0, 0.0), False
+        """Since when the window is what passed at most, and the one before; and whether that was in vain."""
         self._now = self._begun = now
         self._delay = 0.0
         """Seconds that a refusal took at most: as long nothing is known of what is asked now, begun at `_begun`."""
@@ -130,7 +132,7 @@ class Controller:
         elif self._testing:
             self._test(now, counts)
         elif self.pace is not None:
-            self._climb(now, counts, sent)
+            self._climb(counts, sent)
 
     # Refusals
 
@@ -158,13 +160,20 @@ class Controller:
 
     def _slow_down(self, now: float, counts: Counts) -> None:
         """Ask less: a smaller window, a slower pace, or only now and then where all are refused."""
-        if self._share >= 0.8 and not counts.pause:
+        by_window = IN_A_ROW <= counts.most_passed < counts.least_refused and not self._by_rate
+        all_refused = self._share >= 0.8 and not counts.pause
+        if self.epoch == self._held[0] and (all_refused or not by_window):
+            # A climb has most in flight when it meets a rate, too: refused with fewer, it is no matter of how many.
+            self._by_rate = True
+            self._set_window(self._held[1])
+        if all_refused:
             self._shut = True
             self._set_pace(self.pace / 4.0 if self.pace else max(self._rate(now, counts) / 4.0, _FIRST))
-        elif IN_A_ROW <= counts.most_passed < counts.least_refused:
-            self._searching = True
-            self._unbound(now)
+        elif by_window:
+            former, self._searching = self.window, True
+            self._unbound()
             self._stay(counts.most_passed)
+            self._held = (self.epoch, former)
         else:
             self._cut(now, counts)
 
@@ -201,8 +210,8 @@ class Controller:
         self.pace = max(pace, _SLOWEST)
         self._next()
 
-    def _unbound(self, now: float) -> None:
-        self.pace, self._testing, self._clean, self._mark = None, False, 0.0, (now, self._seen)
+    def _unbound(self) -> None:
+        self.pace, self._testing, self._clean = None, False, 0.0
         self._next()
 
     def _test(self, now: float, counts: Counts) -> None:
@@ -218,17 +227,17 @@ class Controller:
         self._chance = share
         if share > 0.6 * self._before > 0.0:
             # It made no difference.
-            self._unbound(now)
+            self._unbound()
         else:
             self._clean = self._climbed
             self._set_pace(self._clean)
         self._before = 0.0
 
-    def _climb(self, now: float, counts: Counts, sent: int) -> None:
+    def _climb(self, counts: Counts, sent: int) -> None:
         """Raise the pace as far as it is used; have none where the window holds requests up."""
         assert self.pace is not None  # noqa: S101 - it is what is raised
         if self.pace > 1.5 * self._high and counts.answers > max(IN_A_ROW, counts.passed / 2):
-            self._unbound(now)
+            self._unbound()
             return
         if counts.sent >= 2 * _ENOUGH:
             # What is too fast is refused as well: the least that was seen is by chance.

@@ -110,6 +110,21 @@ def test_look__what_is_in_flight_is_bounded_where_nothing_else_is_refused():
     assert (one.window, one.pace) == (8.0, None)
 
 
+def test_look__what_is_refused_with_fewer_in_flight_too_is_no_matter_of_how_many():
+    one = controller(64, 64)
+    one.look(2.0, Counts(1, 40, 20, 20, most_passed=20, least_refused=21, all_sent=40, all_refused=20))
+    assert one.window == 20.0
+
+    one.look(4.0, Counts(one.epoch, 40, 20, 10, most_passed=20, least_refused=9, all_sent=80, all_refused=30))
+
+    assert one.window == 64.0
+    assert one.pace is not None
+    one.look(
+        9.0, Counts(one.epoch, 40, 20, 9, most_passed=20, least_refused=21, all_sent=120, all_refused=39)
+    )
+    assert one.window == 64.0
+
+
 def test_look__many_refusals_bring_about_a_slower_pace():
     one = controller()
 

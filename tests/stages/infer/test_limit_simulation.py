@@ -35,6 +35,11 @@ SERVERS = {
     "nginx, 2/s": (lambda: Bucket(2), {"workers": (1,), "used": 0.75}),
     "any second has 20": (lambda: SlidingWindow(20, 1.0), {}),
     "a clock's minute has 1200": (lambda: FixedWindow(1200), {"workers": (1,)}),
+    "a clock's minute has 500, answers of 20 s": (
+        lambda: FixedWindow(500),
+        {"latency": scattered(20.0), "workers": (1,), "seconds": 1500.0, "warm_up": 300.0, "used": 0.85}
+        | {"connections": 256, "start": 16},
+    ),
     "a clock's minute has 1200, Retry-After": (lambda: FixedWindow(1200, says=True), {}),
     "8 in flight, equal answers": (lambda: Concurrency(8, 0.5), {"latency": 0.5, "used": 0.85}),
     "8 in flight, answers of any length": (
