@@ -39,8 +39,8 @@ _RECKONED = " (reckoned from max_tokens and the prompts' lengths, as no usage wa
 _SHOWN_LIMITS, _SHOWN_MODELS = 8, 4
 _MOST = 0.9
 """Share of a run's seconds that counts as all of them."""
-_LATE = 0.05
-"""Share of the connections that waits for the CPU that asks, from which on it is worth a word."""
+_LATE, _LIMITED = 0.05, 0.2
+"""Share of the connections that waits for the CPU that asks, from which on it is worth a word, and is the limit."""
 
 
 @dataclass(frozen=True)
@@ -359,7 +359,8 @@ def _found_line(found: FoundLimit) -> str:
 
 
 def _slow(late: float) -> str:
-    return f"; the limit was the CPU that asks: {late:.0%} waited for it" if late >= _LATE else ""
+    limited = ", which was the limit" if late >= _LIMITED else ""
+    return f"; {late:.0%} waited for the CPU that asks{limited}" if late >= _LATE else ""
 
 
 def table_of(summary: RunSummary) -> TableSpec:
