@@ -280,10 +280,11 @@ def print_rows(names: Sequence[str], rows: Sequence[Sequence[object]], title: st
 
 def rich_rows(names: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> Table:
     """The same as rich draws it; numbers stand at the right."""
-    from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(safe(title)) if title else None, title_justify="left")
+    from evalcube.stages.analyze.render.table import empty_table
+
+    table = empty_table(Text(safe(title)) if title else None)
     texts = [[f"{one:,}" if isinstance(one, int) else safe(str(one)) for one in row] for row in rows]
     for place, name in enumerate(names):
         right = all(_NUMBER.fullmatch(row[place]) for row in texts)

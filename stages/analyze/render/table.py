@@ -81,9 +81,7 @@ def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
     All text is shown as it is: markup in it does nothing, and unseen characters of names stand there by their numbers.
     """
     fitted, name_width = _fit(table, width)
-    shown = rich_table.Table(
-        box=box.SIMPLE_HEAD, padding=(0, 1, 0, 0), pad_edge=False, show_edge=False, caption_justify="left"
-    )
+    shown = empty_table()
     for column in fitted.columns:
         shown.add_column(Text(column.head), justify="right" if column.right else "left", no_wrap=True)
     for row, texts in zip(fitted.rows, fitted.texts(), strict=True):
@@ -93,6 +91,13 @@ def terminal(table: TableSpec, *, width: int = 100) -> rich_table.Table:
     if notes := shown_notes(table, width=width):
         shown.caption = Text("\n".join(notes))
     return shown
+
+
+def empty_table(title: Text | None = None) -> rich_table.Table:
+    """What all tables of a terminal look like, without columns yet."""
+    table = rich_table.Table(title=title, title_justify="left", caption_justify="left", box=box.SIMPLE_HEAD)
+    table.padding, table.pad_edge, table.show_edge = (0, 1, 0, 0), False, False
+    return table
 
 
 def left_out(table: TableSpec, *, width: int) -> tuple[str, ...]:
