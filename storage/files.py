@@ -219,15 +219,18 @@ _REMEDY = (
 
 
 def inside(root: Path, path: Path) -> Path:
-    """A path below `root`, unless a link leads out of `root`, or there is something else than a file or a folder.
+    """A path below `root`, unless it or a link leads out of `root`, or there is neither a file nor a folder.
 
     The root itself may be a link. Files may be missing.
 
     Raises
     ------
     CubeDamagedError
-        A part of the path is such a link, or a device, a pipe or a socket, whose reader might wait for ever.
+        It is no path below `root`, or a part of it is such a link, or a device, a pipe or a socket, whose reader
+        might wait for ever.
     """
+    if not path.is_relative_to(root) or ".." in path.relative_to(root).parts:
+        raise CubeDamagedError("a name in the cube leads out of it", path, _REMEDY)
     at = root
     for part in path.relative_to(root).parts:
         at = at / part

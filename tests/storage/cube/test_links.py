@@ -61,6 +61,14 @@ def refused():
     return pytest.raises(CubeDamagedError, match="link that leads out of it")
 
 
+@pytest.mark.parametrize("key", ["../victim/file", "a/../../victim/new file", "{victim}/file"])
+def test_key__that_leads_out_of_the_cube_is_refused(cube, victim, key):
+    key = key.format(victim=victim)
+    for doing in (cube.space.get, cube.space.delete, lambda key: cube.space.put(key, b"")):
+        with pytest.raises(CubeDamagedError, match="a name in the cube leads out of it"):
+            doing(key)
+
+
 @pytest.mark.parametrize("target", ["file", "new file"])
 def test_ledger__that_is_a_link_is_neither_read_nor_appended_to(cube, victim, target, workers):
     link(f"{cube.url}/_evalcube/ledger.jsonl", victim / target)
