@@ -34,11 +34,6 @@ def refuse_larger(size: int, most: int, where: str | Path) -> None:
         raise CubeDamagedError(f"an object has {size:,} bytes, and {most:,} are the most", where, _REMEDY)
 
 
-def most_of(key: str) -> int:
-    """How many bytes the object under a key of a zarr store may have."""
-    return MOST_METADATA if key.endswith("zarr.json") else MOST_OBJECT
-
-
 def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:
     """Raise for a chunk that would decode to more bytes than any has, by what its compressor's header says.
 

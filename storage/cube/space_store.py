@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Self
 
 from zarr.abc.store import ByteRequest, OffsetByteRequest, RangeByteRequest, Store
 
-from evalcube.storage.cube.bounds import most_of, refuse_bomb, refuse_larger
-from evalcube.storage.cube.space import Space, Version, When
+from evalcube.storage.cube.bounds import MOST_METADATA, MOST_OBJECT, refuse_bomb, refuse_larger
+from evalcube.storage.cube.space import METADATA, Space, Version, When
 from evalcube.storage.errors import LeaseLostError
 
 if TYPE_CHECKING:
@@ -59,10 +59,12 @@ class SpaceStore(Store):
     ) -> Buffer | None:
         """An object, or a part of it."""
         # In a thread: it may wait for a server, and zarr's loop asks for others meanwhile.
-        found = await asyncio.to_thread(self._space.get, key, most_of(key) + 1)
+        # A space refuses by itself, before it reads any of it, what is larger than any object.
+        most = MOST_METADATA if key.endswith(METADATA) else None
+        found = await asyncio.to_thread(self._space.get, key, most)
         if found is None:
             return None
-        refuse_larger(max(found.size, len(found.data)), most_of(key), f"{self._space.address}/{key}")
+        refuse_larger(max(found.size, len(found.data)), most or MOST_OBJECT, f"{self._space.address}/{key}")
         refuse_bomb(key, found.data, self._space.address)
         return prototype.buffer.from_bytes(found.data[_part(byte_range, found.size)])
 

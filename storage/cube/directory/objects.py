@@ -79,7 +79,8 @@ class Directory:
                     raise CubeDamagedError("a record of the cube is no file", path, "Remove it.")
                 if most is None:
                     refuse_larger(status.st_size, MOST_OBJECT, path)
-                data = file.read(MOST_OBJECT if most is None else most)
+                # No more than there is: as many bytes are allocated as are asked for.
+                data = file.read(status.st_size if most is None else min(status.st_size, most))
                 return Found(data, _version(status), status.st_size)
         except (FileNotFoundError, NotADirectoryError):
             return None

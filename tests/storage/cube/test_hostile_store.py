@@ -8,6 +8,7 @@ import os
 import shutil
 import struct
 import threading
+import tracemalloc
 from contextlib import contextmanager
 from types import SimpleNamespace
 
@@ -287,6 +288,22 @@ def test_space__has_a_bound_for_whole_objects(tmp_path, cube):
 
     assert space_of(cube.url).get("more", 10).size == MOST_OBJECT + 1
     assert Region(0, 0, 0) in list(cube.regions())
+
+
+def test_reading__takes_no_memory_for_what_a_file_does_not_have_or_may_not_have(tmp_path, cube):
+    os.truncate(tmp_path / "c.zarr" / "status" / "c" / "0" / "0" / "0" / "0" / "0", MOST_OBJECT + 1)
+
+    tracemalloc.start()
+    try:
+        found = space_of(cube.url).get("zarr.json", MOST_OBJECT)
+        with pytest.raises(CubeDamagedError, match="are the most"):
+            read_all(cube)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert len(found.data) == found.size
+    assert peak < 2**26
 
 
 @pytest.mark.cluster
