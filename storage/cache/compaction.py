@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
@@ -139,7 +140,7 @@ def merge(folders: Folders) -> None:
     """
     group: list[Part] = []
     size = 0
-    for token, index in [*_packs(folders), ("", None)]:
+    for token, index in chain(_packs(folders), [("", None)]):  # one open at a time, however many there are
         covered = index.covered if index is not None else _SMALL_BYTES
         rows = sum(len(columns) for _, columns in group) + (index.count if index is not None else 0)
         ends = covered >= _SMALL_BYTES or size + covered > _MERGED_BYTES or rows > _MERGED_RECORDS

@@ -131,6 +131,7 @@ class PackReader:
 
 
 _SHARD_ROWS = 1 << 16
+"""About how many records are compared at once; an index of no more is held in memory, and its file closed."""
 
 
 def scan_packs(folders: Folders, index: PackIndex) -> Iterator[Columns]:
@@ -174,7 +175,7 @@ def _source(folders: Folders, index: PackIndex, token: str) -> SealedIndex | Col
         return own.ordered()
     sealed = SealedIndex.open(folders.index(token))
     if sealed is not None:
-        return sealed
+        return sealed.columns() if sealed.count <= _SHARD_ROWS else sealed
     handle = OpenFile(folders.pack(token))
     size, start = os.fstat(handle.descriptor).st_size, first_record(handle.descriptor)
     return Columns.of(list(walk(handle.descriptor, start, size, salt_of(token), resume=True))).ordered()

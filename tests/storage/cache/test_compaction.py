@@ -1,6 +1,7 @@
 """Removing entries, merging packs and tidying up."""
 
 import os
+import resource
 
 import numpy as np
 import pytest
@@ -181,6 +182,21 @@ def test_sweep__deletes_indexes_without_a_pack_after_an_hour(cache, workers):
     assert cache.sweep(delete=True) == 0
     os.utime(index, (1, 1))
     assert [cache.sweep(delete=delete) for delete in (False, True, True)] == [1, 1, 0]
+
+
+def test_many_packs__need_few_open_files(cache, workers):
+    entries = filled(cache.path, workers, 40, 1)
+    again = DirectoryCache(cache.path)
+    limits, top = resource.getrlimit(resource.RLIMIT_NOFILE), os.dup(0)
+    os.close(top)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (top + 16, limits[1]))
+    try:
+        assert sorted(info.key for info in again.entries()) == sorted(key for key, _ in entries)
+        again.sweep(delete=True)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, limits)
+
+    assert len(packs(cache.path)) == 1
 
 
 def test_entries__of_a_large_index_are_read_in_parts(cache, workers, monkeypatch):
