@@ -11,7 +11,7 @@ import secrets
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from itertools import chain, islice
-from typing import Any, cast
+from typing import Any
 
 from redis import Redis, exceptions
 from redis.backoff import ExponentialBackoff
@@ -27,6 +27,8 @@ _ASIDE = "evalcube:damaged:"
 _SCAN = 1000
 _SECONDS = 30.0
 _RETRIES = 4
+_NO_STRING = "no string"
+"""In the place of what a server says of a key that something else than an entry is under."""
 
 
 class RedisBackend:
@@ -73,11 +75,12 @@ class RedisBackend:
             sizes = self._sizes(keys)
             names = [_ENTRY + key for key in keys]
             for start, stop in _runs(sizes):
-                if sizes[start] > MOST_BYTES:
-                    found.append(Stored(None, sizes[start]))
-                    continue
-                contents = cast("list[bytes | None]", self._client.mget(names[start:stop]))
-                found += [None if content is None else Stored(content, hash(content)) for content in contents]
+                pipe = self._client.pipeline(transaction=False)
+                for name in names[start:stop]:
+                    pipe.exists(name)
+                    pipe.getrange(name, 0, MOST_BYTES)  # it may have grown since
+                replies = _replies(pipe)
+                found += [_found(*pair) for pair in zip(replies[::2], replies[1::2], strict=True)]
         return found
 
     def replace(self, key: str, seen: Stored, content: bytes) -> bool:
@@ -127,14 +130,15 @@ class RedisBackend:
         pipe = self._client.pipeline(transaction=False)
         for key in keys:
             pipe.strlen(_ENTRY + key)
-        return list(pipe.execute())
+        return [reply if isinstance(reply, int) else 0 for reply in _replies(pipe)]
 
     def _scan(self, prefix: str) -> Iterator[list[str]]:
         names: Iterator[bytes] = self._client.scan_iter(match=f"{prefix}*", count=_SCAN)
-        page = [""]
-        while page:
+        while True:
             with self._translated("list the cache"):
                 page = [name.decode("ascii", "replace") for name in islice(names, _SCAN)]
+            if not page:
+                return
             yield page
 
     def _if_still(self, key: str, seen: Stored, change: Callable[[Any], object]) -> bool:
@@ -197,6 +201,23 @@ def _client(server: RedisAddress) -> Redis:
         retry=Retry(ExponentialBackoff(cap=2.0, base=0.05), _RETRIES),
         retry_on_error=[exceptions.ConnectionError, exceptions.TimeoutError],
     )
+
+
+def _replies(pipe: Any) -> list[Any]:  # noqa: ANN401 - a pipeline of the client
+    """What a server answers, also where something else than an entry is under a key."""
+    replies = pipe.execute(raise_on_error=False)
+    for number, reply in enumerate(replies):
+        if isinstance(reply, Exception):
+            if not str(reply).startswith("WRONGTYPE"):
+                raise reply
+            replies[number] = _NO_STRING
+    return list(replies)
+
+
+def _found(there: int, content: bytes | str) -> Stored | None:
+    if isinstance(content, str):
+        return Stored(None, content)
+    return Stored(content if len(content) <= MOST_BYTES else None, hash(content)) if there else None
 
 
 def _runs(sizes: Sequence[int]) -> Iterator[tuple[int, int]]:

@@ -37,7 +37,7 @@ class Stored:
     """What a store has under a key."""
 
     content: bytes | None
-    """None if it is too large to be an entry."""
+    """None if it is too large, or of another kind, to be an entry."""
     version: object = None
     """What distinguishes it from another content under the same key."""
 
@@ -280,13 +280,15 @@ class RemoteCache:
 
     def _heal(self, key: str, found: Stored | None, content: bytes) -> bool:
         for _ in range(_ATTEMPTS):
-            if found is not None and self._decoded(key, found) is not None:
+            if found is None:
+                if self._backend.create({key: content})[0]:
+                    return True
+            elif self._decoded(key, found) is not None:
                 return False
-            if found is not None:
+            else:
                 self._backend.set_aside(key)
-            replaced = found is not None and self._backend.replace(key, found, content)
-            if replaced or (found is None and self._backend.create({key: content})[0]):
-                return True
+                if self._backend.replace(key, found, content):
+                    return True
             found = self._backend.read([key])[0]
         remedy = "Find out what else writes into the cache, then run again."
         raise StorageError(f"the entry {key} changes all the time", self._backend.address, remedy)

@@ -10,6 +10,7 @@ import pytest
 from cache_stores import S3_ENV, SECRET, RedisPlace, opened, redis_server
 
 from evalcube.storage.cache.cache import open_cache
+from evalcube.storage.cache.remote import Stored
 from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, UnsupportedUrlError
 from evalcube.storage.urls import absolute, object_prefix, redacted, redis_address
 from tests.ports import free_port
@@ -184,6 +185,26 @@ def test_redis__refuses_a_server_that_evicts(redis_place):
     with pytest.raises(StorageError, match=r"evicts entries.*allkeys-lru.*noeviction"):
         opened(redis_place)
     opened(redis_place, writable=False).close()
+
+
+def test_redis__what_is_no_string_is_damaged_and_healed(redis_place):
+    redis_place.client.rpush(f"evalcube:entry:{KEY}", "a", "b")
+    cache = opened(redis_place)
+
+    assert [info.key for info in cache.entries()] == [KEY]
+    assert cache.get(KEY) is None
+    assert cache.damaged == 1
+    assert cache.put_many([(KEY, b"new")]) == [True]
+    assert cache.get(KEY) == b"new"
+
+
+def test_redis__reads_no_more_than_an_entry_has_where_another_one_grows_it(redis_place, monkeypatch):
+    redis_place.overwrite(KEY, bytes(1000))
+    backend = opened(redis_place, writable=False)._backend
+    monkeypatch.setattr("evalcube.storage.cache.redis.MOST_BYTES", 10)
+    monkeypatch.setattr(backend, "_sizes", lambda keys: [1] * len(keys))
+
+    assert backend.read([KEY, OTHER]) == [Stored(None, hash(bytes(11))), None]
 
 
 def test_put__never_waits_for_the_store(redis_place, workers):
