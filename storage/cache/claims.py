@@ -151,7 +151,7 @@ class Claims:
 
         A claim that shows no sign of life for `patience` seconds, though its process is there, is ignored from then on.
         """
-        waiting, seen = list(names), dict.fromkeys(names, (0, 0.0))
+        waiting, seen = list(names), dict[str, tuple[int, float]]()
         # Polled: there is no notice of a lock that is freed, least of all between machines.
         while waiting and not stop():
             # All of them each time, so that those that are abandoned are found to be so at the same time.
@@ -165,7 +165,7 @@ class Claims:
             if descriptor is None or read_heading(descriptor, _MAGIC) is None:
                 return False
             now, modified = time.monotonic(), os.fstat(descriptor).st_mtime_ns
-            if modified != seen[name][0]:
+            if name not in seen or modified != seen[name][0]:
                 seen[name] = modified, time.monotonic()
             idle = now - seen[name][1]
             if owner_life(descriptor, _MAGIC) is Life.UNKNOWN and idle >= _EXPIRY_SECONDS:

@@ -220,6 +220,7 @@ def test_wait__many_that_are_abandoned_together(tmp_path, elsewhere):
     names = [f"{number:024x}-far.claim" for number in range(10, 15)]
     for name in names:
         (tmp_path / name).write_bytes(claim.path.read_bytes())
+        os.utime(tmp_path / name, (0, 0))
 
     Claims(tmp_path, "here").wait(names, 600.0, lambda: False)
 
