@@ -8,6 +8,7 @@ import importlib
 import inspect
 import os
 import signal
+import sys
 import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -365,4 +366,5 @@ def _temporary() -> Security:
 
 def _words(error: BaseException) -> str:
     """What a cluster or a batch system says: of dask-jobqueue's account of a command, that command's own words."""
-    return printable(str(error).rpartition("stderr:\n")[2], _LONGEST) or type(error).__name__
+    said = printable(str(error).rpartition("stderr:\n")[2], sys.maxsize)
+    return said[-_LONGEST:] or type(error).__name__  # the reason stands at the end

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalcube.deploy.clusters import ClusterError, ExistingScheduler
+from evalcube.deploy.clusters import ClusterError, ExistingScheduler, made
 
 pytestmark = pytest.mark.cluster
 
@@ -21,3 +21,12 @@ def test_connect__without_certificates_says_what_it_needs():
 def test_connect__an_address_of_another_kind_is_named_as_such(address):
     with pytest.raises(ClusterError, match=r"is no address of a scheduler\. Write it like tcp://host:8786"):
         ExistingScheduler(address, timeout=0.5).connect().__enter__()
+
+
+def test_words__of_a_long_message_are_its_end():
+    said = made._words(
+        RuntimeError("stdout:\nwell\nstderr:\n" + "noise\n" * 1000 + "error: invalid\tpartition\n")
+    )
+
+    assert said.endswith("noise; error: invalid?partition")
+    assert len(said) == made._LONGEST
