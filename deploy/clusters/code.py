@@ -23,9 +23,7 @@ from packaging.requirements import Requirement
 import evalcube
 from evalcube.deploy.clusters import registrar
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each, ask_scheduler, is_gone
-from evalcube.deploy.clusters.registrar import ClusterView as ClusterView  # noqa: PLC0414 - for type checkers
-from evalcube.deploy.clusters.registrar import Queue as Queue  # noqa: PLC0414
-from evalcube.deploy.clusters.registrar import Registrar
+from evalcube.deploy.clusters.registrar import ClusterView, Registrar
 
 _ROOT = Path(evalcube.__file__).parents[1]
 _PACKAGE = "evalcube"

@@ -22,7 +22,8 @@ from evalcube.deploy.clusters import (
     open_client,
     refuse_fork,
 )
-from evalcube.deploy.clusters.code import ClusterView, WorkerChoice
+from evalcube.deploy.clusters.code import WorkerChoice
+from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.config.cluster import ClusterSection, SlurmSection
 from evalcube.flows.config.load import SCHEDULER_VARIABLE, cluster_section
 from evalcube.flows.config.models import Sweep

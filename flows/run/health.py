@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Collection
 
-from evalcube.deploy.clusters.code import ClusterView, Queue
+from evalcube.deploy.clusters.registrar import ClusterView, Queue
 
 ASKED_SECONDS = 5.0
 """So long nothing is heard of a worker until it is asked itself: Dask's workers report every second or so."""

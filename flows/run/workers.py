@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from evalcube.deploy.clusters import ClusterError, Connection
 from evalcube.deploy.clusters.asking import PendingAnswer, ask_each
 from evalcube.deploy.clusters.base import PATIENCE_SECONDS
-from evalcube.deploy.clusters.code import ClusterView
+from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.run.follow.events import Event, InDoubt, Noted, Slowed, Traffic, process_at
 from evalcube.flows.run.health import Health, Queueing
 from evalcube.flows.run.in_flight import InFlightLimit

@@ -2,7 +2,7 @@
 
 import pytest
 
-from evalcube.deploy.clusters.code import ClusterView, Queue
+from evalcube.deploy.clusters.registrar import ClusterView, Queue
 from evalcube.flows.run.health import Health, Queueing
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection
-from evalcube.deploy.clusters.code import ClusterView
+from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.plan.targets import NOTHING_KEPT, RegionWork, Window, cut_blocks
 from evalcube.flows.run import workers as workers_module
 from evalcube.flows.run.follow.events import Noted, Slowed, Traffic, as_message, from_message, process_at

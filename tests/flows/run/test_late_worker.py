@@ -5,7 +5,8 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.deploy.clusters import Connection
-from evalcube.deploy.clusters.code import ClusterView, State
+from evalcube.deploy.clusters.code import State
+from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.run import workers
 from evalcube.flows.run.preflight import Members
 from evalcube.flows.run.workers import Workers

@@ -6,7 +6,8 @@ from types import SimpleNamespace
 import pytest
 
 from evalcube.deploy.clusters import ClusterError, Connection, ExistingScheduler
-from evalcube.deploy.clusters.code import EVERYBODY, ClusterView, WorkerChoice
+from evalcube.deploy.clusters.code import EVERYBODY, WorkerChoice
+from evalcube.deploy.clusters.registrar import ClusterView
 from evalcube.flows.run import cluster, workers
 from evalcube.flows.run.cluster import wait_for_workers
 from evalcube.flows.run.follow.events import Noted
