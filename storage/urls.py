@@ -59,21 +59,22 @@ _STRANGE = Scheme(Kind.UNKNOWN)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two characters or more before the colon, so that ``C:/data`` is a path."""
 
+_SERVER = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:(?P<port>[0-9]{0,5}))?"
 _FORMS = {
     Kind.BUCKET: (
         re.compile(
-            r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*)(?=/|$)/*(?P<path>((?!\.{1,2}(/|$))[^/?#\0]+(/(?!/)|$))*)/?"
+            r"(?P<host>[A-Za-z0-9][A-Za-z0-9._-]*)(?=/|$)/*"
+            r"(?P<path>((?!\.{1,2}(/|$))[^/?#\0]+(/(?=[^/])|(?=/*$)))*)/*"
         ),
         "bucket/prefix",
     ),
     Kind.WEB: (
-        re.compile(r"(?P<host>[^/?#@:\s][^/?#@\s]*)(?P<path>(/[^?#]*)?)"),
+        re.compile(_SERVER + r"(/[^?#]*)?"),
         "host/cubes/sweep.zarr",
     ),
     Kind.REDIS: (
         re.compile(
-            r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:(?P<port>[0-9]{1,5}))?(/(?P<database>[0-9]*)/?)?"
-            r"(\?password_env=(?P<variable>[A-Za-z_][A-Za-z0-9_]*))?"
+            _SERVER + r"(/(?P<database>[0-9]{0,9})/?)?(\?password_env=(?P<variable>[A-Za-z_][A-Za-z0-9_]*))?"
         ),
         "host:6379/0, or host:6379/0?password_env=NAME with the environment variable of the password",
     ),
@@ -239,7 +240,7 @@ def _matched(url: str) -> re.Match[str]:
     """Parts of an address that is no directory's."""
     form, words = _FORMS[kind_of(url)]
     found = form.fullmatch(url.partition("://")[2])
-    if found is None:
+    if found is None or int(found.groupdict().get("port") or 0) > _GREATEST_PORT:
         raise UnsupportedUrlError(
             "addresses of such stores have another form, without user name and password",
             redacted(url),
@@ -279,7 +280,7 @@ def http_address(url: str) -> str:
     'https://team.example:8443/cubes/sweep.zarr'
     """
     found = _matched(url)
-    return f"{scheme_of(url)}://{found['host']}{found['path'].rstrip('/')}"
+    return f"{scheme_of(url)}://{found[0].rstrip('/')}"
 
 
 class RedisAddress(NamedTuple):
@@ -312,7 +313,5 @@ def redis_address(url: str) -> RedisAddress:
     """
     found = _matched(url)
     port, database = int(found["port"] or 6379), int(found["database"] or 0)
-    if port > _GREATEST_PORT:
-        raise UnsupportedUrlError("there is no such port", redacted(url), "Correct the number.")
     host, secret = found["host"].strip("[]"), found["variable"] or "REDIS_PASSWORD"
     return RedisAddress(host, port, database, scheme_of(url) == "rediss", secret)

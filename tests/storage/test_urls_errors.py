@@ -4,8 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from evalcube.storage.errors import DiskFullError, NotWritableError, StorageError, guarded, storage_error
-from evalcube.storage.urls import SCHEMES, Kind, beside, directory_of, has_folders, kind_of
+from evalcube.storage.errors import (
+    DiskFullError,
+    NotWritableError,
+    StorageError,
+    UnsupportedUrlError,
+    guarded,
+    storage_error,
+)
+from evalcube.storage.urls import SCHEMES, Kind, beside, directory_of, has_folders, kind_of, resolved
 
 
 @pytest.mark.parametrize(
@@ -52,6 +59,13 @@ def test_directory_of__malformed(url):
 )
 def test_kind_of__is_read_off_the_scheme(url, kind):
     assert kind_of(url) is kind
+
+
+@pytest.mark.parametrize("url", ["https://[::1/x", "https://h]/x", "http://h:65536/x", "https://h:x/y"])
+def test_resolved__of_no_web_servers_address_says_how_to_write_one(url):
+    with pytest.raises(UnsupportedUrlError, match="Write it like http"):
+        resolved(url)
+    assert resolved("https://[::1]:443/x//") == "https://[::1]:443/x"
 
 
 def test_schemes__of_buckets_name_what_gives_access_to_them():

@@ -296,6 +296,7 @@ def test_addresses__in_plain_form(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
     assert object_prefix("gs://my-bucket/") == "gs://my-bucket"
+    assert object_prefix("s3://b//a//") == "s3://b/a"
     assert str(redis_address("rediss://[::1]:7000/3")) == "rediss://[::1]:7000/3"
     assert absolute("s3://b/x") == "s3://b/x"
     assert absolute("x/y") == str(tmp_path / "x/y")
