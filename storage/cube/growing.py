@@ -27,7 +27,7 @@ from evalcube.storage.cube.layout import (
     MODELS_PER_COUNTER_CHUNK,
     SHAPES,
     Coordinate,
-    check_coordinates,
+    check_labels,
     consolidate,
     create_coordinate,
     create_variable,
@@ -80,7 +80,7 @@ class Extension:
         lost = {variable.name for variable in self._group.layers} - set(self._layers)
         if lost:
             raise CubeMismatchError(f"a cube never loses arrays: {sorted(lost)}", where, "Name them, too.")
-        check_coordinates(where, self._coordinates, self._sizes)
+        check_labels(where, self._coordinates, self._sizes, self._attrs)
 
     def write(self) -> None:
         """Write what is new, and make it the cube; the arrays' own metadata follow.

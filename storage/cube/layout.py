@@ -92,9 +92,12 @@ def builder(
     everything = _with_indexes(coordinates, sizes, counters)
     tiers = {one.name: one.values.size for one in everything if one.dims == ("tier",)}
     dims = {"counter": len(counters), **tiers, **sizes}
-    if short := [name for name in (*TRIAL_DIMS, "counter") if dims.get(name, 0) < 1]:
+    short = [name for name in (*TRIAL_DIMS, "counter") if dims.get(name, 0) < 1]
+    short += [f"{name} in a region" for name in ("trial", "repeat") if chunks.get(name, 0) < 1]
+    short += ["model in a chunk of counters"] * (chunks.get("model", 1) < 1)
+    if short:
         raise CubeMismatchError(f"it has no cells along {', '.join(short)}", where, "Give it at least one.")
-    check_coordinates(where, everything, dims)
+    check_labels(where, everything, dims, attrs)
     variables = [*VARIABLES.values(), *(LAYERS[name] for name in LAYERS if name in layers)]
     return partial(_build, dims=dims, chunks=chunks, coordinates=everything, attrs=attrs, variables=variables)
 
@@ -132,20 +135,26 @@ def _with_indexes(
     return [*coordinates, *(coordinate for coordinate in made if coordinate.name not in given)]
 
 
-def check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mapping[str, int]) -> None:
-    """Refuse coordinates that do not fit the sizes.
+def check_labels(
+    where: str, coordinates: Sequence[Coordinate], dims: Mapping[str, int], attrs: Mapping[str, object]
+) -> None:
+    """Refuse coordinates that do not fit the sizes, and attributes that not every program reads.
 
     Raises
     ------
     CubeMismatchError
         One does not.
     """
+    if not _is_json(attrs):
+        raise CubeMismatchError("its attributes are no JSON", where, "Give texts and finite numbers.")
     for one in coordinates:
         shape = tuple(dims.get(dim) for dim in one.dims)
         if one.values.shape != shape:
             problem = f"must have shape {shape}, got {one.values.shape}"
         elif one.values.dtype.kind in "OUT" and (bad := [v for v in one.values.flat if not _is_text(v)]):
             problem = f"has something else than valid text: {bad[0]!r}"
+        elif not _is_json(one.attrs):
+            problem = "has attributes that are no JSON"
         else:
             continue
         raise CubeMismatchError(f"coordinate {one.name!r} {problem}", where, "Correct the values.")
@@ -154,6 +163,15 @@ def check_coordinates(where: str, coordinates: Sequence[Coordinate], dims: Mappi
 def _is_text(value: object) -> bool:
     """Whether it is text that is valid Unicode: zarr would fail on another one in the middle of the creation."""
     return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _is_json(attrs: Mapping[str, object]) -> bool:
+    """Whether attributes can be written so that all programs read them: JSON has no NaN."""
+    try:
+        json.dumps(dict(attrs), allow_nan=False)
+    except (TypeError, ValueError):
+        return False
+    return True
 
 
 def _build(

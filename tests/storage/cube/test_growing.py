@@ -253,6 +253,8 @@ def test_extend__refuses_what_no_cube_does(tmp_path):
         cube.extend(sizes={"model": 1}, coordinates=labels(1, 2, 3), attrs={})
     with pytest.raises(CubeMismatchError, match="'model_name' must have shape"):
         cube.extend(sizes={"model": 3}, coordinates=labels(2, 2, 3), attrs={})
+    with pytest.raises(CubeMismatchError, match="no JSON"):
+        cube.extend(sizes={"model": 3}, coordinates=labels(3, 2, 3), attrs={"x": float("inf")})
 
     other = Cube.open(cube.url, writable=True)
     with pytest.MonkeyPatch.context() as patch:
