@@ -132,11 +132,6 @@ def life_of(process: ProcessIdentity) -> Life:
     return Life.UNKNOWN
 
 
-def is_gone(process: ProcessIdentity) -> bool:
-    """Whether a process of this machine has ended; False whenever that cannot be known from here."""
-    return life_of(process) is Life.ENDED
-
-
 FOREIGN_SECONDS = 7 * 86400.0
 """Age from which a file of another machine, of which nothing can be known from here, is taken for abandoned."""
 

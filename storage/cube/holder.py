@@ -75,9 +75,16 @@ def holder_of(record: Renewed) -> Holder:
 
 
 class Watch:
-    """What one process sees of a lease that may be another one's, by reading its record again and again."""
+    """What one process sees of a lease that may be another one's, by reading its record again and again.
 
-    def __init__(self) -> None:
+    Parameters
+    ----------
+    longest
+        Seconds after which a record that stays the same has no holder, whatever it says of its time to live.
+    """
+
+    def __init__(self, longest: float = LONGEST_TTL) -> None:
+        self._longest = longest
         self._last: Renewed | None = None
         self._since = 0.0
 
@@ -103,7 +110,8 @@ class Watch:
             # From after this reading to before the last one: what is in between was seen by nobody.
             first, self._last, self._since = self._last is None, found, time.monotonic()
             return Hold.WATCHED if first else Hold.SURE
-        return Hold.OVER if asked - self._since >= holder.ttl else Hold.WATCHED
+        ttl = min(holder.ttl, self._longest)
+        return Hold.OVER if asked - self._since >= ttl else Hold.WATCHED
 
 
 def read_holder(records: Space) -> tuple[Holder, float] | None:

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import json
 import secrets
+import shutil
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -23,6 +24,7 @@ from evalcube.storage.clocks import elapsed
 from evalcube.storage.cube.bucket.conditions import put_always, put_if
 from evalcube.storage.cube.bucket.records import BucketLog
 from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.directory.creation import sweep_creations, temporary_beside
 from evalcube.storage.cube.holder import HELD_HERE, Hold, Holder, Watch, holder_of
 from evalcube.storage.cube.space import METADATA, Log, Renewed, Space, Version, When
 from evalcube.storage.errors import CubeExistsError, StorageError
@@ -61,7 +63,7 @@ class _Claim:
         CubeExistsError
             Something is there.
         """
-        watch = Watch()
+        watch = Watch(_STALE_SECONDS)
         while self._version is None:
             asked = time.monotonic()
             found = self._space.found(METADATA)
@@ -142,8 +144,8 @@ def create_objects(space: Bucket, fill: Callable[[Space], object]) -> None:
         Something is there already, or comes there meanwhile.
     """
     _refuse_taken(space)
-    with tempfile.TemporaryDirectory(prefix="evalcube-") as folder:
-        draft = _Draft(Path(folder), draft=True)
+    with _folder() as folder:
+        draft = _Draft(folder, draft=True)
         fill(draft)
         claim = _Claim(space)
         # Before it is there: this process must not take it for one that nobody goes on with.
@@ -159,6 +161,19 @@ def create_objects(space: Bucket, fill: Callable[[Space], object]) -> None:
             HELD_HERE.discard(claim.holder.token)
 
 
+@contextmanager
+def _folder() -> Iterator[Path]:
+    """A folder of this machine, for this user alone; what a killed process left of such ones goes first."""
+    place = Path(tempfile.gettempdir()) / "evalcube-draft"
+    sweep_creations(place)
+    folder = temporary_beside(place)
+    folder.mkdir(mode=0o700)
+    try:
+        yield folder
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
 def _put_all(space: Bucket, draft: Directory, claim: _Claim) -> None:
     keys = [key for key in draft.list() if key != METADATA]
     with ThreadPoolExecutor(_THREADS, thread_name_prefix="evalcube-create") as pool:
@@ -168,6 +183,8 @@ def _put_all(space: Bucket, draft: Directory, claim: _Claim) -> None:
                 pass
     metadata = draft.get(METADATA)
     claim.commit(b"" if metadata is None else metadata.data)
+    if metadata is None:  # no cube: nothing stays in the place of its metadata
+        space.delete(METADATA)
 
 
 def _put_new(space: Bucket, draft: Directory, key: str) -> None:

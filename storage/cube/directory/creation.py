@@ -17,7 +17,7 @@ from pathlib import Path
 from evalcube.storage.clocks import aged
 from evalcube.storage.errors import CubeExistsError
 from evalcube.storage.files import make_directory, sync_path, sync_tree
-from evalcube.storage.processes import ProcessIdentity, is_gone, this_process
+from evalcube.storage.processes import Life, ProcessIdentity, life_of, this_process
 
 _STALE_SECONDS = 3600.0
 
@@ -86,13 +86,15 @@ def _refuse_taken(path: Path) -> None:
 
 
 def sweep_creations(path: Path) -> None:
-    """Remove what killed creations of this cube left: their process is gone, or they are an hour old."""
+    """Remove what killed creations of this cube left: their process is gone, or not known and they are an hour old."""
     me = this_process()
     for stale in path.parent.glob(f".{glob.escape(path.name)}.*.creating"):
         machine, *numbers = stale.name.removesuffix(".creating").rpartition(".")[2].split("-")
-        gone = False
+        life = Life.UNKNOWN
         # Process ids mean something on their own machine only; for others, age decides, by the file system's clock.
         if machine == _machine(me) and len(numbers) == 3:
-            gone = is_gone(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
-        if gone or any(aged([stale], path.parent, _STALE_SECONDS, sure=True)):
+            with suppress(ValueError):  # anybody may have made it
+                life = life_of(ProcessIdentity(me.host, me.boot, int(numbers[0]), int(numbers[1])))
+        old = life is Life.UNKNOWN and any(aged([stale], path.parent, _STALE_SECONDS, sure=True))
+        if old or life is Life.ENDED:
             shutil.rmtree(stale, ignore_errors=True)

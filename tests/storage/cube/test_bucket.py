@@ -1,7 +1,11 @@
 """What is special about a cube in a bucket: lost answers, stores that ignore conditions, creators and holders."""
 
 import json
+import os
 import pickle
+import subprocess
+import sys
+import tempfile
 
 import numpy as np
 import obstore
@@ -162,9 +166,34 @@ def test_assemble__that_fails_leaves_nothing(space):
     assert list(space.list()) == []
 
 
-def begun(space, process):
+@pytest.mark.cluster
+def test_assemble__clears_away_what_a_killed_process_drafted(space, monkeypatch, tmp_path):
+    killed = (
+        "import os; from evalcube.storage.cube.bucket.creation import _folder\nwith _folder(): os._exit(0)"
+    )
+    subprocess.run([sys.executable, "-c", killed], env={**os.environ, "TMPDIR": str(tmp_path)}, check=True)
+    (left,) = tmp_path.iterdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+
+    def look(draft):
+        build(draft)
+        (mine,) = tmp_path.iterdir()
+        assert mine != left
+        assert mine.stat().st_mode & 0o777 == 0o700
+
+    space.assemble(look)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_assemble__of_no_cube_leaves_nothing_in_the_place_of_its_metadata(space):
+    space.assemble(lambda draft: draft.put("check", b""))
+
+    assert list(space.list()) == ["check"]
+
+
+def begun(space, process, ttl=60.0):
     """What a creator left that was killed."""
-    who = {"token": "x", "process": process, "since": 0.0, "ttl": 60.0, "machine": "", "at": 0.0}
+    who = {"token": "x", "process": process, "since": 0.0, "ttl": ttl, "machine": "", "at": 0.0}
     space.put("zarr.json", creation._CLAIM + json.dumps(who).encode() + b"}")
     space.put("b/zarr.json", b"half")
 
@@ -188,11 +217,11 @@ def test_assemble__watches_a_creator_on_another_machine(space, monkeypatch):
     monkeypatch.setattr(holder, "life_of", lambda _: holder.Life.UNKNOWN)
     monkeypatch.setattr(creation.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(creation.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    begun(space, ENDED)
+    begun(space, ENDED, ttl=3600.0)
 
     space.assemble(build)
 
-    assert now[0] == creation._STALE_SECONDS
+    assert now[0] == creation._STALE_SECONDS == 60.0
     assert "b/zarr.json" not in list(space.list())
 
 

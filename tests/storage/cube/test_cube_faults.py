@@ -12,6 +12,7 @@ import zarr
 
 from evalcube.storage.cube.cube import Cube, Region, region_digest
 from evalcube.storage.cube.directory import Directory
+from evalcube.storage.cube.directory.creation import temporary_beside
 from evalcube.storage.cube.schema import VARIABLES
 from evalcube.storage.errors import (
     CubeDamagedError,
@@ -180,6 +181,18 @@ def test_disk_full__old_regions_stay_whole(small_disk, workers):
     assert not [path for path in disk.iterdir() if path.name.endswith(".creating")]
     (disk / "ballast").unlink()
     cube.write_region(Region(1, 1, 0), workers.region_arrays(cube, Region(1, 1, 0)))
+
+
+def test_create__leaves_an_old_creation_of_a_living_process_alone(tmp_path, workers):
+    living = temporary_beside(tmp_path / "c.zarr")
+    strange = living.with_name(living.name.replace(f"-{os.getpid()}-", "-x-"))
+    for path in (living, strange):
+        path.mkdir()
+        os.utime(path, (1, 1))
+
+    workers.make_cube(tmp_path / "c.zarr")
+
+    assert sorted(tmp_path.iterdir()) == sorted([living, tmp_path / "c.zarr"])
 
 
 def fill(disk):

@@ -18,7 +18,7 @@ from evalcube.storage.cube.directory.records import DirectoryLease, HeldFile
 from evalcube.storage.cube.holder import apparent_holder, read_holder
 from evalcube.storage.cube.lease import Lease, check_holder
 from evalcube.storage.errors import LeaseHeldError, LeaseLostError, NotWritableError, StorageError
-from evalcube.storage.processes import Life, ProcessIdentity, _state_and_start, is_gone, life_of, this_process
+from evalcube.storage.processes import Life, ProcessIdentity, _state_and_start, life_of, this_process
 from tests.waiting import PATIENCE
 
 
@@ -329,7 +329,11 @@ def test_check__late_without_a_successor_goes_on(path, records):
     lease.release()
 
 
-def test_is_gone__this_process_its_id_reused_and_others():
+def is_gone(process):
+    return life_of(process) is Life.ENDED
+
+
+def test_life_of__this_process_its_id_reused_and_others():
     me = this_process()
     assert not is_gone(me)
     assert is_gone(ProcessIdentity(me.host, me.boot, me.pid, me.start - 1))
@@ -339,7 +343,7 @@ def test_is_gone__this_process_its_id_reused_and_others():
 
 
 @pytest.mark.cluster
-def test_is_gone__a_zombie():
+def test_life_of__a_zombie():
     child = subprocess.Popen(["sleep", "999"])
     known = _state_and_start(child.pid)
     assert known is not None
