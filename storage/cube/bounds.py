@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import zstandard
 
@@ -14,6 +16,9 @@ MOST_OBJECT = 2**30
 MOST_METADATA = 100_000_000
 MOST_DECODED = 2**29
 """Bytes of a chunk in memory."""
+MOST_LINES = 2**20
+"""Bytes of a line of a log, and of an object of many lines."""
+MOST_LEASE = 100_000
 MOST_ARRAY = 2**33
 """Bytes of an array that is read as a whole."""
 
@@ -32,6 +37,21 @@ def refuse_larger(size: int, most: int, where: str | Path) -> None:
     """
     if size > most:
         raise CubeDamagedError(f"an object has {size:,} bytes, and {most:,} are the most", where, _REMEDY)
+
+
+def lines_in(file: IO[bytes], where: str | Path) -> Iterator[bytes]:
+    """Lines of a log, one in memory at a time; a torn last one comes without its line break.
+
+    Raises
+    ------
+    CubeDamagedError
+        One is longer than any that is written.
+    """
+    while line := file.readline(MOST_LINES):
+        if len(line) == MOST_LINES:
+            remedy = "Move the file away, and run the sweep again; its cache has the replies."
+            raise CubeDamagedError("a line is longer than any that is written", where, remedy)
+        yield line
 
 
 def refuse_bomb(key: str, data: bytes | bytearray, where: str) -> None:

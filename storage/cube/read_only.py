@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import io
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, cast
 
+from evalcube.storage.cube.bounds import lines_in
 from evalcube.storage.cube.bucket.records import BucketLog
 from evalcube.storage.cube.space import HeldRecord, LeaseRecord, Renewed, Space
 from evalcube.storage.errors import NotWritableError
@@ -60,7 +62,7 @@ class FinishedLog(BucketLog):
     def lines(self) -> Iterator[bytes]:
         """All lines, in their order."""
         found = self._space.get(f"{self._folder}.{self._ending}")
-        return super().lines() if found is None else iter(found.data.splitlines(True))
+        return super().lines() if found is None else lines_in(io.BytesIO(found.data), self._space.address)
 
     def append(self, line: bytes) -> None:
         """Refused by the space, at once."""

@@ -21,7 +21,7 @@ from urllib import error as failures
 from urllib import request
 from urllib.parse import quote, urlsplit
 
-from evalcube.storage.cube.bounds import MOST_OBJECT, refuse_larger
+from evalcube.storage.cube.bounds import MOST_LEASE, MOST_OBJECT, refuse_larger
 from evalcube.storage.cube.bucket.records import BucketLease
 from evalcube.storage.cube.read_only import NobodysLease, ReadOnly
 from evalcube.storage.cube.space import METADATA, Found, Renewed, Version
@@ -99,7 +99,7 @@ class ServedLease(NobodysLease):
 
     def read(self) -> Renewed | None:
         """The record as it is, from a file that is its holder's record or from an object with a line before that."""
-        found = self._files.get(self._key)
+        found = self._files.get(self._key, MOST_LEASE)
         if found is None:
             return None
         if found.data.startswith(b'{"epoch"'):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import itertools
 import json
 from collections.abc import Callable, Iterator
@@ -9,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple, Protocol
 
 from evalcube.storage.clocks import elapsed
+from evalcube.storage.cube.bounds import MOST_LEASE, MOST_LINES, lines_in, refuse_larger
 from evalcube.storage.cube.space import Found, LogConflictError, Renewed, Space, Version, When
 from evalcube.storage.errors import CubeDamagedError
 
@@ -44,7 +46,7 @@ class BucketLease:
 
     def read(self) -> Renewed | None:
         """The record as it is; None if nobody holds the lease."""
-        entry = _entry(self._space.get(self._key))
+        entry = _entry(self._space.get(self._key, MOST_LEASE))
         if entry is None or entry.record is None:
             return None
         return entry.record._replace(stored=self._space.stamped(self._key))
@@ -52,7 +54,7 @@ class BucketLease:
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldObject:
         """Put the successor over what is there, again if somebody was faster."""
         while True:
-            entry = _entry(self._space.get(self._key))
+            entry = _entry(self._space.get(self._key, MOST_LEASE))
             record = successor(None if entry is None else entry.record)
             epoch = 1 if entry is None else entry.epoch + 1
             when = When.ABSENT if entry is None else entry.version
@@ -75,7 +77,7 @@ class HeldObject:
 
     def _is_found(self) -> bool:
         """Whether the object is this holder's after all: a renewal may have been stored whose answer never came."""
-        entry = _entry(self._space.get(self._key))
+        entry = _entry(self._space.get(self._key, MOST_LEASE))
         if entry is None or entry.record is None or self._entry.record is None:
             return False
         mine = (entry.epoch, entry.record.data) == (self._entry.epoch, self._entry.record.data)
@@ -166,7 +168,7 @@ class BucketLog:
                             self._next = number
                         return
                     number += 1
-                    yield from found.data.splitlines(keepends=True)
+                    yield from lines_in(io.BytesIO(found.data), self._space.address)
 
     def append(self, line: bytes) -> None:
         """Add a line, which waits for others for a moment; it is durable after `flush`.
@@ -218,7 +220,10 @@ class BucketLog:
         return low
 
     def _object(self, number: int) -> Found | None:
-        return self._space.get(self._key(number))
+        found = self._space.get(self._key(number), MOST_LINES)
+        if found is not None:
+            refuse_larger(found.size, MOST_LINES, f"{self._space.address}/{self._key(number)}")
+        return found
 
     def _is_there(self, number: int) -> bool:
         return self._space.version(self._key(number)) is not None

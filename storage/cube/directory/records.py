@@ -9,11 +9,9 @@ from collections.abc import Callable, Iterator
 from contextlib import nullcontext, suppress
 from pathlib import Path
 
+from evalcube.storage.cube.bounds import MOST_LEASE, lines_in
 from evalcube.storage.cube.space import LogConflictError, Renewed
-from evalcube.storage.errors import CubeDamagedError
 from evalcube.storage.files import link_new, locked, make_directory, share, sync_path, write_all_at, write_new
-
-_MOST_LEASE = 65536
 
 
 class DirectoryLease:
@@ -32,7 +30,7 @@ class DirectoryLease:
         """Content and modification time, both of the same file; None if there is none."""
         with suppress(FileNotFoundError), self._path.open("rb") as file:
             status = os.fstat(file.fileno())
-            return Renewed(file.read(_MOST_LEASE), status.st_mtime, status.st_ctime)
+            return Renewed(file.read(MOST_LEASE), status.st_mtime, status.st_ctime)
         return None
 
     def take(self, successor: Callable[[Renewed | None], Renewed]) -> HeldFile:
@@ -126,7 +124,6 @@ def _lock_of(path: Path) -> Path:
 
 
 _WINDOW = 1024
-_LONGEST_LINE = 1 << 20
 
 
 class DirectoryLog:
@@ -144,11 +141,7 @@ class DirectoryLog:
         except (FileNotFoundError, NotADirectoryError):
             return
         with file:
-            while line := file.readline(_LONGEST_LINE):
-                if len(line) == _LONGEST_LINE:
-                    remedy = "Move the file away, and run the sweep again; its cache has the replies."
-                    raise CubeDamagedError("a line is longer than any that is written", self._path, remedy)
-                yield line
+            yield from lines_in(file, self._path)
 
     def append(self, line: bytes) -> None:
         """Add a line; it is on disk on return, and a failure leaves the file as it was.

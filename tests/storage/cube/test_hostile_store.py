@@ -9,7 +9,8 @@ import shutil
 import struct
 import threading
 import tracemalloc
-from contextlib import contextmanager
+import zipfile
+from contextlib import contextmanager, suppress
 from types import SimpleNamespace
 
 import pytest
@@ -187,6 +188,56 @@ def test_ledger__of_a_server_that_has_every_object_ends(tmp_path, monkeypatch):
 
     with lying(tmp_path, every) as url, pytest.raises(CubeDamagedError, match="more than 200 objects"):
         list(Ledger(Cube.open(f"{url}/c.zarr").records).receipts())
+
+
+def giving(part, content):
+    def answer(handler):
+        if part not in handler.path:
+            return False
+        handler.send_response(200)
+        handler.send_header("Content-Length", str(len(content)))
+        handler.end_headers()
+        if handler.command == "GET":
+            with suppress(OSError):
+                handler.wfile.write(content)
+        return True
+
+    return answer
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("cube")
+@pytest.mark.parametrize(("part", "said"), [("ledger.jsonl", "line is longer"), ("/ledger/", "are the most")])
+def test_ledger__of_endless_lines_is_not_read_to_their_end(tmp_path, part, said):
+    endless = giving(part, bytes(2**22))
+    if part != "ledger.jsonl":
+        (tmp_path / "c.zarr" / "_evalcube" / "ledger.jsonl").unlink()
+    with lying(tmp_path, endless) as url, pytest.raises(CubeDamagedError, match=said):
+        list(Ledger(Cube.open(f"{url}/c.zarr").records).receipts())
+
+
+def test_ledger__of_many_lines_in_a_zip_file_is_read_one_by_one(tmp_path):
+    with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_DEFLATED) as file:
+        file.writestr("ledger.jsonl", b"{}\n" * 2**20)
+    lines = space_of(tmp_path / "c.zip").log("ledger.jsonl").lines()
+
+    tracemalloc.start()
+    try:
+        assert sum(1 for _ in lines) == 2**20
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 10 * 3 * 2**20
+
+
+@pytest.mark.cluster
+@pytest.mark.usefixtures("cube")
+def test_lease__of_an_endless_record_is_not_read_to_its_end(tmp_path):
+    with lying(tmp_path, giving("lease.json", b'{"epoch"'.ljust(2**22))) as url:
+        record = Cube.open(f"{url}/c.zarr").records.lease("lease.json").read()
+
+    assert len(record.data) < 2**20
 
 
 def frame(size):
