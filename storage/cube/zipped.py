@@ -9,6 +9,7 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -19,7 +20,7 @@ from evalcube.storage.cube.directory.creation import sweep_creations, temporary_
 from evalcube.storage.cube.read_only import NobodysLease, ReadOnly
 from evalcube.storage.cube.space import Found, Space, Version
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError, NotWritableError
-from evalcube.storage.files import make_directory, sync_path
+from evalcube.storage.files import link_new, make_directory, sync_path
 
 _TIME = (1980, 1, 1, 0, 0, 0)
 """The same for all members: equal cubes are equal files."""
@@ -97,6 +98,11 @@ class ZippedFiles(ReadOnly):
             make_directory(draft.path)
             fill(draft)
             _pack(draft, temporary / "packed")
+            # A link fails where another one was faster; a rename would take the place of his file.
+            with suppress(FileExistsError):
+                if link_new(temporary / "packed", self.path):
+                    sync_path(self.path.parent)
+                    return
             self._refuse_taken()
             (temporary / "packed").rename(self.path)
             sync_path(self.path.parent)

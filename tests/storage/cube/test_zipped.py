@@ -92,6 +92,20 @@ def test_zipped_cube__whose_making_fails_leaves_nothing(tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_zipped_cube__that_another_one_made_meanwhile_stays(tmp_path, monkeypatch):
+    real = zipped.link_new
+
+    def late(temporary, path):
+        path.write_bytes(b"another one's")
+        return real(temporary, path)
+
+    monkeypatch.setattr(zipped, "link_new", late)
+    with pytest.raises(CubeExistsError):
+        made(tmp_path, "c.zip")
+
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"another one's"]
+
+
 def test_zip__whose_member_is_a_bomb_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(zipped, "MOST_OBJECT", 1000)
     with zipfile.ZipFile(tmp_path / "c.zip", "w", zipfile.ZIP_DEFLATED) as file:
