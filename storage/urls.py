@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from enum import Enum
 from pathlib import Path
 from typing import NamedTuple
-from urllib.parse import unquote, urlsplit
+from urllib.parse import unquote
 
 from evalcube.storage.errors import UnsupportedUrlError
 
@@ -59,6 +59,7 @@ _STRANGE = Scheme(Kind.UNKNOWN)
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):/")
 """Two characters or more before the colon, so that ``C:/data`` is a path."""
 
+_FILE = re.compile(r"file://(localhost)?(?P<path>/[^?#]*)", re.IGNORECASE)
 _SERVER = r"(?P<host>\[[0-9A-Fa-f:.]+\]|[^/?#@:\[\]\s]+)(:(?P<port>[0-9]{0,5}))?"
 _FORMS = {
     Kind.BUCKET: (
@@ -229,11 +230,11 @@ def directory_of(url: str | Path) -> Path:
     if scheme != "file":
         what = f"addresses that begin with {scheme}:// are not supported"
         raise UnsupportedUrlError(what, redacted(text), REMEDY)
-    parts = urlsplit(text)
-    local = text[5:].startswith("//") and parts.netloc in ("", "localhost")
-    if not local or parts.query or parts.fragment:
+    found = _FILE.fullmatch(text)
+    path = unquote(found["path"]) if found else "\0"
+    if "\0" in path:
         raise UnsupportedUrlError("a file: URL has three slashes and nothing but a path", text, REMEDY)
-    return Path(unquote(parts.path))
+    return Path(path)
 
 
 def _matched(url: str) -> re.Match[str]:

@@ -182,7 +182,7 @@ class RedisBackend:
             text = f"cannot {doing}: the server's memory is full"
             remedy = "Raise its maxmemory or remove entries; what was acknowledged is safe, run again."
             raise DiskFullError(text, self.address, remedy) from None
-        except (exceptions.RedisError, OSError) as error:
+        except (exceptions.RedisError, OSError, UnicodeError) as error:
             text = f"cannot {doing}: {str(error).splitlines()[0] if str(error) else type(error).__name__}"
             remedy = "Check that the server runs and the address is right, then run again."
             raise StorageError(text, self.address, remedy) from None

@@ -211,7 +211,7 @@ def ask(
             said = f"it answers {error.code}"
             if error.code < _SERVERS_FAULT and error.code != _TOO_MANY:
                 break
-        except (OSError, http.client.HTTPException) as error:
+        except (OSError, http.client.HTTPException, ValueError) as error:
             said = str(getattr(error, "reason", error))[:200] or type(error).__name__
         if pause is not None:
             time.sleep(pause)

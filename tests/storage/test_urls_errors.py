@@ -39,7 +39,20 @@ def test_directory_of__other_stores_say_what_works(url):
         directory_of(url)
 
 
-@pytest.mark.parametrize("url", ["", "  ", "file://host/a", "file:/a", "file:///a?b", "file:///a#b", "a\0b"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "  ",
+        "file://host/a",
+        "file:/a",
+        "file:///a?b",
+        "file:///a#b",
+        "a\0b",
+        "file://[x/a",
+        "file:///a%00b",
+    ],
+)
 def test_directory_of__malformed(url):
     with pytest.raises(StorageError, match="Use a directory"):
         directory_of(url)

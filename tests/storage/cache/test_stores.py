@@ -135,6 +135,12 @@ def test_redis__passwords(redis_place, monkeypatch):
     assert open_cache(url).put_many([(KEY, b"x")]) == [True]
 
 
+def test_redis__a_host_that_is_none():
+    pytest.importorskip("redis")
+    with pytest.raises(StorageError, match="cannot open the cache: encoding with 'idna'"):
+        open_cache("redis://a..b/0")
+
+
 def test_redis__no_server(monkeypatch):
     pytest.importorskip("redis")
     monkeypatch.setattr("evalcube.storage.cache.redis._RETRIES", 1)

@@ -135,6 +135,23 @@ def test_reading__follows_no_redirect_to_another_origin(tmp_path, part):
 
 
 @pytest.mark.cluster
+@pytest.mark.usefixtures("cube")
+def test_reading__of_a_redirect_to_no_address_fails(tmp_path):
+    def nowhere(handler):
+        handler.send_response(302)
+        handler.send_header("Location", "http://[x/")
+        handler.send_header("Content-Length", "0")
+        handler.end_headers()
+        return True
+
+    with (
+        lying(tmp_path, nowhere) as url,
+        pytest.raises(StorageError, match="cannot read from the server: Inv"),
+    ):
+        Cube.open(f"{url}/c.zarr")
+
+
+@pytest.mark.cluster
 def test_reading__follows_redirects_within_an_origin(tmp_path, cube):
     shutil.copytree(tmp_path / "c.zarr", tmp_path / "moved" / "c.zarr")
 
