@@ -239,6 +239,8 @@ def inside(root: Path, path: Path) -> Path:
             mode = os.lstat(at).st_mode
         except OSError:  # missing: the rest is, too; any other failure meets whoever opens it
             return path
+        except ValueError:  # a zero byte, or half of a character
+            raise CubeDamagedError("a name in the cube is none that a file can have", root, _REMEDY) from None
         if stat.S_ISLNK(mode):
             _refuse_outside(root, Path(at))
         elif not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):

@@ -61,11 +61,13 @@ def refused():
     return pytest.raises(CubeDamagedError, match="link that leads out of it")
 
 
-@pytest.mark.parametrize("key", ["../victim/file", "a/../../victim/new file", "{victim}/file"])
+@pytest.mark.parametrize(
+    "key", ["../victim/file", "a/../../victim/new file", "{victim}/file", "a\0", "\ud800"]
+)
 def test_key__that_leads_out_of_the_cube_is_refused(cube, victim, key):
     key = key.format(victim=victim)
     for doing in (cube.space.get, cube.space.delete, lambda key: cube.space.put(key, b"")):
-        with pytest.raises(CubeDamagedError, match="a name in the cube leads out of it"):
+        with pytest.raises(CubeDamagedError, match=r"a name in the cube (leads out of it|is none)"):
             doing(key)
 
 
