@@ -243,45 +243,46 @@ class _Comparison:
 def identity_differences(first: Spec, second: Spec) -> list[str]:
     """What two sweeps ask differently, in words; empty if they are the same one, in whatever order."""
     common = {label for label, _ in _common_tasks(first, second)}
-    names = {row.eval_id: row.label for row in first.evaluations}
-    sides = [dict(_facts(spec, common, names)) for spec in (first, second)]
+    sides = [{key: (name, said) for key, name, said in _facts(spec, common)} for spec in (first, second)]
     found = []
-    for fact in dict.fromkeys([*sides[0], *sides[1]]):
-        one, other = (side.get(fact) for side in sides)
+    for key, (name, _) in {**sides[1], **sides[0]}.items():
+        one, other = (side[key][1] if key in side else None for side in sides)
         if one is None or other is None:
-            found.append(f"{fact} is only in the {'second' if one is None else 'first'}")
+            found.append(f"{name} is only in the {'second' if one is None else 'first'}")
         elif one != other and len(one) + len(other) > _LONGEST_SAID:
-            found.append(f"{fact} is another one in the second")
+            found.append(f"{name} is another one in the second")
         elif one != other:
-            found.append(f"{fact} is {one} in the first and {other} in the second")
+            found.append(f"{name} is {one} in the first and {other} in the second")
     return found if len(found) <= _MOST_SAID else [*found[:_MOST_SAID], f"and {len(found) - _MOST_SAID} more"]
 
 
-def _facts(spec: Spec, common: Collection[str], names: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    """What a sweep asks: names of things, and what there is to compare of each; points of tasks that both have.
+def _facts(spec: Spec, common: Collection[str]) -> Iterator[tuple[tuple[str, ...], str, str]]:
+    """What a sweep asks: the identity of each thing, what it is called, and what there is to compare of it.
 
     Parameters
     ----------
     common
-        Labels of these tasks.
-    names
-        Id of an evaluation of the first -> what it is called there.
+        Labels of the tasks that both have, whose points are compared.
     """
 
     def told(value: object) -> str:
         return json.dumps(value, sort_keys=True)
 
-    yield "the seed", str(spec.seed)
+    yield ("seed",), "the seed", str(spec.seed)
     for row in spec.evaluations:
-        yield f"evaluation {names.get(row.eval_id, row.label)}", f"{row.label} ({row.eval_id})"
+        yield ("evaluation", row.eval_id), f"evaluation {row.label}", row.label
     for task in spec.tasks:
-        yield f"the generator of task {task.label}", f"{task.name} version {task.version}"
+        made = f"{task.name} version {task.version}"
+        yield ("task", task.label), f"the generator of task {task.label}", made
         if task.label in common:
             for point in task.points:
-                tiers = ", ".join(sorted(set(point.tiers)))
-                yield f"point {told(point.params)} of task {task.label}", f"in tiers {tiers}"
-            yield f"what task {task.label} is judged by", told([task.assertions, task.rubric])
-    yield "the jury", told({judge.name: judge.model_dump(mode="json") for judge in spec.judges})
+                # Params may name a file, which lies elsewhere on another machine.
+                name, tiers = f"point {told(point.params)} of task {task.label}", sorted(set(point.tiers))
+                yield ("point", task.label, point.cell_id), name, f"in tiers {', '.join(tiers)}"
+            judged = told([task.assertions, task.rubric])
+            yield ("judged", task.label), f"what task {task.label} is judged by", judged
+    jury = {judge.name: judge.model_dump(mode="json") for judge in spec.judges}
+    yield ("jury",), "the jury", told(jury)
 
 
 _Cells = tuple[str, list[str]]

@@ -10,13 +10,16 @@ from typing import Any
 
 import pytest
 
-from evalcube.flows.share.difference import SideCounts, diff_cubes
+from evalcube.flows.config.load import from_mapping
+from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.spec import parse_spec
+from evalcube.flows.share.difference import SideCounts, diff_cubes, identity_differences
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.regions import Region
-from tests.flows.read.merged.generated import Recipe, make_cube
+from tests.flows.read.merged.generated import Recipe, config_of, make_cube
 from tests.flows.support import evalcube
 
 pytestmark = pytest.mark.long
@@ -65,6 +68,23 @@ def test_diff_cubes__says_what_only_one_asks(one: str, tmp_path: Path) -> None:
     assert found.plan == {"cells": 2, "first": 36, "second": 48}
     assert found.cells == SideCounts(only_first=4, only_second=4, differing=2)
     assert found.trials == SideCounts(only_first=36 - 8, only_second=36 - 8, equal=8)
+
+
+def test_diff_cubes__compares_what_things_are_and_not_how_they_are_shown() -> None:
+    first = parse_spec(build_plan(from_mapping(config_of(ONE))).spec())
+    task, evaluation = first.tasks[0], first.evaluations[0]
+    moved = [
+        point.model_copy(update={"params": {**point.params, "file": "/theirs"}}) for point in task.points
+    ]
+    same = first.model_copy(update={"tasks": [task.model_copy(update={"points": moved}), *first.tasks[1:]]})
+    # Another evaluation by the name of one that both have.
+    twin = first.evaluations[1].model_copy(update={"model": evaluation.model})
+    both = first.model_copy(update={"evaluations": [evaluation, twin]})
+
+    assert identity_differences(first, same) == []
+    assert identity_differences(both, first.model_copy(update={"evaluations": [evaluation]})) == [
+        f"evaluation {evaluation.label} is only in the first"
+    ]
 
 
 def test_diff_cubes__counts_how_trials_ended_otherwise(one: str, tmp_path: Path) -> None:
