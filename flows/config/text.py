@@ -25,6 +25,8 @@ MOST_VALUES = 1_000_000
 """Values after aliases are replaced by what they stand for."""
 DEEPEST = 50
 """Levels of nesting."""
+_MOST_LINES = 100_000
+"""Values of which the line is kept: aliases make more of them than a text has lines, up to half a kilobyte each."""
 
 _CORE = "tag:yaml.org,2002:"
 _WORDS: dict[str, object] = {"": None, "~": None, "null": None, "true": True, "false": False}
@@ -70,13 +72,17 @@ class YamlText:
         self.value: object = None if root is None else self._build(root, ())
 
     def line(self, path: Path, *, key: bool = False) -> int:
-        """Find the line, from 1, of the value at `path`, or of its nearest parent that exists.
+        """Find the line, from 1, of the value at `path`, or of its nearest parent whose line is known.
 
         A list or mapping is where its key is. With `key`, a scalar is where its key is, too.
         """
         while path not in self._lines:
             path = path[:-1]
         return self._lines[path][key]
+
+    def _note(self, path: Path, told: Node, key: Node) -> None:
+        if len(self._lines) < _MOST_LINES or path in self._lines:
+            self._lines[path] = (_line(told), _line(key))
 
     def _build(self, node: Node, path: Path, depth: int = 0) -> object:
         """The value of a node, within bounds."""
@@ -94,7 +100,7 @@ class YamlText:
             return self._mapping(node, path, depth)
         if isinstance(node, SequenceNode):
             for index, item in enumerate(node.value):
-                self._lines[*path, index] = (_line(item), _line(item))
+                self._note((*path, index), item, item)
             return [self._build(item, (*path, index), depth + 1) for index, item in enumerate(node.value)]
         return _scalar(node) if isinstance(node, ScalarNode) else None
 
@@ -119,7 +125,7 @@ class YamlText:
                     "Keep one of them",
                 )
             lines[name] = _line(key)
-            self._lines[*path, name] = (_line(value if isinstance(value, ScalarNode) else key), _line(key))
+            self._note((*path, name), value if isinstance(value, ScalarNode) else key, key)
             values[name] = self._build(value, (*path, name), depth + 1)
         return values
 

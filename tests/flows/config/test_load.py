@@ -73,6 +73,13 @@ def test_parse_config__bounds_aliases_that_multiply() -> None:
     assert "stands for more than 1,000,000 values" in problems("\n".join(rows))[0]
 
 
+def test_yaml_text__keeps_no_more_lines_than_a_long_config_has() -> None:
+    parsed = YamlText(f"a: &a [\n{'x, ' * 1_000}]\nb: [{'*a, ' * 200}]\n")
+
+    # Each x is in line 2; what aliases make of it beyond the bound has the line of its list.
+    assert [parsed.line(("b", row, 0)) for row in (0, 199)] == [2, 1]
+
+
 def test_parse_config__refuses_a_text_that_is_too_long() -> None:
     assert problems("#" * (LONGEST_TEXT + 1)) == [
         "c.yaml:1: longer than 10,000,000 characters. Split it into several configs"
