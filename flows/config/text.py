@@ -110,7 +110,7 @@ class YamlText:
         merges = [value for key, value in node.value if key.tag == f"{_CORE}merge"]
         parts = [one for each in merges for one in (each.value if isinstance(each, SequenceNode) else [each])]
         for part in reversed(parts):
-            value = self._build(part, path, depth)
+            value = self._build(part, path, depth + 1)
             if not isinstance(value, dict):
                 raise YamlProblem("<< merges mappings only", _line(part), "Give it an alias of a mapping")
             values |= value
