@@ -13,6 +13,7 @@ from collections.abc import Mapping
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
+from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.representer import SafeRepresenter
 
 from evalcube.flows.config.secrecy import mask, show
@@ -141,10 +142,14 @@ def _compose(text: str) -> Node | None:
         node: Node | None = YAML(typ="safe", pure=True).compose(text)
     except MarkedYAMLError as error:
         raise _syntax_problem(error) from None
+    except ReaderError as error:
+        line = text.count("\n", 0, int(error.position)) + 1
+        rule = f"wrong YAML: control character {chr(error.character)!a} is not allowed"
+        raise YamlProblem(rule, line, "Remove it") from None
     except RecursionError:
         raise YamlProblem("nested too deeply", 1, f"Use at most {DEEPEST} levels") from None
     except (YAMLError, ValueError, KeyError, IndexError, AttributeError, TypeError, AssertionError) as error:
-        # ruamel.yaml lets a few plain errors through on control characters, broken directives, tags and escapes
+        # ruamel.yaml lets a few plain errors through on broken directives, tags and escapes
         rule = mask(" ".join(str(error).split())[:120])
         raise YamlProblem(f"wrong YAML: {rule}" if rule else "wrong YAML", 1) from None
     return node

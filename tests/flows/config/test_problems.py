@@ -380,10 +380,7 @@ BAD = {
     ),
     "control character": (
         "name: a\nseed: \x01\n",
-        (
-            "c.yaml:1: wrong YAML: unacceptable character #x0001: special characters are not allowed in "
-            '"<unicode string>", position 14'
-        ),
+        "c.yaml:2: wrong YAML: control character '\\x01' is not allowed. Remove it",
     ),
     "alias of itself": (
         "name: &a [*a]\n",
