@@ -131,6 +131,8 @@ def attempt(
 
 
 _LOOK_SECONDS = 1.0
+_MOST_FAILURES = 5
+"""Looks in a row that may fail: a network file system is away for a moment."""
 _SHOWN_CAUSES = 5
 _SHOWN_LINES = 5
 """Of what a submitted sweep's driver said; --json has more."""
@@ -164,15 +166,21 @@ def follow(cube: str, *, as_json: bool) -> None:
 def _looks(cube: str) -> Iterator[tuple[dict[str, Any], float]]:
     """What there is to see, again and again, each with the trials per second since the first look."""
     from evalcube.flows.read.status import cube_status
+    from evalcube.storage.errors import StorageError
 
-    document, begin = cube_status(cube), time.monotonic()
+    document, begin, failures = cube_status(cube), time.monotonic(), 0
     first = _graded(document)[0]
     while True:
         yield document, (_graded(document)[0] - first) / max(time.monotonic() - begin, _LOOK_SECONDS)
         if document["complete"] and not document["running"]:
             return
         time.sleep(_LOOK_SECONDS)
-        document = cube_status(cube)
+        try:
+            document, failures = cube_status(cube), 0
+        except StorageError:
+            failures += 1
+            if failures > _MOST_FAILURES:
+                raise
 
 
 def _graded(document: dict[str, Any]) -> tuple[int, int]:

@@ -10,13 +10,14 @@ import subprocess
 import sys
 import threading
 import time
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
+from evalcube.flows.cli import jobs
 from evalcube.flows.cli.jobs import _line, _render
 from evalcube.flows.config.load import as_config
 from evalcube.flows.plan.build import build_plan
@@ -28,6 +29,7 @@ from evalcube.flows.run.follow.records import LiveFile
 from evalcube.flows.state.records import read_live
 from evalcube.flows.state.store import SweepStore, open_store
 from evalcube.storage.cube.directory import Directory
+from evalcube.storage.errors import CubeDamagedError
 from tests.flows.support import command, evalcube, refused, sweep_config, write_config
 from tests.waiting import wait_until
 
@@ -130,6 +132,36 @@ def test_watch__redraws_a_terminal_until_ctrl_c(tmp_path):
 
 def test_watch__of_no_cube_is_refused(tmp_path):
     refused(evalcube("status", "nothing.zarr", "--watch", cwd=tmp_path), "nothing.zarr")
+
+
+@pytest.mark.parametrize(("failures", "borne"), [(5, True), (6, False)])
+def test_watch__bears_five_failures_in_a_row(monkeypatch, capsys, failures, borne):
+    away = [CubeDamagedError("its ledger cannot be read", "cube.zarr", "Wait")] * failures
+    going = {
+        "complete": False,
+        "running": None,
+        "live": None,
+        "spent": None,
+        "damaged": 0,
+        "done": 1,
+        "trials": 2,
+    }
+    done = {**going, "complete": True}
+    looks = iter([going, *away[:5], going, *away, done])
+
+    def look(_):
+        found = next(looks)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr("evalcube.flows.read.status.cube_status", look)
+    monkeypatch.setattr(jobs, "_LOOK_SECONDS", 0.001)
+    with nullcontext() if borne else pytest.raises(CubeDamagedError):
+        jobs.follow("cube.zarr", as_json=True)
+
+    said = [json.loads(line)["complete"] for line in capsys.readouterr().out.splitlines()]
+    assert said == [*[False] * 12, True][: 13 if borne else 12]
 
 
 def test_live__is_what_a_run_says_of_itself(tmp_path):
