@@ -266,15 +266,19 @@ def show_table(table: TableSpec, console: Console | None = None) -> None:
 
 
 MOST_ROWS = 50
+"""Of what may be as long as a cube is large, and only tells of it."""
 _NUMBER = re.compile(r"[-+]?[\d,.]+(/[\d,]+)?|[-–]")
 
 
-def print_rows(names: Sequence[str], rows: Sequence[Sequence[object]], title: str = "") -> None:
-    """Print rows of anybody's texts and of numbers, the first `MOST_ROWS` of them."""
+def print_rows(
+    names: Sequence[str], rows: Sequence[Sequence[object]], title: str = "", *, cut: bool = False
+) -> None:
+    """Print rows of anybody's texts and of numbers: all of them, or the first `MOST_ROWS`."""
     from rich.console import Console
 
-    Console().print(rich_rows(names, rows[:MOST_ROWS], title))
-    if len(rows) > MOST_ROWS:
+    shown = rows[:MOST_ROWS] if cut else rows
+    Console().print(rich_rows(names, shown, title))
+    if len(shown) < len(rows):
         show(f"... and {len(rows) - MOST_ROWS} more")
 
 

@@ -92,7 +92,7 @@ def _print_conflicts(conflicts: Sequence[Conflict]) -> None:
             (one.model, one.task, one.trials, one.status_changes, f"{one.kept}\n{one.hidden}", example)
         )
     names = ("model", "task", "trials", "other status", "cubes", "such as")
-    print_rows(names, rows, "the same trials with other outcomes")
+    print_rows(names, rows, "the same trials with other outcomes", cut=True)
     natural = sum(one.trials for one in conflicts if one.by_nature)
     if natural:
         show(
@@ -127,7 +127,7 @@ def _print_difference(found: Difference) -> None:
         rows = [
             (one.model, one.task, f"{one.first} → {one.second}", one.trials) for one in found.status_changes
         ]
-        print_rows(("model", "task", "status", "trials"), rows, "trials that ended otherwise")
+        print_rows(("model", "task", "status", "trials"), rows, "trials that ended otherwise", cut=True)
     show("equal" if found.equal else "different")
 
 
@@ -150,7 +150,7 @@ def _print_history(found: History) -> None:
             (one.name, ", ".join(one.models), one.trials, _day(one.first), _day(one.last), one.ledger[:12])
             for one in found.sources
         ]
-        print_rows(("cube", "models", "trials", "from", "to", "ledger"), rows, "merged from")
+        print_rows(("cube", "models", "trials", "from", "to", "ledger"), rows, "merged from", cut=True)
     written = [
         (
             *(_day(one.first), _day(one.last)),
@@ -160,7 +160,7 @@ def _print_history(found: History) -> None:
         for one in found.writings
     ]
     columns = ("from", "to", "regions", "trials", "transport", "graders", "models")
-    print_rows(columns, written, "regions written")
+    print_rows(columns, written, "regions written", cut=True)
 
 
 def _day(seconds: int | None) -> str:

@@ -5,6 +5,8 @@ import json
 import numpy as np
 import pytest
 
+from evalcube.flows.cli.keep import _print_forgetting
+from evalcube.flows.keep.forget import Forgetting, ForgottenRow
 from evalcube.flows.state.recording import FORGOTTEN
 from tests.flows.keep.forgetting import (
     TRIALS,
@@ -26,6 +28,15 @@ def test_command__shows_what_would_go_until_it_is_told_to(sweep, tmp_path):
     code, output, _ = evalcube(*arguments, "--yes", cwd=tmp_path)
     assert (code, "12 results are forgotten" in output) == (0, True)
     assert evalcube(*arguments, "--yes", cwd=tmp_path)[1] == "no result fulfils this\n"
+
+
+def test_command__shows_all_that_would_go(capsys):
+    rows = [ForgottenRow(f"model{number}", "arithmetic", 1, 1, 0.0) for number in range(60)]
+
+    _print_forgetting(Forgetting("cube.zarr", "", for_good=False, done=False, rows=rows))
+
+    said = capsys.readouterr().out
+    assert [row.model for row in rows if row.model not in said] == []
 
 
 def test_command__never_takes_a_whole_cube_by_a_condition_that_was_left_out(sweep, tmp_path):
