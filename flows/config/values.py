@@ -104,10 +104,11 @@ def _label(value: str, longest: int) -> str:
     return unicode(value)
 
 
-def unicode(value: str) -> str:
-    """Check that a text can be written as UTF-8."""
+def unicode(value: str, where: tuple[str | int, ...] = (), *, secret: bool = False) -> str:
+    """Check that a text can be written as UTF-8; `where` and `secret` are those of `refusal`."""
     if any("\ud800" <= c <= "\udfff" for c in value):
-        raise refusal("must not contain half a surrogate pair", "Write the character itself, not \\u escapes")
+        rule, remedy = "must not contain half a surrogate pair", "Write the character itself, not \\u escapes"
+        raise refusal(rule, remedy, secret=secret, where=where)
     return value
 
 
@@ -245,6 +246,8 @@ def key_command(value: object) -> tuple[str, ...]:
     found = command(value, _COMMAND_REMEDY, _COMMAND_REMEDY)
     for index, one in enumerate(found):
         _no_key(one, (index,), _COMMAND_REMEDY)  # paths, too: here a key is what is at hand
+        if not one.isprintable():
+            raise refusal("must be a text on one line", "Put quotes round it", secret=True, where=(index,))
     return found
 
 
@@ -283,7 +286,7 @@ def word(value: object, where: tuple[str | int, ...], elsewhere: str) -> str:
     # Of a path, its folders are none: a snapshot of weights lies below long names with digits.
     if "://" in value or "/" not in value:
         _no_key(value, where, elsewhere)
-    return unicode(value)
+    return unicode(value, where, secret=True)
 
 
 def _no_key(value: str, where: tuple[str | int, ...], elsewhere: str) -> None:

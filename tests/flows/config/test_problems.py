@@ -183,6 +183,17 @@ BAD = {
         text(models='- {name: a, endpoint: "sim:", key_command: [echo, 4711]}'),
         f"{MODEL}.key_command[1]: must be a text. Put quotes round it",
     ),
+    "lines in a command": (
+        text(models='- {name: a, endpoint: "sim:", key_command: [echo, "a\\nb"]}'),
+        f"{MODEL}.key_command[1]: must be a text on one line. Put quotes round it",
+    ),
+    "half a character in a command": (
+        text(models='- {name: a, endpoint: "serve:", serve: {command: [go, "{port}", "hunter2\\uD800"]}}'),
+        (
+            f"{MODEL}.serve.command[2]: must not contain half a surrogate pair. "
+            "Write the character itself, not \\u escapes"
+        ),
+    ),
     "command of nothing": (
         text(models='- {name: a, endpoint: "sim:", key_command: []}'),
         f"{MODEL}.key_command: must be a list of a program and its arguments. {COMMAND_REMEDY}",
