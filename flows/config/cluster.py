@@ -14,7 +14,7 @@ from evalcube.flows.config.section import Flag, Params, Section, Whole
 
 _UNITS = {"s": 1, "m": 60, "min": 60, "h": 3600, "d": 86_400}
 _WITH_UNIT = re.compile(r"(\d+(?:\.\d+)?) ?(s|min|m|h|d)")
-_CLOCK = re.compile(r"(?:(\d+)-)?(\d+):(\d\d):(\d\d)")
+_CLOCK = re.compile(r"(?:(\d{1,9})-)?(\d{1,9}):(\d\d):(\d\d)")
 _LONGEST_SECONDS = 366 * 86_400
 
 
@@ -30,6 +30,13 @@ def seconds(value: object) -> object:
     if not isinstance(value, float) or not 1 <= value <= _LONGEST_SECONDS:
         raise values.refusal("must be a time from 1s to 366d", "Write it as in 90s, 20m, 2h, 1d or 01:30:00")
     return value
+
+
+def _walltime(value: object) -> object:
+    found = seconds(value)
+    if isinstance(found, float) and found < 60:
+        raise values.refusal("must be at least 1m", "Slurm counts in minutes")
+    return found
 
 
 def _matching(pattern: str, rule: str, remedy: str) -> BeforeValidator:
@@ -98,7 +105,7 @@ class SlurmSection(Section):
     Parameters
     ----------
     walltime
-        Of each job, such as 1h; the next one goes on.
+        Of each job, 1m or more, such as 1h; the next one goes on.
     cores
         CPUs of a job; it has as many worker processes.
     memory
@@ -121,7 +128,7 @@ class SlurmSection(Section):
         Folder of the jobs' logs, which this machine and the nodes see; default: beside the cube.
     """
 
-    walltime: Given[str, Annotated[float, BeforeValidator(seconds), Field(ge=60)]] = optional(3600.0)
+    walltime: Given[str, Annotated[float, BeforeValidator(_walltime)]] = optional(3600.0)
     cores: Whole = Field(default=1, ge=1, le=1024)
     memory: Memory = "4G"
     partition: Word | None = None

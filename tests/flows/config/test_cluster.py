@@ -54,6 +54,14 @@ def test_seconds__are_read_from_what_people_and_slurm_write(text, value):
         ("{adress: x, class: b.C}", "cluster.adress: unknown field 'adress'. Did you mean 'address'"),
         ("{address: a, patience: 20}", "cluster.patience: must be a time from 1s to 366d, got 20"),
         (
+            f"{{address: a, patience: {'9' * 400}-00:00:00}}",
+            "cluster.patience: must be a time from 1s to 366d",
+        ),
+        (
+            "{slurm: {walltime: 30s}}",
+            "cluster.slurm.walltime: must be at least 1m, got '30s'. Slurm counts in",
+        ),
+        (
             "{slurm: {environment: [A=1]}}",
             "cluster.slurm.environment[0]: must be the name of an environment variable. Give its NAME alone",
         ),
