@@ -100,6 +100,7 @@ def _environment() -> Environment:
         "ready": _Ready,
         "json": lambda value: _Ready(json.dumps(value, sort_keys=True)),
         "count": lambda value: f"{value:,}",
+        "listed": lambda texts: _Ready(", ".join(map(sentence, texts))),
         "cell": lambda text: _Ready(cell_markdown(text)),
         "span": lambda text: _Ready(code(text, cell=False)),
         "params": lambda cell: ", ".join(f"{name}={value}" for name, value in cell.cell.plain_params.items()),

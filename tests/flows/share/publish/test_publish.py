@@ -299,7 +299,7 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
         return real(
             facts.model_copy(update={"name": hostile, "by": hostile, "licence": hostile}),
             hostile_part,
-            [replace(one, grader=hostile) for one in receipts],
+            [replace(one, grader=f"{hostile}{place % 2}") for place, one in enumerate(receipts)],
             replace(opened, warnings=(hostile,)),
             address,
             [hostile],
@@ -311,6 +311,7 @@ def test_card__has_no_mention_link_or_reference_out_of_names(cube, tmp_path, mon
 
     _, _, card = (Path(done.cube) / "README.md").read_text().partition("\n---\n")
     assert card.count("@everyone") > 10
+    assert "`https://evil.example0`, `@everyone`" in card
     alive = re.sub(r"(`+).+?\1", "", card, flags=re.DOTALL)
     for text in ("@everyone", "#1", "evil.example"):
         assert text not in alive
