@@ -140,20 +140,17 @@ class Archive:
         self.path = path
         with ExitStack() as stack:
             self._file = stack.enter_context(opened(path))
+            size = os.fstat(self._file.fileno()).st_size
             try:
                 # Of members with equal names the last one counts, as for every reader of ZIPs.
                 self._members = {info.filename: info for info in zipfile.ZipFile(self._file).infolist()}
             except (OSError, zipfile.BadZipFile, ValueError, NotImplementedError) as error:
                 raise refused(str(path), f"it is no ZIP: {error}", "Take the file from a copy") from None
+            total = sum(info.file_size for info in self._members.values())
+            if total > max(_MOST_UNPACKED, _MOST_RATIO * size):
+                what = f"it would unpack from {size:,} to {total:,} bytes"
+                raise refused(str(path), what, "Leave it out: no tool writes that")
             self._close = stack.pop_all()
-        size = path.stat().st_size
-        total = sum(info.file_size for info in self._members.values())
-        if total > max(_MOST_UNPACKED, _MOST_RATIO * size):
-            raise refused(
-                str(path),
-                f"it would unpack from {size:,} to {total:,} bytes",
-                "Leave it out: no tool writes that",
-            )
 
     def __enter__(self) -> Archive:
         return self
@@ -177,7 +174,7 @@ class Archive:
             self._file.seek(fields[-2] + fields[-1], 1)
             packed = self._file.read(info.compress_size)
             data = _unpacked(packed, info.compress_type, info.file_size)
-        except (OSError, struct.error, zlib.error, zstandard.ZstdError) as error:
+        except (OSError, ValueError, struct.error, zlib.error, zstandard.ZstdError) as error:
             raise refused(where, f"it cannot be unpacked: {error}", "Take the log from a copy") from None
         if data is None:
             raise refused(where, f"it is packed by method {info.compress_type}", "Write the log anew")

@@ -5,6 +5,7 @@ import json
 import struct
 import zipfile
 import zlib
+from contextlib import contextmanager
 
 import pytest
 import zstandard
@@ -106,9 +107,21 @@ def test_archive__reads_zstandard_within_the_size_that_the_directory_says(tmp_pa
 def test_archive__refuses_bombs_before_anything_is_unpacked(tmp_path, monkeypatch):
     path = archive(tmp_path / "a.eval", {"a.json": b"\0" * 1_000_000})
     monkeypatch.setattr(bounded, "_MOST_UNPACKED", 1000)
+    files = []
+    real = bounded.opened
 
-    with pytest.raises(SweepError, match=r"it would unpack from [\d,]+ to 1,000,000 bytes"):
+    @contextmanager
+    def watched(name):
+        with real(name) as file:
+            files.append(file)
+            yield file
+
+    monkeypatch.setattr(bounded, "opened", watched)
+
+    with pytest.raises(SweepError) as refusal:
         Archive(path)
+    assert [file.closed for file in files] == [True]
+    refusal.match(r"it would unpack from [\d,]+ to 1,000,000 bytes")
 
 
 def test_archive__refuses_large_members(tmp_path, monkeypatch):
@@ -126,6 +139,20 @@ def test_archive__refuses_changed_bytes(tmp_path):
     path.write_bytes(data)
 
     with Archive(path) as opened, pytest.raises(SweepError, match="it is damaged"):
+        opened.read("a.json")
+
+
+def test_archive__refuses_a_member_beyond_what_a_file_can_have(tmp_path):
+    path = archive(tmp_path / "a.eval", {"a.json": b"{}"})
+    data = path.read_bytes()
+    start, end = data.index(b"PK\x01\x02"), data.index(b"PK\x05\x06")
+    extra = struct.pack("<HHQ", 1, 8, 2**63)  # the member's place, in 64 bits
+    entry = data[start : start + 30] + struct.pack("<H", len(extra)) + data[start + 32 : start + 42]
+    entry += b"\xff" * 4 + b"a.json" + extra
+    tail = data[end : end + 12] + struct.pack("<I", len(entry)) + data[end + 16 :]
+    path.write_bytes(data[:start] + entry + tail)
+
+    with Archive(path) as opened, pytest.raises(SweepError, match=r"a\.json: it cannot be unpacked"):
         opened.read("a.json")
 
 
