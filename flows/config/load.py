@@ -329,10 +329,11 @@ def _validate(
     except ValidationError as error:
         found += findings(error)
     if found:
-        elsewhere = [bool(models_from) and finding.path[:1] == ("models",) for finding in found]
         raise sorted_error(
-            problem_of(finding, models_from, None) if other else problem_of(finding, source, text)
-            for finding, other in zip(found, elsewhere, strict=True)
+            problem_of(finding, models_from, None)
+            if models_from and finding.path[:1] == ("models",)
+            else problem_of(finding, source, text)
+            for finding in found
         )
     return config
 
