@@ -14,7 +14,7 @@ from typing import Any
 from evalcube import known_as
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.plan import Plan
-from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse
+from evalcube.flows.share.imports.bounded import lines, mapping, opened, parse, refused
 from evalcube.flows.share.imports.collect import REPLIED, Collection
 from evalcube.flows.share.imports.inspect_logs import read_inspect
 from evalcube.flows.share.imports.json_lines import SAMPLES, parse_map, read_lm_eval, read_rows
@@ -250,9 +250,12 @@ def import_logs(
 
 def _read(source: LogSource, collection: Collection, wanted: LogHints) -> None:
     before, clustered = collection.samples, "cluster" not in wanted.fields
-    for sample in READERS[source.format](source.path, wanted):
-        collection.add(sample)
-        clustered |= bool(sample.question.cluster)
+    try:
+        for sample in READERS[source.format](source.path, wanted):
+            collection.add(sample)
+            clustered |= bool(sample.question.cluster)
+    except RecursionError:  # it could just be parsed
+        raise refused(str(source.path), "it is nested too deep", "Leave this log out") from None
     if collection.samples == before:
         wanted.note(f"{source.path.name}: it has no samples")
     elif not clustered:

@@ -17,6 +17,8 @@ from evalcube.stages.reply.status import Status
 MOST_REPEATS = 100_000
 MOST_NAME = 500
 """Characters of a model's or a task's name, or of a row's id."""
+_DEEPEST = 100
+"""Levels of what becomes part of an identity, and so of a cube's description, which is read again and again."""
 
 _WORDS = {"c": 1.0, "i": 0.0, "p": 0.5, "n": 0.0, "correct": 1.0, "incorrect": 0.0, "yes": 1.0, "no": 0.0}
 _WORDS |= {"true": 1.0, "false": 0.0}
@@ -194,14 +196,17 @@ def _number(score: object, run: Run, where: str) -> tuple[float | None, bool]:
 def canonical(values: Mapping[str, Any]) -> str:
     """A mapping as canonical JSON, without what is null or empty; what JSON cannot hold becomes text."""
     kept = {key: value for key, value in values.items() if value not in (None, "", [], {})}
-    return json.dumps(_plain(kept), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return json.dumps(_plain(kept, _DEEPEST), sort_keys=True, separators=(",", ":"), allow_nan=False)
 
 
-def _plain(value: object) -> object:
+def _plain(value: object, levels: int) -> object:
+    if not levels:
+        rule = f"a question or a setting of a log is nested deeper than {_DEEPEST} levels"
+        raise SweepError(rule, "Leave that log out")
     if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
+        return {str(key): _plain(item, levels - 1) for key, item in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_plain(item) for item in value]
+        return [_plain(item, levels - 1) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value if isinstance(value, (str, int, float, bool)) or value is None else str(value)

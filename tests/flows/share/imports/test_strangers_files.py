@@ -9,7 +9,7 @@ from evalcube.flows.errors import SweepError
 from evalcube.flows.share.imports import bounded
 from evalcube.flows.share.imports.collect import Collection
 from evalcube.flows.share.imports.logs import import_logs
-from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale
+from evalcube.flows.share.imports.samples import Answer, Question, Run, Sample, Scale, canonical
 
 FIELDS = {"prompt": "q", "response": "a", "correct": "c", "model": "m", "task": "t"}
 
@@ -47,6 +47,23 @@ def test_import_logs__takes_halves_of_surrogate_pairs(tmp_path, field):
     )
 
     assert summary.replies == 1
+
+
+def test_import_logs__refuses_what_can_just_be_parsed(tmp_path):
+    row = json.dumps({"q": "what?", "a": "this", "c": "deep", "m": "model", "t": "task"})
+    for depth in range(850, 1000):
+        (tmp_path / "x.jsonl").write_text(row.replace('"deep"', '{"a": ' * depth + "1" + "}" * depth))
+        with pytest.raises(SweepError, match=r"x\.jsonl"):
+            import_logs([tmp_path / "x.jsonl"], tmp_path / "c.zarr", cache=tmp_path / "cache", map=FIELDS)
+
+
+def test_canonical__refuses_settings_that_no_tool_has():
+    def nested(levels):
+        return {"a": json.loads("[" * levels + "]" * levels)}
+
+    assert canonical(nested(98)) == '{"a":' + "[" * 98 + "]" * 98 + "}"
+    with pytest.raises(SweepError, match="nested deeper than 100 levels"):
+        canonical(nested(600))
 
 
 def test_parse__keeps_whole_pairs_and_replaces_halves():
