@@ -6,8 +6,9 @@ import difflib
 import math
 import re
 import shlex
+import sys
 from collections.abc import Mapping, Sequence
-from typing import Literal
+from typing import Literal, TypeGuard
 from urllib.parse import SplitResult, urlsplit
 
 from pydantic_core import PydanticCustomError
@@ -338,7 +339,7 @@ def facet(value: object) -> str | int | float | bool:
     """Check a facet's value: a text, a number, true or false."""
     if isinstance(value, str):
         return unicode(value)
-    if isinstance(value, (bool, int)) or (isinstance(value, float) and math.isfinite(value)):
+    if isinstance(value, bool) or _is_number(value):
         return value
     raise refusal("must be a text, a finite number, true or false", "Give one plain value")
 
@@ -422,8 +423,11 @@ def _check_bounds(value: object, limits: tuple[object, object]) -> None:
         )
 
 
-def _is_number(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+def _is_number(value: object) -> TypeGuard[int | float]:
+    """Whether it is a number that a float can hold: coordinates, which are compared with it, are arrays."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return False
+    return abs(value) <= sys.float_info.max
 
 
 def template(value: object) -> str | list[dict[str, str]]:

@@ -193,9 +193,10 @@ LIMITS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
 
 
 def token_limit(sampler: Mapping[str, Any]) -> int:
-    """Most tokens of a reply; 0 if the sampler, which may be of anybody's cube, sets none."""
+    """Most tokens of a reply; 0 if the sampler sets none. It may be anybody's: no more than an array can hold."""
     limits = (sampler.get(name) for name in LIMITS)
-    return max((limit for limit in limits if isinstance(limit, int)), default=0)
+    limit = max((limit for limit in limits if isinstance(limit, int)), default=0)
+    return min(max(limit, 0), 2**53)
 
 
 def dotted(label: str) -> str:

@@ -27,8 +27,6 @@ FILE_VERSION = "file_version"
 OLDER = "older_file"
 _CELL = ("task", "params")
 _DIGITS = 8
-_MOST_TOKENS = 2**53
-"""A larger limit, which only a stranger's cube has, is no number for an array."""
 
 
 def with_design(dataset: xr.Dataset) -> xr.Dataset:
@@ -57,7 +55,7 @@ def with_design(dataset: xr.Dataset) -> xr.Dataset:
         return dataset  # whoever opens a cube by its address is told; a dataset may be anybody's
     dataset = _with_versions(spec, dataset)
     dataset = _with_data_sets(spec, dataset)
-    limits = {row.eval_id: min(token_limit(row.sampler.params), _MOST_TOKENS) for row in spec.evaluations}
+    limits = {row.eval_id: token_limit(row.sampler.params) for row in spec.evaluations}
     tokens = np.array([limits.get(name, 0) for name in names(dataset, "eval_id")], dtype=np.int64)
     found = _with(
         dataset, "max_tokens", ("model",), tokens, {"long_name": "limit of completion tokens, 0 for none"}

@@ -96,6 +96,13 @@ BAD = {
         "{where: {param_length: {min: 8, max: 4}}}",
         f"{WHERE}.param_length: max must be at least min (8), is 4. Exchange them",
     ),
+    "number that no array holds": (
+        f"{{where: {{param_length: {{min: {10**400}}}}}}}",
+        (
+            f"{WHERE}.param_length: a range must be {{min: NUMBER, max: NUMBER}} or one of the two, got a mapping. "
+            "Write {min: 4, max: 8}"
+        ),
+    ),
     "range without numbers": (
         "{where: {param_length: {min: a}}}",
         (

@@ -9,6 +9,7 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.plan.evaluations import token_limit
 from evalcube.flows.plan.extension import (
     Extending,
     extended_plan,
@@ -156,3 +157,10 @@ def test_extending__wants_each_cell_once_all_of_it_is_answered():
     assert first.trials[:, 0].tolist() == [[8, 8], [0, 0]]
     assert then.trials[:, 0].tolist() == [[8, 8], [8, 0]]
     assert Only().whole(plan, plan).trials[:, 0].tolist() == [[8, 8], [0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("written", "limit"), [(64, 64), (True, 1), ("64", 0), (10**400, 2**53), (-(10**400), 0)]
+)
+def test_token_limit__is_one_that_an_array_holds(written, limit):
+    assert token_limit({"max_tokens": written}) == limit
