@@ -138,8 +138,10 @@ def _line(node: Node) -> int:
 def _compose(text: str) -> Node | None:
     if len(text) > LONGEST_TEXT:
         raise YamlProblem(f"longer than {LONGEST_TEXT:,} characters", 1, "Split it into several configs")
+    yaml = YAML(typ="safe", pure=True)
+    yaml.composer.warn_double_anchors = False  # the warning quotes the text, which may have a secret
     try:
-        node: Node | None = YAML(typ="safe", pure=True).compose(text)
+        node: Node | None = yaml.compose(text)
     except MarkedYAMLError as error:
         raise _syntax_problem(error) from None
     except ReaderError as error:

@@ -73,6 +73,10 @@ def test_parse_config__bounds_aliases_that_multiply() -> None:
     assert "stands for more than 1,000,000 values" in problems("\n".join(rows))[0]
 
 
+def test_yaml_text__names_no_secret_beside_an_anchor_that_is_used_again() -> None:
+    assert YamlText("a: &x sk-hunter2\nb: &x [1]\nc: *x").value == {"a": "sk-hunter2", "b": [1], "c": [1]}
+
+
 def test_yaml_text__keeps_no_more_lines_than_a_long_config_has() -> None:
     parsed = YamlText(f"a: &a [\n{'x, ' * 1_000}]\nb: [{'*a, ' * 200}]\n")
 
