@@ -115,17 +115,18 @@ def shared_notes(notes: Mapping[str, Any], part: Joined) -> dict[str, Any]:
     kept = {name: config[name] for name in _KEPT if name in config}
     rows = part.plan.evaluations
     measured = {row.model for row in rows}
-    judging = {judge.get("model") for judge in config.get("judges") or () if isinstance(judge, Mapping)}
+    judging = {str(judge.get("model")) for judge in _mappings(config.get("judges"))}
     models = []
-    for model in config.get("models") or ():
-        if not isinstance(model, Mapping) or model.get("name") not in measured | judging:
+    for model in _mappings(config.get("models")):
+        name = str(model.get("name"))
+        if name not in measured | judging:
             continue
         one = {name: model[name] for name in _OF_MODELS if name in model}
         endpoint = model.get("endpoint", "")
         endpoint = str(endpoint[0] if isinstance(endpoint, list) and endpoint else endpoint)
         simulated = "sim:" if endpoint.startswith("sim:") else UNPUBLISHED
         one["endpoint"] = endpoint if endpoint in _HARMLESS else simulated
-        models.append(one | ({} if model.get("name") in measured else {"measured": False}))
+        models.append(one | ({} if name in measured else {"measured": False}))
     tasks = kept.get("tasks")
     labels = {task.label for task in part.plan.tasks}
     if isinstance(tasks, Mapping):
@@ -135,6 +136,11 @@ def shared_notes(notes: Mapping[str, Any], part: Joined) -> dict[str, Any]:
         for row in rows
     ]
     return found | {"config": {**kept, "models": models, "evaluations": rules}}
+
+
+def _mappings(noted: object) -> list[Mapping[str, Any]]:
+    """The mappings of a list; none of what is no list: anyone may have noted it."""
+    return [one for one in noted if isinstance(one, Mapping)] if isinstance(noted, list) else []
 
 
 def _without_folders(value: Any) -> Any:  # noqa: ANN401 - any JSON value

@@ -158,11 +158,16 @@ def publish_cube(
     cube, url = str(need_address(cube)), str(need_address(url, "url"))
     record.checked_tag(tag)
     for name, text in (("licence", licence), ("by", by)):
-        if len(need_text(name, text)) > _LONGEST or not text.isprintable():
+        if _line(need_text(name, text)) != text:
             raise SweepError(f"`{name}`: one line of at most {_LONGEST} characters", "Shorten it")
     target = record.below(url, tag)
     _refuse_taken(url, target, tag)
     return _Publishing(cube, target, tag, where, licence, by).run(url, with_replies, cache, allow, tick)
+
+
+def _line(noted: object) -> str:
+    """The beginning of a line of text, as long as one may be; empty if it is none: anyone may have noted it."""
+    return noted[:_LONGEST] if isinstance(noted, str) and noted.isprintable() else ""
 
 
 class _Publishing:
@@ -185,7 +190,7 @@ class _Publishing:
         known, meant = read_engines(self._cube.records), {row.eval_id for row in self._part.plan.evaluations}
         self._engines = {name: infos for name, infos in known.items() if name in meant}
         self._target, self._tag, self._where = target, tag, tuple(where)
-        self._licence = licence or self._origin.get("publication", {}).get("licence", "")
+        self._licence = licence or _line(self._origin.get("publication", {}).get("licence"))
         self._by, self._time = by, int(time.time())
         if not self._position.receipts:
             raise SweepError(f"cube '{source}' holds no trial", "Run its sweep first")
@@ -309,7 +314,7 @@ class _Publishing:
         """What is published, without its objects, of which the card is one."""
         return record.Publication(
             format=record.FORMAT,
-            name=str(self._noted.get("name", ""))[:_LONGEST],
+            name=_line(self._noted.get("name")),
             tag=self._tag,
             time=self._time,
             evalcube=__version__,

@@ -29,6 +29,7 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.errors import CubeExistsError, NotWritableError, StorageError
+from tests.flows.read.merged.generated import Recipe, make_cube
 from tests.flows.shared_cluster import SHARED
 from tests.flows.support import assert_same_cube, reset, sweep_config
 from tests.storage.support.buckets import in_memory
@@ -262,6 +263,26 @@ def test_publish__of_a_data_set_leaves_its_place_out(tmp_path, simulator):
     assert verify_cube(done.cube).damages == []
     assert sorted(Cube.open(done.cube).read_label("row_id")[0][:6]) == [f"r{i}" for i in range(6)]
     assert done.replies.entries == 6
+
+
+@pytest.mark.parametrize(
+    ("record", "noted"),
+    [
+        ("pulled", {"publication": {"licence": 5}}),
+        ("pulled", {"publication": {"licence": "x" * 300}}),
+        ("sweep", {"name": "\ud800"}),
+        ("sweep", {"config": {"models": 5, "judges": 5}}),
+        ("sweep", {"config": {"models": [{"name": []}], "judges": [{"model": []}]}}),
+    ],
+)
+def test_publish__whatever_anyone_has_noted(tmp_path, record, noted):
+    cube = make_cube(tmp_path / "cube.zarr", Recipe(models=("a",), lengths=(3,), depths=(), trials=(0, 2)))
+    cube.records.put(f"{record}.json", json.dumps(noted).encode())
+
+    done = publish_cube(cube.url, str(tmp_path / "out"))
+
+    assert done.publication.trials == 2
+    assert len(done.publication.licence) <= 200
 
 
 def test_card__says_what_how_by_whom_and_with_what_result(cube, tmp_path):
