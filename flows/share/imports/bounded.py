@@ -9,7 +9,6 @@ from __future__ import annotations
 import errno
 import gzip
 import json
-import math
 import os
 import re
 import stat
@@ -35,6 +34,7 @@ _MOST_RATIO = 500
 _WINDOW = 2**27
 """Greatest memory that a Zstandard frame may ask for; our and Inspect's own frames need less."""
 
+_GREATEST = 3.4e38
 _HALF = re.compile(r"\\u[dD][89a-fA-F]|[\ud800-\udfff]")
 _HALVES = re.compile("[\ud800-\udfff]")
 
@@ -214,14 +214,14 @@ def text(value: object) -> str:
 
 
 def finite(value: object) -> float | None:
-    """A number that is one: no truth value, not NaN, not infinite, not beyond a float."""
+    """A number that is one: no truth value, not NaN, not infinite, not beyond a float of 32 bits, as cubes have."""
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return None
     try:
         number = float(value)
     except OverflowError:
         return None
-    return number if math.isfinite(number) else None
+    return number if abs(number) <= _GREATEST else None
 
 
 def flattened(messages: object) -> str:

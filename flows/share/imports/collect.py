@@ -31,6 +31,8 @@ from evalcube.stages.reply.status import Status
 REPLIED = -1
 """In the table of answers, in the place of a cause why there is none."""
 _NONE = "(the log has no prompt)"
+_MOST_IDENTITY = 1000
+"""Characters of the param `imported`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,6 +127,9 @@ class Collection:
         run, answer, where = sample.run, sample.answer, sample.where
         self.samples += 1
         key = TaskKey(run.tool, run.task, self._scale.name(run.scorer))
+        if len(key.identity) > _MOST_IDENTITY:
+            rule = f"its task and its score have names of more than {_MOST_IDENTITY:,} characters"
+            raise refused(where, rule, "Leave this log out")
         questions = self.tasks.setdefault(key, Questions(len(self.tasks)))
         task = questions.place
         asked = self._place(run, key, questions)

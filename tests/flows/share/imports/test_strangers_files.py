@@ -57,6 +57,19 @@ def test_import_logs__refuses_what_can_just_be_parsed(tmp_path):
             import_logs([tmp_path / "x.jsonl"], tmp_path / "c.zarr", cache=tmp_path / "cache", map=FIELDS)
 
 
+def test_import_logs__refuses_names_that_no_task_has(tmp_path):
+    row = {"q": "what?", "a": "this", "x" * 1000: 1, "m": "model", "t": "task"}
+    (tmp_path / "x.jsonl").write_text(json.dumps(row) + "\n")
+
+    with pytest.raises(SweepError, match=r"x\.jsonl, line 1: its task and its score have names"):
+        import_logs(
+            [tmp_path / "x.jsonl"],
+            tmp_path / "c.zarr",
+            cache=tmp_path / "cache",
+            map={**FIELDS, "correct": "x" * 1000},
+        )
+
+
 def test_canonical__refuses_settings_that_no_tool_has():
     def nested(levels):
         return {"a": json.loads("[" * levels + "]" * levels)}
