@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import cast
 
-from evalcube.stages.generate.answers.passages import passages
+from evalcube.stages.generate.answers.passages import normalised, passages
 from evalcube.stages.generate.dataset.kinds import read_text
 from evalcube.stages.generate.dataset.params import Comparison
 from evalcube.stages.generate.errors import TaskError
@@ -40,7 +40,7 @@ def read_math(text: str, accepted: Sequence[str]) -> str | None:
     without any mark is left to math-verify's own rules, which take its last formula or number.
     """
     text = _ROWS.sub(lambda found: f"{found[1] or ''} ", text[-_MOST_TEXT:])
-    marked = next(passages(text), None) is not None
+    marked = next(passages(normalised(text)), None) is not None
     short = len(text.split()) <= _FEW_WORDS
     line = read_text(text, _VERBATIM) if marked or short else None
     if line is None and marked:

@@ -41,6 +41,11 @@ from tests.stages.generate.dataset.support import cell, write_jsonl
             r"Hence the length is $2\sqrt{3}$, as the question asks for the longer one of both sides.",
             r"\sqrt{12}",
         ),
+        (
+            r"<del>Answer: 4</del> So it is $2\sqrt{3}$, as the question asks for the longer one.",
+            r"\sqrt{12}",
+        ),
+        ("So the answ\u200ber: 7\nThe longest of all 8 sides.", "7"),
     ],
 )
 def test_read_math__takes_what_means_the_same(reply, reference):
