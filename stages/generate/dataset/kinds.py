@@ -120,7 +120,8 @@ _ADVERB = words.cue(
     r"|daher)\b,?\s+)+"
 )
 _SAYS_SO = words.cue(
-    r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*|[\u2192\u21d2\u27a1>|]+\s"
+    r"(?:(?:so )?(?:the|my) )?(?:final |correct )?answer(?: (?:is|was)\b:?|:)\s*[*_]*"
+    r"|\A[\s*_]*[\u2192\u21d2\u27a1>|]+\s"
 )
 _MATHS = re.compile(
     r"\A(?:The (?:final )?answer is:?)?\s*\$+\s*(?:\\boxed\{)?([^$\n]{1,300}?)\}?\s*\$+(?:[.!]\s[^\n]*)?\Z"

@@ -123,6 +123,8 @@ def test_same_number__tolerances_are_exact_and_the_larger_one_counts() -> None:
         ("Answer: <b>", "<b>"),
         ("Answer: -5", "-5"),
         ("Answer: C++", "c++"),
+        ("Answer: → Paris", "paris"),
+        ("Answer: p -> q | r", "p -> q | r"),
         ("Answer: 3.5", "3.5"),
         ("Answer: !", "!"),
         ("Answer: " + "x" * 301, None),
