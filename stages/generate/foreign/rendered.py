@@ -128,5 +128,5 @@ def _seed(key: bytes, index: int) -> int:
     return int.from_bytes(hashlib.sha256(key + f"seed {index}".encode()).digest()[:4], "big")
 
 
-_HELD: Recent[tuple[tuple[Copies, ...], str], Sequence[Row]] = Recent(64)
-"""Blocks at hand, by the cubes that were asked for it, none where it was rendered for sure, and its name."""
+_HELD: Recent[tuple[tuple[Copies, ...], str], Sequence[Row]] = Recent(32 << 20, lambda rows: len(repr(rows)))
+"""Blocks at hand, of 32 MiB, by the cubes that were asked for it, none where it was rendered for sure, and its name."""

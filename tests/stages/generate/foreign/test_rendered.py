@@ -71,6 +71,18 @@ def test_blocks__are_forgotten_where_there_are_many(monkeypatch):
     assert len(cell.task.rendered) == 3
 
 
+@given(st.lists(st.tuples(st.integers(0, 5), st.text(max_size=9)), min_size=1))
+def test_recent__weighs_what_it_keeps(puts):
+    kept = Recent(12, len)
+    for key, value in puts:
+        kept.put(key, value)
+
+    held = {key: value for key in range(6) if (value := kept.get(key)) is not None}
+    assert held.items() <= dict(puts).items()
+    assert sum(map(len, held.values())) <= 12
+    assert puts[-1][0] in held
+
+
 @given(st.binary(max_size=200))
 def test_rows_of_block__takes_nothing_that_is_no_block(data):
     assert rows_of_block(data) is None
