@@ -101,26 +101,26 @@ def check_rows(book: Book, params: DatasetParams) -> None:
     Raises
     ------
     TaskError
-        No row is selected, a field stands in none of the first ones, or a row lacks it or holds something else.
+        A field stands in no row, no row is selected, or a row lacks a field or holds something else in it.
     """
+    for path, _ in params.where:
+        _known("where", path, book)
     view = book.view(params)
     if not view.rows:
-        for path, _ in params.where:
-            _known("where", path, book.columns())
         wanted = ", ".join(f"{path}: {' or '.join(map(str, values))}" for path, values in params.where)
         raise TaskError(
             f"no row of {book.source.path} has {wanted}; correct `where`", field="where", value=wanted
         )
-    columns = book.columns(view.rows)
     for param, path in view.reader.fields:
-        _known(param, path, columns)
+        _known(param, path, book)
     _check_items(view)
 
 
-def _known(param: str, path: str, columns: Sequence[str]) -> None:
-    """Refuse a field that no column has, by its name or by that of its first step."""
-    if path in columns or path.partition(".")[0] in columns:
+def _known(param: str, path: str, book: Book) -> None:
+    """Refuse a field whose column stands in no row."""
+    if book.has_column(path):
         return
+    columns = book.columns()
     near = difflib.get_close_matches(path, columns, n=1)
     listed = ", ".join(columns[:_LISTED]) + (", ..." if len(columns) > _LISTED else "")
     hint = f"Did you mean '{near[0]}'? " if near else ""

@@ -24,8 +24,8 @@ _INDICES = 4
 """Sets of fields by whose values a process keeps a file's rows."""
 _ORDERS = 4
 """Orders of one selection that a process keeps, one for each seed."""
-_FIRST = 1000
-"""Rows that are looked at for their columns."""
+_COLUMNS = 2000
+"""Columns that are remembered for messages."""
 
 V = TypeVar("V")
 
@@ -113,6 +113,7 @@ class Book:
         self._indices: Recent[tuple[str, ...], Mapping[tuple[str | None, ...], Sequence[int]]] = Recent(
             _INDICES
         )
+        self._columns: Sequence[str] = ()
         self._checked: Recent[DatasetParams, bool] = Recent(_VIEWS)
 
     def check(self, params: DatasetParams, check: Callable[[], bool]) -> None:
@@ -151,10 +152,28 @@ class Book:
             found.setdefault(key, array("Q")).append(index)
         return found
 
-    def columns(self, rows: Sequence[int] | None = None) -> Sequence[str]:
-        """The columns of the first ones of some rows, default all, in the file's order."""
-        first = (range(self._rows) if rows is None else rows)[:_FIRST]
-        return list(dict.fromkeys(name for row in first for name in self.source.row(row)))
+    def has_column(self, path: str) -> bool:
+        """Whether a column has a field's name, or that of its first step, in any row; mostly the first tells."""
+        names = {path, path.partition(".")[0]}
+        return bool(self._rows and names & self.source.row(0).keys()) or bool(names & set(self.columns()))
+
+    def columns(self) -> Sequence[str]:
+        """The columns that there are in any row, in the file's order; reads every row once.
+
+        Raises
+        ------
+        TaskError
+            A row cannot be read.
+        """
+        with self._lock:
+            if not self._columns:
+                found: dict[str, None] = {}
+                for index in range(self._rows):
+                    found.update(dict.fromkeys(self.source.row(index)))
+                    if len(found) > _COLUMNS:
+                        found = dict.fromkeys(list(found)[:_COLUMNS])
+                self._columns = list(found)
+            return self._columns
 
 
 class Library:

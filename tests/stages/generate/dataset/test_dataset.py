@@ -315,6 +315,14 @@ def test_resolve__names_unknown_columns(tmp_path: Path) -> None:
     assert "no row" in str(problem(tmp_path, rows, prompt="question", where={"meta.level": 2}))
 
 
+def test_resolve__knows_columns_of_any_row(tmp_path: Path) -> None:
+    rows = [{"prompt": f"q{i}", "answer": "a"} for i in range(1500)]
+    rows[-1]["id"] = "x"
+
+    assert "row 1 (line 1): no value in field 'id'" in str(problem(tmp_path, rows, id="id"))
+    assert "no row" in str(problem(tmp_path, rows, where={"id": "y"}))
+
+
 @pytest.mark.parametrize("lack", [{}, {"answer": None}, {"answer": ""}, {"answer": " "}])
 def test_resolve__names_the_row_that_lacks_a_field(tmp_path: Path, lack: dict[str, Any]) -> None:
     path = tmp_path / "a.jsonl"
