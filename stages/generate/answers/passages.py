@@ -15,6 +15,7 @@ import re
 from collections import deque
 from collections.abc import Iterator
 from enum import Enum
+from itertools import islice
 from typing import NamedTuple
 from unicodedata import decimal
 
@@ -240,7 +241,7 @@ def passages(text: str) -> Iterator[Passage]:
     """
     found = [place for at, part in _hits(text) if (place := _place(text, at, part)) is not None]
     for rank in _RANKS:
-        for _, start, kind in [place for place in reversed(found) if place[0] is rank][:CANDIDATES]:
+        for _, start, kind in islice((place for place in reversed(found) if place[0] is rank), CANDIDATES):
             yield _passage(text, rank, start, kind)
 
 
