@@ -8,17 +8,23 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from evalcube._arrays import variable
 from evalcube.stages.analyze.formulas.arguments import column
 from evalcube.stages.analyze.formulas.design import Weigh
 from evalcube.stages.analyze.formulas.estimators import Mode
+from evalcube.stages.analyze.formulas.intervals import Floats
 from evalcube.stages.analyze.labelled import axes, counters
 from evalcube.stages.analyze.labelled.aggregate import aggregate
 from evalcube.stages.analyze.labelled.points import common_part
 from evalcube.stages.analyze.labelled.results import LACKING, Estimate
+from evalcube.stages.analyze.labelled.selection import CELL
 from evalcube.stages.reply.status import COMPLETED, COUNTED, OUTCOMES
 
 if TYPE_CHECKING:
     import xarray as xr
+
+MOST_POINTS = 12
+"""A curve with more difficulties than this is drawn with neighbours pooled."""
 
 
 @dataclass(frozen=True)
@@ -127,20 +133,40 @@ def curve_views(
 ) -> list[CurveView]:
     """Accuracy against difficulty of every task; empty if the dataset has no ``difficulty`` coordinate.
 
-    Points of equal difficulty are one, weighing by the base design.
+    Points of equal difficulty are one, weighing by the base design; so are neighbours, in equal steps of log2, where a
+    task has more than `MOST_POINTS` difficulties.
     """
     if "difficulty" not in ds.coords or not len(order):
         return []
-    found = aggregate(ds, by=("model", "task", "difficulty"), mode=mode, confidence=confidence)
-    found = found.isel(model=list(order))
-    bounds = np.stack([found[name].values for name in ("point", "lower", "upper")], axis=-1)
-    cut = column(found["per_trial"].values, "truncated", axes.names(ds, "counter"))
-    levels = np.array(found["difficulty"].values, dtype=float)
+    labels = axes.names(ds, "counter")
+    run = (column(counters.counter_cells(ds).values[list(order)], "trials", labels) > 0).any(axis=0)
+    difficulty = ds["difficulty"].transpose(*CELL).values.astype(float)
+    known = run & (difficulty > 0) & np.isfinite(difficulty)
     views = []
-    for place, task in enumerate(axes.names(found, "task")):
-        used = np.flatnonzero(~np.isnan(cut[:, place]).all(axis=0) & (levels > 0) & np.isfinite(levels))
+    for place in np.flatnonzero(
+        known.any(axis=1)
+    ).tolist():  # by itself: each task has difficulties of its own
+        levels = np.full((1, difficulty.shape[1]), np.nan)
+        levels[0, known[place]] = _pooled(difficulty[place, known[place]])
+        part = ds.isel(task=[place]).assign_coords(difficulty=variable(CELL, levels))
+        found = aggregate(part, by=("model", "difficulty"), mode=mode, confidence=confidence)
+        found = found.isel(model=list(order))
+        bounds = np.stack([found[name].values for name in ("point", "lower", "upper")], axis=-1)
+        cut = column(found["per_trial"].values, "truncated", labels)
+        used = np.flatnonzero(~np.isnan(bounds).any(axis=-1).all(axis=0))
         if len(used):
-            accuracy = tuple(tuple(map(Estimate.of, row)) for row in bounds[:, place, used])
-            truncated = tuple(map(tuple, cut[:, place, used].tolist()))
-            views.append(CurveView(task, tuple(levels[used].tolist()), accuracy, truncated))
+            accuracy = tuple(tuple(map(Estimate.of, row)) for row in bounds[:, used])
+            where = tuple(found["difficulty"].values[used].tolist())
+            truncated = tuple(map(tuple, cut[:, used].tolist()))
+            views.append(CurveView(axes.names(part, "task")[0], where, accuracy, truncated))
     return views
+
+
+def _pooled(difficulty: Floats) -> Floats:
+    """The difficulties, or if there are too many the middle of the step of log2 that each is in."""
+    if len(np.unique(difficulty)) <= MOST_POINTS:
+        return difficulty
+    logs = np.log2(difficulty)
+    group = np.digitize(logs, np.linspace(logs.min(), logs.max(), MOST_POINTS + 1)[1:-1])
+    means = np.bincount(group, logs) / np.maximum(np.bincount(group), 1)
+    return np.asarray(2.0 ** means[group])

@@ -143,6 +143,7 @@ def render_report(
         unique=unique_shares(loaded, "task").tolist(),
         unique_column=any(row.unique < 1 for row in board.rows),
         cut_mark=CUT_MARK,
+        most_points=report_data.MOST_POINTS,
         by_score=board.lead == "score",
         leading=[leading_text(board, row) for row in board.rows],
         **_curves(loaded, order, board, labels),

@@ -322,6 +322,19 @@ def test_curve_views__equal_difficulties_are_one():
     assert view.accuracy[0][0].value == pytest.approx(float(right / completed))
 
 
+def test_curve_views__neighbours_are_pooled_where_there_are_many_and_points_in_no_tier_are_not_drawn():
+    ds = dataset([Profile("a"), Profile("b")], tasks=2, points=40)
+    ds["in_tier"][:, 1, :20] = False
+
+    other, one = report_data.curve_views(ds, [1])
+
+    assert (len(one.difficulty), len(other.difficulty)) == (6, report_data.MOST_POINTS)
+    assert list(other.difficulty) == sorted(other.difficulty)
+    first = ds["counters"][1, 0, :4].sum("params")  # its first twelfth
+    assert other.difficulty[0] == pytest.approx(float(2.0 ** np.log2(ds["difficulty"][0, :4]).mean()))
+    assert other.accuracy[0][0].value == pytest.approx(float(first[2] / first[1]))
+
+
 def test_outcome_shares__are_those_of_the_board_and_add_up():
     ds = dataset(gaps=True)
     order = range(ds.sizes["model"])[::-1]
