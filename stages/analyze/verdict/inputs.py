@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -96,10 +97,11 @@ def checked_scores(
             raise ArgumentTypeError(f"`{name}` must be a list of labels, got {shown(labels)}")
         if not len(labels):
             raise ArgumentError(f"`{name}` is empty: there is nothing to compare")
-        twice = sorted({label for label in labels if list(labels).count(label) > 1})
+        twice = [label for label, times in Counter(labels).items() if times > 1]
         if twice:
-            raise ArgumentError(f"`{name}` must differ from each other, {twice[0]!r} occurs twice")
-    runs = np.shape(layers)[0] if np.ndim(layers) == 4 else None
+            raise ArgumentError(f"`{name}` must differ from each other, {min(twice)!r} occurs twice")
+    layers = _numbers("layers", layers)
+    runs = len(layers) if layers.ndim == 4 else None
     if runs == 0:
         raise ArgumentError("`layers` has no run; give at least one")
     shape = (1 if runs is None else runs, len(variants), len(units))
@@ -139,16 +141,20 @@ def checked_scores(
     )
 
 
-def _fitting(
-    name: str, given: ArrayLike, shape: tuple[int, ...], runs: int | None, *ends: tuple[int, ...]
-) -> Floats:
-    """Numbers (run, variant, unit, ...) with one of these ends, where −1 stands for any size."""
+def _numbers(name: str, given: ArrayLike) -> Floats:
     try:
-        values = np.array(given, dtype=float)
+        return np.array(given, dtype=float)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
             f"`{name}` must hold numbers, NaN where one is absent, got {shown(given)}"
         ) from error
+
+
+def _fitting(
+    name: str, given: ArrayLike, shape: tuple[int, ...], runs: int | None, *ends: tuple[int, ...]
+) -> Floats:
+    """Numbers (run, variant, unit, ...) with one of these ends, where −1 stands for any size."""
+    values = _numbers(name, given)
     values = values[np.newaxis] if runs is None else values
     rest = values.shape[3:]
     fits = any(

@@ -372,6 +372,7 @@ def test_verdict__to_dict_is_json_and_complete():
         ({"layers": np.zeros((2, 24, 2))}, "`layers` must be"),
         ({"layers": np.zeros((2, 23, 3))}, "`layers` must be"),
         ({"layers": np.zeros((0, 2, 24, 3))}, "no run"),
+        ({"layers": [[[1, 2, 3]], [[1, 2]]]}, "`layers` must hold numbers"),
         ({"layers": np.full((2, 24, 3), np.inf)}, "`layers` has the score inf, which is not from 1 to 5"),
         ({"layers": np.full((2, 24, 3), 0.99)}, "`layers` has the score 0.99"),
         ({"layers": np.full((2, 24, 3), [3, 7, 3])}, "`layers` has the score 7"),
