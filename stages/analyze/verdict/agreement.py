@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from evalcube.stages.analyze.formulas.clustering import cluster_units
 from evalcube.stages.analyze.formulas.intervals import Floats
@@ -202,11 +202,10 @@ def gold_agreement(
     if len(both) == 0:
         return GoldAgreement(math.nan, math.nan, math.nan, math.nan, math.nan, 0)
     units = np.arange(len(both)) if clusters is None else cluster_units(clusters[there])
-    members = [np.flatnonzero(units == unit) for unit in np.unique(units)]
+    names, place = np.unique(units, return_inverse=True)
 
     def drawn_alphas(start: int, stop: int) -> Floats:
-        rows = indices(len(members), start, stop, seed=seed)
-        return np.array([krippendorff_alpha(both[np.concatenate([members[k] for k in row])]) for row in rows])
+        return alphas(both, indices(len(names), start, stop, seed=seed), place)
 
     drawn = in_blocks(drawn_alphas, draws)
     drawn = drawn[~np.isnan(drawn)]
@@ -219,3 +218,26 @@ def gold_agreement(
         pearson(both[:, 0], both[:, 1]),
         len(both),
     )
+
+
+def alphas(both: Floats, drawn: NDArray[np.int64], place: NDArray[np.intp]) -> Floats:
+    """`krippendorff_alpha` of two complete coders under each draw of clusters: array (draw,).
+
+    Parameters
+    ----------
+    both
+        Ratings (unit, 2).
+    drawn
+        Places of clusters (draw, cluster).
+    place
+        Cluster of each unit (unit,).
+    """
+    centred, low, high = both - both.mean(), np.full(drawn.shape[1], np.inf), np.full(drawn.shape[1], -np.inf)
+    apart = (both[:, 0] - both[:, 1]) ** 2
+    parts = ((centred**2).sum(axis=1), apart, centred.sum(axis=1), np.ones(len(both)))
+    square, apart, total, units = (np.bincount(place, part)[drawn].sum(axis=1) for part in parts)
+    np.minimum.at(low, place, both.min(axis=1))
+    np.maximum.at(high, place, both.max(axis=1))
+    flat, size = high[drawn].max(axis=1) == low[drawn].min(axis=1), 2.0 * units
+    expected = 2.0 * (size * square - total**2) / (size * (size - 1))
+    return np.asarray(1.0 - np.where(flat, np.nan, apart / units) / np.where(flat, 1.0, expected))

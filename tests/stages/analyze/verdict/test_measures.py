@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy.stats import ttest_ind
 
 from evalcube.stages.analyze.verdict.agreement import (
+    alphas,
     gold_agreement,
     gwet_ac2,
     judge_agreement,
@@ -123,6 +124,18 @@ def test_gold_agreement__interval_close_to_another_generators():
         (expected["alpha"], expected["kappa"], expected["pearson"]), abs=5.1e-5
     )
     assert (found.low, found.high) == pytest.approx((expected["ci_low"], expected["ci_high"]), abs=0.02)
+
+
+@given(st.lists(st.tuples(st.integers(1, 5), st.integers(1, 5), st.integers(0, 4)), min_size=1), st.randoms())
+def test_alphas__are_those_of_the_units_of_the_drawn_clusters(rated, random):
+    both = np.array([unit[:2] for unit in rated], dtype=float)
+    names, place = np.unique([unit[2] for unit in rated], return_inverse=True)
+    drawn = np.array([random.choices(range(len(names)), k=len(names)) for _ in range(5)])
+
+    found = alphas(both, drawn, place)
+
+    units = ([unit for cluster in row for unit in np.flatnonzero(place == cluster)] for row in drawn)
+    assert found == pytest.approx([krippendorff_alpha(both[chosen]) for chosen in units], nan_ok=True)
 
 
 def test_krippendorff_alpha__several_coders_with_gaps():
