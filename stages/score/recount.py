@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from itertools import product
 from typing import Any
+from uuid import uuid4
 
 import dask.array as da
 import numpy as np
 import numpy.typing as npt
 import xarray as xr
+from dask.array.core import slices_from_chunks
 from dask.base import is_dask_collection
 
 from evalcube.stages.errors import ArgumentError, ArgumentTypeError
@@ -78,8 +81,8 @@ def recount(
     for name in ("price_prompt", "price_completion"):
         known = np.asarray(dataset[name], dtype=np.float64) if name in dataset else 0.0
         price = np.broadcast_to(np.nan_to_num(known), dataset.sizes["model"])[:, np.newaxis, np.newaxis]
-        prices.append(da.from_array(np.ascontiguousarray(price), chunks=(counted.chunks[0], 1, 1)))
-    counted = da.map_blocks(_priced, counted, *(price[..., np.newaxis] for price in prices), dtype=np.float64)
+        prices.append(_blocks(price[..., np.newaxis], (counted.chunks[0], (1,), (1,), (1,))))
+    counted = da.map_blocks(_priced, counted, *prices, dtype=np.float64)
     counted = counted if lazy else counted.compute(scheduler="threads")
     attrs = dataset["counters"].attrs if "counters" in dataset else {}
     # Those of the questions follow from the trial arrays, for whoever needs them.
@@ -144,12 +147,12 @@ def _counted(arrays: _Arrays, options: dict[str, Any]) -> da.Array:
     """Counters (model, task, params, counter) but for costs: chunks counted on their own, then added."""
     status = arrays["status"][0]
     # Of what lies in memory models side by side, as numpy leaves other threads room.
-    whole = da.asarray(status) if is_dask_collection(status) else da.from_array(status, (1, -1, -1, -1, -1))
-    chunks = dict(zip(_TRIAL, whole.chunks, strict=True))
+    apart = ((1,) * status.shape[0] or (0,), *((size,) for size in status.shape[1:]))
+    chunks = dict(zip(_TRIAL, status.chunks if is_dask_collection(status) else apart, strict=True))
     pairs: list[Any] = []
     for array, dims in arrays.values():
         # As `status` is cut: a finer cut of a small shared array would cut every array.
-        pairs += [da.asarray(array).rechunk(tuple(chunks[dim] for dim in dims)), dims]
+        pairs += [_blocks(array, tuple(chunks[dim] for dim in dims)), dims]
     parts = da.blockwise(
         _count_chunk,
         (*_TRIAL, "counter"),
@@ -162,6 +165,17 @@ def _counted(arrays: _Arrays, options: dict[str, Any]) -> da.Array:
     )
     summed: da.Array = parts.sum(axis=(3, 4))
     return summed
+
+
+def _blocks(array: Any, chunks: tuple[tuple[int, ...], ...]) -> da.Array:  # noqa: ANN401 - of numpy or Dask
+    """An array cut into chunks: views of one in memory, which `da.from_array` would copy and hash as a whole."""
+    if is_dask_collection(array):
+        cut: da.Array = array.rechunk(chunks)
+        return cut
+    name = f"trials-{uuid4()}"
+    keys = product([name], *(range(len(sizes)) for sizes in chunks))
+    parts = (array[place] for place in slices_from_chunks(chunks))
+    return da.Array(dict(zip(keys, parts, strict=True)), name, chunks, meta=array)
 
 
 def _count_chunk(*blocks: npt.NDArray[Any], names: tuple[str, ...], options: dict[str, Any]) -> FloatArray:

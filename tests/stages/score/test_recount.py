@@ -1,5 +1,8 @@
 """Datasets recounted: the same numbers however the dataset is chunked."""
 
+import tracemalloc
+
+import dask
 import numpy as np
 import pytest
 import xarray as xr
@@ -157,6 +160,19 @@ def test_recount__reads_no_trial_before_it_is_computed():
 
     with pytest.raises(RuntimeError, match="a chunk was read"):
         counted.compute(scheduler="sync")
+
+
+def test_recount__takes_little_more_than_the_counters_of_arrays_in_memory():
+    ds = dataset().isel(model=[0] * 20, trial=[0] * 5000).copy(deep=True)
+
+    with dask.config.set(num_workers=1):
+        recount(ds)  # what is imported meanwhile
+        tracemalloc.start()
+        recount(ds)
+        peak = tracemalloc.get_traced_memory()[1]
+        tracemalloc.stop()
+
+    assert peak < ds.nbytes / 2
 
 
 def refuse(_):
