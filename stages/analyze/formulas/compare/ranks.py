@@ -70,11 +70,12 @@ def rank_intervals(draws: ArrayLike, *, confidence: float = 0.95) -> Ranks:
     result = Ranks(blank, blank.copy(), blank.copy(), np.full((len(scores),) * 2, np.nan))
     if len(ranked) == 0:
         return result
-    rivals = scores[ranked]
+    drawn = scores[ranked].T
+    pairs = list(zip(np.sort(drawn, axis=1), drawn, strict=True))
+    first = len(ranked) + 1.0 - np.array([ordered.searchsorted(row, "right") for ordered, row in pairs]).T
+    last = len(ranked) - np.array([ordered.searchsorted(row) for ordered, row in pairs], dtype=float).T
     tail = (1.0 - confidence) / 2.0
-    for model in ranked:
-        best = 1.0 + (rivals > scores[model]).sum(axis=0)
-        worst = (rivals >= scores[model]).sum(axis=0).astype(float)
+    for model, best, worst in zip(ranked, first, last, strict=True):
         result.expected[model] = (best + worst).mean() / 2.0
         result.lower[model] = np.quantile(best, tail, method="inverted_cdf")
         result.upper[model] = np.quantile(worst, 1.0 - tail, method="inverted_cdf")

@@ -69,15 +69,21 @@ def test_rank_intervals__refuses(draws, options, match):
 
 @settings(max_examples=60, derandomize=True)
 @given(st.integers(2, 7), st.integers(1, 9), st.integers(1, 8), st.integers(0, 100))
-def test_rank_intervals__shares_are_those_counted_draw_by_draw(models, draws, levels, seed):
+def test_rank_intervals__ranks_are_those_counted_draw_by_draw(models, draws, levels, seed):
     scores = np.random.default_rng(seed).integers(0, levels, (models, draws))
     counted = np.zeros((models, models))
     for drawn in scores.T:
         for model, score in enumerate(drawn):
             better, equal = (drawn > score).sum(), (drawn == score).sum()
             counted[model, better : better + equal] += 1 / equal
+    best, worst = (
+        (1 + (scores > row).sum(axis=0) for row in scores),
+        ((scores >= row).sum(axis=0) for row in scores),
+    )
 
     found = rank_intervals(scores)
 
     np.testing.assert_allclose(found.shares, counted / draws, rtol=0, atol=1e-12)
+    assert found.lower.tolist() == [np.quantile(places, 0.025, method="inverted_cdf") for places in best]
+    assert found.upper.tolist() == [np.quantile(places, 0.975, method="inverted_cdf") for places in worst]
     assert (found.shares >= 0).all()
