@@ -7,12 +7,13 @@ import hashlib
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from types import MappingProxyType
 
 import xarray as xr
 from jinja2 import Environment, FileSystemLoader, StrictUndefined, Template
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from evalcube.stages.analyze.formulas.design import WEIGHING, Weigh
 from evalcube.stages.analyze.labelled import ranking, report_data
@@ -126,7 +127,7 @@ def render_report(
     tasks = report_data.task_views(loaded, order, mode=board.mode, weigh=weigh, confidence=board.confidence)
     found = ranking.rank_rows(loaded, board) if len(labels) > 1 else None
     placed = _samples(samples, board, labels)
-    return _page().render(
+    return _page(_ticked(board, labels)).render(
         board=board,
         title=plain(facts.get("title", "Evaluation report")),
         facts=[(plain(name), plain(value)) for name, value in facts.items() if name != "title"],
@@ -183,7 +184,7 @@ def _by_task(tasks: Sequence[Sequence[report_data.TaskView]]) -> dict[str, objec
     }
 
 
-def _page() -> Template:
+def _page(ticked: Sequence[str]) -> Template:
     """The template, in which values come from anyone, with what shows these."""
     environment = Environment(
         loader=FileSystemLoader(TEMPLATES),
@@ -205,7 +206,7 @@ def _page() -> Template:
         span=span,
         places=places,
         letter=ranking.cluster_name,
-        code=_code,
+        code=partial(_code, names=ticked),
     )
     return environment.get_template("report.html.j2")
 
@@ -353,15 +354,23 @@ def _interval(estimate: Estimate, digits: int = 0, *, share: bool = False) -> st
     return f"{number(estimate.lower, digits)}–{number(estimate.upper, digits)}"
 
 
-def _code(text: str) -> Markup:
-    """A sentence with what stands in backticks marked as code, all of it escaped."""
+def _code(text: str, names: Sequence[str]) -> Markup:
+    """A sentence with what stands in backticks marked as code, all of it escaped; those of names are signs."""
+    for name in names:
+        text = text.replace(name, name.replace("`", "\0"))
     parts = text.split("`")
-    if len(parts) % 2 == 0:  # one has no counterpart
-        return escape(text)
+    parts = parts if len(parts) % 2 else ["`".join(parts)]  # one has no counterpart
     return Markup("").join(
-        Markup("<code>{}</code>").format(part) if place % 2 else escape(part)
+        (Markup("<code>{}</code>") if place % 2 else Markup("{}")).format(part.replace("\0", "`"))
         for place, part in enumerate(parts)
     )
+
+
+def _ticked(board: Leaderboard, labels: Sequence[str]) -> list[str]:
+    """Names with backticks that sentences may quote, the longest first."""
+    rows = [name for row in board.rows for name in (row.model_name, row.template, row.sampler)]
+    names = {*labels, *map(plain, (*rows, *board.tasks, *board.tiers))}
+    return sorted((name for name in names if "`" in name), key=len, reverse=True)
 
 
 def _shade(share: float, truncated: float) -> int:

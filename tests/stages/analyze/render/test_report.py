@@ -16,6 +16,7 @@ from evalcube.stages.analyze.labelled.results import Estimate
 from evalcube.stages.analyze.render import report as report_module
 from evalcube.stages.analyze.render.cover import cover
 from evalcube.stages.analyze.render.report import (
+    MOST_NAME,
     MOST_SAMPLE_TEXT,
     MOST_SAMPLES,
     MOST_TEXT,
@@ -24,6 +25,7 @@ from evalcube.stages.analyze.render.report import (
     headline,
     render_report,
 )
+from evalcube.stages.analyze.render.text import shorten
 from evalcube.stages.reply.status import COUNTERS
 from tests.stages.analyze.synthetic import PROFILES, Profile, dataset
 
@@ -410,6 +412,17 @@ def test_render_report__commands_in_notes_are_code_and_names_stay_text():
     assert "asked up to 4 times" in text
     assert "<code>evalcube compare</code>" in text
     assert "task=`&lt;b&gt;" in text
+
+
+@pytest.mark.parametrize("name", ["a|b`c`*d*", f"a`c`{'long' * 30}", "one`"])
+def test_render_report__keeps_backticks_of_names_in_what_to_distrust(name):
+    ds = dataset([Profile(name, invalid=0.5), *PROFILES[:1]], tasks=2)
+
+    text = render_report(ds, leaderboard(ds, draws=20), facts=FACTS, warnings=[f"{name} `is` code"])
+
+    assert f"<li>{shorten(name, MOST_NAME)} 5" in text
+    assert "<code>c</code>" not in text
+    assert f"<li>{name} <code>is</code> code" in text
 
 
 def test_render_report__few_trials_lead_with_accuracy_and_say_why():
