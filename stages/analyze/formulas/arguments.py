@@ -22,25 +22,24 @@ def shown(value: object) -> str:
     return reprlib.repr(value.item() if isinstance(value, np.ndarray) and value.size else value)
 
 
-def numbers(value: ArrayLike, name: str) -> NDArray[Any]:
+def numbers(
+    value: ArrayLike, name: str, want: str = "real numbers, NaN where there is none, in rows of one length"
+) -> NDArray[Any]:
     """An array of real numbers or booleans, of any shape.
 
     Raises
     ------
     ValueError
-        If it is anything else, such as None, texts, or rows of unequal length.
+        If it is anything else, such as None, texts, or rows of unequal length; the message says what is wanted.
     """
-    remedy = (
-        f"`{name}` must hold real numbers, NaN where there is none, in rows of one length, got {shown(value)}"
-    )
     try:
         array = np.asarray(value)
         if array.dtype.kind == "O" and not any(item is None for item in array.flat):
             array = array.astype(np.float64)
     except (TypeError, ValueError, OverflowError) as error:
-        raise ArgumentError(remedy) from error
+        raise ArgumentError(f"`{name}` must hold {want}, got {shown(value)}") from error
     if array.dtype.kind not in "biuf":
-        raise ArgumentError(remedy)
+        raise ArgumentError(f"`{name}` must hold {want}, got {shown(value)}")
     return array
 
 

@@ -32,7 +32,7 @@ def matrix(values: object, name: str = "R") -> NDArray[Any]:
     ValueError
         If the values are ragged, not real numbers, have 0 or more than 2 dimensions, or are empty.
     """
-    array = _numbers(values, name)
+    array = _numbers(values, name, "whole numbers or booleans, as many in the row of each question")
     if array.ndim not in (1, 2):
         raise ArgumentError(
             f"`{name}` must have 1 dimension (one question) or 2 (questions × samples), got {array.ndim}"
@@ -75,7 +75,7 @@ def whole(block: NDArray[Any], name: str = "R") -> NDArray[Any]:
     ValueError
         If an entry is NaN, infinite, not a whole number or beyond 64 bits.
     """
-    if block.dtype.kind in "bi":
+    if np.can_cast(block.dtype, np.int64):
         return block
     block = block.astype(np.float64, copy=False) if block.dtype.kind == "f" else block
     if not np.isfinite(block).all():
@@ -104,7 +104,7 @@ def draws(k: object, samples: int | None = None) -> int:
     except TypeError:
         number = -1
     if not 1 <= number <= _LARGEST:
-        raise ArgumentError(f"`k` must be a whole number of draws from 1, got {shown(k)}")
+        raise ArgumentError(f"`k` must be a whole number of draws from 1 to {_LARGEST}, got {shown(k)}")
     if samples is not None and number > samples:
         raise ArgumentError(f"`k` must be at most the number of samples, {samples}, got {number}")
     return number
@@ -112,7 +112,7 @@ def draws(k: object, samples: int | None = None) -> int:
 
 def rewards(w: object) -> Floats:
     """The weight of each category 0..C, shape (C + 1,)."""
-    array = _numbers(w, "w")
+    array = _numbers(w, "w", "a finite number for each category")
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(
             f"`w` must be one-dimensional with a weight per category, got an array of shape {array.shape}"
@@ -122,7 +122,7 @@ def rewards(w: object) -> Floats:
 
 def spectrum_weights(weights: object, k: int) -> Floats:
     """Weights of the thresholds 1..k, shape (k,): non-negative, with a sum of at most 1."""
-    array = _numbers(weights, "weights")
+    array = _numbers(weights, "weights", "a finite number for each threshold")
     if array.shape != (k,):
         raise ArgumentError(
             f"`weights` must hold one weight for each of the {k} thresholds, got an array of shape {array.shape}"
@@ -167,12 +167,10 @@ def concentration(value: object, name: str) -> float:
     return number
 
 
-def _numbers(values: object, name: str) -> NDArray[Any]:
-    array = numbers(cast(ArrayLike, values), name)
+def _numbers(values: object, name: str, want: str) -> NDArray[Any]:
+    array = numbers(cast(ArrayLike, values), name, want)
     if np.asarray(values).dtype.kind == "O":
-        raise ArgumentError(
-            f"`{name}` must hold numbers or booleans, and no other objects, got {shown(values)}"
-        )
+        raise ArgumentError(f"`{name}` must hold {want}, and no other objects, got {shown(values)}")
     return array
 
 

@@ -103,6 +103,23 @@ def error_of(name, given):
         ("holm", {"p": [0.1, 5]}, r"`p` must hold p values in \[0, 1\], got 5"),
         ("sign_flip", {"differences": [10**9]}, r"`differences`.*at most 100,000,000"),
         ("pass_at_k", {"k": 5}, r"`k` must be at most the number of samples, 4, got 5"),
+        (
+            "pass_at_k",
+            {"k": 2**64},
+            r"`k` must be a whole number of draws from 1 to 9223372036854775807, got",
+        ),
+        (
+            "pass_at_k",
+            {"R": [[1, 0], [1]]},
+            r"`R` must hold whole numbers or booleans, as many in the row of each question, got \[\[1, 0\], \[1\]\]",
+        ),
+        ("pass_at_k", {"R": [["a"]]}, r"`R` must hold whole numbers or booleans.*got \[\['a'\]\]"),
+        ("bayes", {"w": [0, None]}, r"`w` must hold a finite number for each category.*got \[0, None\]"),
+        (
+            "threshold_spectrum_at_k",
+            {"weights": "x"},
+            r"`weights` must hold a finite number for each threshold, got 'x'",
+        ),
         ("pass_at_k_ci", {"bounds": 1}, r"`bounds` must be a pair"),
         ("estimate_success", {"counters": "abc"}, r"`counters` must hold real numbers.*got 'abc'"),
     ],
