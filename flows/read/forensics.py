@@ -84,15 +84,16 @@ def compression(
         opened = replace(opened, arrays=traces(opened.dataset))
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
-        rows = compression_rows(compression_table(opened.dataset, by_task=by_task), labels)
+        table = compression_table(opened.dataset, by_task=by_task)
+        whole = compression_table(opened.dataset) if by_task and plot is not None else table
+    rows = compression_rows(table, labels)
     if not rows:
         raise SweepError(
             "no trial has a reasoning trace, so that there is nothing to compress",
             "Select a model that has one with `where`, or compress what the answers say with `replies`",
         )
     if plot is not None:
-        whole = compression_rows(compression_table(opened.dataset), labels)
-        write_picture(plot, figures.compression_figure(whole))
+        write_picture(plot, figures.compression_figure(compression_rows(whole, labels)))
     return opened, table_specs.compression_spec(rows, ["model", "task"][: 1 + by_task], _notes(opened)), rows
 
 
@@ -133,14 +134,15 @@ def hazard(
     opened = open_part(cube, part)
     labels = axes.evaluation_labels(opened.dataset)
     with refused():
-        rows = hazard_rows(hazard_table(opened.dataset, by_task=by_task, width=width), labels)
+        table = hazard_table(opened.dataset, by_task=by_task, width=width)
+        whole = hazard_table(opened.dataset, width=width) if by_task and plot is not None else table
+    rows = hazard_rows(table, labels)
     if not rows:
         raise SweepError(
             "no finished trial has its tokens counted",
             "Run the sweep first, with an endpoint that counts them",
         )
     if plot is not None:
-        whole = hazard_table(opened.dataset, width=width)
         write_picture(plot, figures.hazard_figure(whole, labels))
     return opened, table_specs.hazard_spec(rows, ["model", "task"][: 1 + by_task], _notes(opened)), rows
 
@@ -298,6 +300,8 @@ def _clip_figure(rows: Sequence[PlainRow], names: Sequence[str]) -> Figure:
 
 def _default_limits(dataset: xr.Dataset) -> list[int]:
     """The largest powers of two below the longest answer."""
+    if "tokens" not in dataset:
+        raise SweepError("the dataset has no array `tokens`", "Open it with `Cube.dataset()`")
     longest = int(np.asarray(dataset["tokens"].max().values))
     top = max(longest - 1, 1).bit_length()
     return [2**power for power in range(max(top - _LIMITS, 0), top) if 2**power < longest]

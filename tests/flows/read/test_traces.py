@@ -4,7 +4,7 @@ import pytest
 
 import evalcube as ec
 from evalcube.flows.errors import SweepError
-from evalcube.flows.read.forensics import with_replies
+from evalcube.flows.read.forensics import clip, with_replies
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.stages.process.grading import compressed_size
 from tests.flows.support import SHARED, sweep_config
@@ -40,3 +40,8 @@ def test_with_replies__without_replies_says_so(cube, tmp_path):
 
     with pytest.raises(SweepError, match="no reply is at hand"):
         with_replies(open_part(cube).dataset, cube, cache=[str(tmp_path / "empty")])
+
+
+def test_clip__without_lengths_of_answers_says_so(cube):
+    with pytest.raises(SweepError, match="has no array `tokens`"):
+        clip(open_part(cube).dataset.drop_vars("tokens"))
