@@ -170,7 +170,7 @@ def evaluate(
                         found[key][at] = value
     by_k = (*dims, "k")
     variables: dict[str, Any] = {
-        key: (by_k if values.shape == along and values.ndim > len(shape) else tuple(dims), values)
+        key: (by_k if values.shape == along else tuple(dims), values)
         for key, values in (found | numbers).items()
     }
     return xr.Dataset(variables | {"points_planned": (tuple(dims), planned)}, coords={"k": wanted.draws})

@@ -11,12 +11,15 @@ from evalcube.stages.analyze.labelled.axes import distinguishing, plain
 
 if TYPE_CHECKING:
     from evalcube.stages.analyze.labelled.pairing import PairedDifference
-    from evalcube.stages.analyze.labelled.results import Estimate
+    from evalcube.stages.analyze.labelled.results import Estimate, Leaderboard, Row
 
+CUT = 0.01
+"""Share of truncated trials above which no table leaves them out, and a warning names them."""
 NO_READER = (
     "Give one `reader:` in the config; evalcube rescore CUBE --reader CONFIG reads recorded replies by it"
 )
 _NAMED = 3
+"""Evaluations, or tasks, that a sentence names."""
 
 
 @dataclass(frozen=True)
@@ -82,16 +85,6 @@ def told_of_readers(readers: Mapping[str, str], tasks: Collection[str]) -> str:
 def _few(tasks: list[str]) -> str:
     more = f" and {len(tasks) - _NAMED} more" if len(tasks) > _NAMED else ""
     return ", ".join(tasks[:_NAMED]) + more
-
-
-if TYPE_CHECKING:
-    from evalcube.stages.analyze.labelled.results import Leaderboard, Row
-
-CUT = 0.01
-"""Share of truncated trials above which no table leaves them out, and a warning names them."""
-
-_NAMED = 3
-"""Evaluations that a note names."""
 
 
 def label_rows(rows: Sequence[Row]) -> list[str]:
