@@ -156,7 +156,9 @@ def end_of_written(near: str, value: str) -> int | None:
     exact = near.isascii() and (len(parts) == 1 or value.replace(" ", "").isalnum())
     if exact and plain.startswith(value.lower(), at):
         return at + len(value)
-    written = re.search(r"[\W_]{1,9}".join(map(re.escape, parts)), near, re.IGNORECASE)
+    # Signs are parted by signs: to try all ways of that would take for ever, so each word is the next that there is.
+    others = "".join(rf"(?>[\W_]{{1,9}}?{re.escape(part)})" for part in parts[1:])
+    written = re.search(re.escape(parts[0]) + others, near, re.IGNORECASE) if parts else None
     return written.end() if written else None
 
 

@@ -127,12 +127,27 @@ def test_read__a_value_in_the_first_paragraph_stands_before_its_explanation():
     assert last_integer("24\n\nThat is off by one, so 25.") == "25"
 
 
+NEAR = st.lists(
+    st.sampled_from(["eiffel", "TOWER", "3.5", "a", "ſs", " ", ", ", "-", "—", "x-y"]), max_size=12
+).map("".join)
+
+
 @given(
-    st.lists(st.sampled_from(["Eiffel", "tower", "3.5", "a", "ss", "ß", "-", "x-y"]), min_size=1, max_size=3),
-    st.lists(st.sampled_from(["eiffel", "TOWER", "3.5", "a", "ſs", " ", ", ", "-", "—", "x-y"]), max_size=12),
+    st.lists(st.sampled_from(["Eiffel", "tower", "3.5", "a", "ss", "ß", "x-y"]), min_size=1, max_size=3), NEAR
 )
 def test_end_of_written__is_where_a_pattern_of_its_words_ends(value, near):
-    text = "".join(near)
-    found = re.search(r"[\W_]{1,9}".join(map(re.escape, value)), text, re.IGNORECASE)
+    found = re.search(r"[\W_]{1,9}".join(map(re.escape, value)), near, re.IGNORECASE)
 
-    assert end_of_written(text, " ".join(value)) == (found.end() if found else None)
+    assert end_of_written(near, " ".join(value)) == (found.end() if found else None)
+
+
+@given(st.lists(st.sampled_from(["a", "-", "+"]), min_size=1, max_size=4), NEAR)
+def test_end_of_written__ends_with_the_words_where_they_are_signs(value, near):
+    found = end_of_written(near, " ".join(value))
+
+    pattern = r"[\W_]{1,9}".join(map(re.escape, value)) + r"\Z"
+    assert found is None or re.search(pattern, near[:found], re.IGNORECASE)
+
+
+def test_read_text__takes_time_in_proportion_to_signs_that_stand_otherwise_in_the_reply():
+    assert grows_in_proportion(lambda size: read_text(f"Answer: x {'+ ' * size}the x\n\nThat is all."), 24)
