@@ -11,7 +11,7 @@ from typing import Any
 from evalcube.stages.process.reading import Reading
 from evalcube.stages.reply.status import Status
 
-GRADER = "7"
+GRADER = "8"
 """Version of how replies are read and graded; raised whenever one may be graded otherwise. Cubes note it by region."""
 
 IMPORTED = "imported"
