@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import threading
 import time
+import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -58,6 +59,8 @@ class Explored:
         self._stamp = ""
         self._seen, self._looked = "", -math.inf
         self._kept: OrderedDict[object, Any] = OrderedDict()
+        self._making: weakref.WeakValueDictionary[object, Any] = weakref.WeakValueDictionary()
+        """A lock for each key, while somebody holds it or waits for it."""
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -105,16 +108,25 @@ class Explored:
 
     def kept(self, key: object, make: Callable[[], Any]) -> Any:  # noqa: ANN401 - whatever it makes
         """What was made of the cubes as they are, made now if it was not yet."""
-        with self._lock:  # whoever asks meanwhile waits for it, and does not make it too
-            if (stamp := self.stamp()) != self._stamp:
-                self._kept.clear()
-                self._stamp = stamp
-            if key not in self._kept:
-                self._kept[key] = make()
-            self._kept.move_to_end(key)
-            while len(self._kept) > _KEPT:
-                self._kept.popitem(last=False)
-            return self._kept[key]
+        with self._lock:
+            making = self._making.setdefault(key, threading.RLock())
+        with making:  # whoever asks for the same meanwhile waits for it, and does not make it too
+            with self._lock:
+                if (stamp := self.stamp()) != self._stamp:
+                    self._kept.clear()
+                    self._stamp = stamp
+                if key in self._kept:
+                    self._kept.move_to_end(key)
+                    return self._kept[key]
+            made = make()
+            with self._lock:
+                if (
+                    stamp == self._stamp
+                ):  # what was begun before the cubes changed is not kept with what came after
+                    self._kept[key] = made
+                    while len(self._kept) > _KEPT:
+                        self._kept.popitem(last=False)
+            return made
 
     def whole(self, *, trials: bool = False) -> OpenPart:
         """All of the cubes, with counters in memory, and lazy arrays of trials where they are needed."""

@@ -1,6 +1,8 @@
 """What the explorer answers, held against what the library says of the same cube."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
+from threading import Event
 
 import pytest
 
@@ -11,6 +13,7 @@ from evalcube.flows.explore.query import Query
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.statistics import leaderboard, rank
 from evalcube.flows.read.trials.read import trials
+from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube, reset, sweep_config, write_config
 
 
@@ -190,6 +193,37 @@ def test_kept__is_made_anew_when_something_is_recorded(explored_cube, monkeypatc
     assert explored.kept("x", make) == 2
 
 
+def test_kept__two_who_ask_at_once_have_one_made_and_hold_up_nobody_else(explored_cube):
+    explored, made, begun, go_on = Explored([explored_cube]), [], Event(), Event()
+
+    def slow():
+        made.append(1)
+        begun.set()
+        assert go_on.wait(30)
+        return len(made)
+
+    with ThreadPoolExecutor() as pool:
+        both = [pool.submit(explored.kept, "slow", slow) for _ in range(2)]
+        assert begun.wait(30)
+        try:
+            assert pool.submit(explored.kept, "quick", lambda: "at once").result(timeout=30) == "at once"
+        finally:
+            go_on.set()
+        assert [one.result() for one in both] == [1, 1]
+
+
+def test_kept__what_was_begun_before_a_change_is_made_again(explored_cube, monkeypatch):
+    explored = Explored([explored_cube])
+
+    def make():
+        monkeypatch.setattr(explored, "stamp", lambda: "later")
+        return explored.kept("inner", lambda: "new")
+
+    explored.kept("outer", lambda: f"of old and {make()}")
+
+    assert explored.kept("outer", lambda: "new") == "new"
+
+
 @pytest.fixture(scope="module")
 def apart(tmp_path_factory, _served):
     """Two cubes of one sweep: two checkpoints in the first, the second of them and a third in the other."""
@@ -220,3 +254,15 @@ def test_several_cubes__are_read_as_one(apart):
     assert {row["label"] for row in ask(explored, "same", Query.make(**place))["rows"]} == set(ranked)
     with pytest.raises(SweepError, match="none"):
         ask(explored, "trials", Query.make(task="none"))
+
+
+def test_same__opens_no_cube_for_another_question(apart, monkeypatch):
+    explored = Explored(apart)
+    place = {"evaluation": "one", "asked": "boolean"}
+    ask(explored, "same", Query.make(**place, trial="1"))
+    opened, opens = [], Cube.open
+    monkeypatch.setattr(Cube, "open", lambda *given, **named: opened.append(given) or opens(*given, **named))
+
+    rows = ask(explored, "same", Query.make(**place, trial="2"))["rows"]
+
+    assert (len(rows), opened) == (3, [])
