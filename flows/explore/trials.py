@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.explore.explored import Explored, conditions
 from evalcube.flows.explore.query import Answerer, Json, Query
-from evalcube.flows.read.reader import STATUSES, Reader
+from evalcube.flows.read.reader import Reader, status_name
 from evalcube.flows.read.trials.read import Trials
 from evalcube.flows.read.trials.search import Search
 from evalcube.stages.generate.answers.passages import passages
+from evalcube.stages.generate.base import Cell
+from evalcube.stages.reply.status import Status
 
 _LONGEST = 1000
 """Characters of an answer that is looked for."""
@@ -172,15 +174,33 @@ def document_of(explored: Explored, place: TrialPlace) -> Json:
 def same(explored: Explored, query: Query) -> Json:
     """How every evaluation did on the same question; where several cubes have it, as the first that has finished it."""
     place = _place(explored, query)
-    asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell.id
-    where = (f"cell_id={asked}", f"trial={place.trial}", f"repeat={place.repeat}")
-    table = explored.trials(where=where, status=STATUSES, columns=("cube", "eval_id", "status", "tokens"))
-    labels, found = explored.label_of(), dict[str, Json]()
-    for row in table.rows():
-        label = labels[row.pop("eval_id")]
-        if found.get(label, {"status": "missing"})["status"] == "missing":
-            found[label] = {**row, "label": label, "cube": explored.addresses.index(row["cube"])}
-    return {"rows": list(found.values())[:MOST_MODELS]}
+    asked = reader_of(explored, place.cube).plan.tasks[place.task].cells[place.slot].cell
+    found: dict[str, Json] = {}
+    for number in range(len(explored.cubes)):
+        for row in _same_in(explored, number, asked, place):
+            if found.get(row["label"], {"status": "missing"})["status"] == "missing":
+                found[row["label"]] = row
+    return {"rows": list(found.values())}
+
+
+def _same_in(explored: Explored, number: int, asked: Cell, place: TrialPlace) -> Iterator[Json]:
+    """How each evaluation of a cube did on a question; nothing if the cube does not ask it."""
+    reader = reader_of(explored, number)
+    plan, labels = reader.plan, explored.label_of()
+    cells = [[planned.cell.id for planned in task.cells] for task in plan.tasks]
+    spots = [(task, row.index(asked.id)) for task, row in enumerate(cells) if asked.id in row]
+    if not spots or place.trial >= plan.trials or place.repeat >= plan.repeats:
+        return
+    at = (*spots[0], 0, 0)
+    one = slice(place.trial, place.trial + 1), slice(place.repeat, place.repeat + 1)
+    for model, evaluation in enumerate(plan.evaluations[:MOST_MODELS]):
+        read = reader.cube.read_span(model, *one, ["status", "tokens"])
+        yield {
+            "label": labels[evaluation.eval_id],
+            "cube": number,
+            "status": status_name(Status(int(read["status"][at])), asked),
+            "tokens": int(read["tokens"][at]),
+        }
 
 
 def _searched(
