@@ -140,7 +140,7 @@ SCORES = np.arange(1, 6)
 def judges(explored: Explored, query: Query) -> Json:
     """Agreement of the judges on each model's answers, what each gave on average, and how often two gave what.
 
-    Cubes that other judges graded stand in sets of their own: agreement is among those who saw the same answers.
+    Nothing of several cubes whose judges differ, which a warning tells: agreement is among those who saw the same.
     """
     part, names = explored.part(query, trials=True), explored.judges()
     if "judge_readings" not in part.dataset:
