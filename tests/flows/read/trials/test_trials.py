@@ -7,10 +7,11 @@ import shutil
 
 import numpy as np
 import pytest
+import zarr
 
 import evalcube as ec
 from evalcube.flows.errors import SweepError
-from evalcube.flows.read.reader import Reader
+from evalcube.flows.read.reader import STATUSES, Reader
 from evalcube.flows.read.trials.columns import COLUMNS, arrow_schema
 from evalcube.flows.read.trials.opened import OpenCube
 from evalcube.flows.read.trials.read import trials
@@ -286,6 +287,17 @@ def test_missing_trials__are_rows_only_if_they_are_named(swept, tmp_path):
         0,
         1,
     ]
+
+
+def test_codes_that_nobody_writes__are_trials_that_are_missing(swept, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    zarr.open_group(tmp_path / "cube.zarr", mode="r+")["status"][0] = 77
+
+    found = [rows(tmp_path, status=[status], where=["model=alpha"]) for status in STATUSES]
+
+    assert dict(zip(STATUSES, map(len, found), strict=True)) == dict.fromkeys(STATUSES, 0) | {"missing": 40}
+    assert {row["status"] for row in found[STATUSES.index("missing")]} == {"missing"}
+    assert Reader(tmp_path / "cube.zarr").view(0, 0, 0, 0).status == "missing"
 
 
 def test_replies_that_are_not_there__are_absent_and_said_so(swept):
