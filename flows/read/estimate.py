@@ -414,9 +414,8 @@ def _count(parts: Sequence[OpenTrials]) -> int:
 
 def _chosen(parts: Sequence[OpenTrials], size: int | None) -> Iterator[tuple[Window, Positions]]:
     """`size` of the open trials, each as likely as any other, as a stride could skip whole cells; None for all."""
-    chosen = np.arange(count := _count(parts))
-    if size is not None:
-        chosen = np.sort(np.random.default_rng(0).choice(count, size, replace=False))
+    count, random = _count(parts), np.random.default_rng(0)
+    chosen = np.arange(count) if size is None else np.sort(random.choice(count, size, replace=False))
     first = 0
     for part in parts:
         begin, end = np.searchsorted(chosen, (first, first + part.count))

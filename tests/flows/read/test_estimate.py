@@ -48,6 +48,15 @@ def test_sample__every_cell_has_its_share(cells, trials, count):
         assert set(positions.tolist()) <= set(range(np.prod(window.shape)))
 
 
+def test_sample__takes_no_room_for_what_it_leaves_out():
+    every = SampleTargets(np.full((1, 1, 1), 10**14), np.ones((1, 1, 1), np.int64))
+    whole = OpenTrials(Window(Region(0, 0, 0), (1, 1, 10**14, 1), 0, 0), every)
+
+    ((_, positions),) = module._chosen([whole], 4)
+
+    assert len(positions) == 4
+
+
 def test_estimate__cached_share_is_right_where_whole_cells_are_cached(tmp_path):
     """A stride with a factor in common with the number of cells would see all cells cached, or none."""
     config = sweep_config(tmp_path, "http://127.0.0.1:9/v1", trials=10_000, cells=8)
