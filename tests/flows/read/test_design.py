@@ -66,6 +66,15 @@ def test_with_design__takes_weights_and_limits_from_the_description(plan):
     assert found["max_tokens"].shape == (len(plan.evaluations),)
 
 
+@pytest.mark.parametrize(("written", "taken"), [(512, 512), (-512, 0), (2**80, 2**53), ("many", 0)])
+def test_with_design__a_limit_of_tokens_that_anybody_may_have_written(plan, written, taken):
+    found = dataset(plan)
+    for row in found.attrs["spec"]["evaluations"]:
+        row["sampler"]["params"] = {"max_tokens": written}
+
+    assert set(with_design(found)["max_tokens"].values.tolist()) == {taken}
+
+
 def test_with_design__a_dataset_of_anybody_stays_as_it_is():
     plain = xr.Dataset(
         attrs={"spec": {"format": "nonsense"}}, coords={"cell_id": (("task", "params"), [["x"]])}
