@@ -178,9 +178,12 @@ class _Rating(BaseModel):
 def _rating(row: object, place: str) -> _Rating:
     if not isinstance(row, dict):
         raise SweepError(f"{place}: is no JSON object", _FORM)
+    given = {name: value.strip() if isinstance(value, str) else value for name, value in row.items() if name}
+    if isinstance(given.get("score"), bool):
+        raise SweepError(f"{place}: score: must be a number, got {show(given['score'])}", _FORM)
     try:
         found = _Rating.model_validate(
-            {name: value for name, value in row.items() if name and value not in ("", None)}
+            {name: value for name, value in given.items() if value not in ("", None)}
         )
     except ValidationError as error:
         first = error.errors()[0]

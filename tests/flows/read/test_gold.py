@@ -7,6 +7,7 @@ import pytest
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
+from evalcube.flows.read.gold import read_gold
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.verdict import cube_verdict
 from tests.flows.judging import judged_config
@@ -48,7 +49,9 @@ def test_cube_verdict__gold_by_id_or_unit(tmp_path, name):
     ("content", "message"),
     [
         ('{"unit": "dataset/0/1", "score": 7}', r"gold.jsonl:1: score: .* less than or equal to 5, got 7"),
+        ('{"unit": "dataset/0/1", "score": true}', "gold.jsonl:1: score: must be a number, got true"),
         ('{"unit": "dataset/0/1"}', "has neither score nor correct"),
+        ('{"unit": "dataset/0/1", "score": " "}', "has neither score nor correct"),
         (
             '{"unit": "dataset/0/1", "correct": "maybe"}',
             "gold.jsonl:1: correct: .* valid boolean.*, got 'maybe'",
@@ -66,6 +69,14 @@ def test_cube_verdict__wrong_gold_is_told(written, tmp_path, content, message):
 
     with pytest.raises(SweepError, match=message):
         cube_verdict(written, "before", ["after"], gold=tmp_path / "gold.jsonl")
+
+
+def test_read_gold__takes_texts_without_the_blanks_around_them(tmp_path):
+    (tmp_path / "gold.csv").write_text("unit,variant,correct,score\nqa/0/1 , after, true, 4\n")
+
+    found = read_gold(tmp_path / "gold.csv", {})
+
+    assert (found.right, found.scores) == ({"after": {"qa/0/1": 1.0}}, {"after": {"qa/0/1": 4.0}})
 
 
 def test_leaderboard__says_which_ratings_correct_too_few_answers(written, tmp_path):
