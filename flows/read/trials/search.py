@@ -156,11 +156,8 @@ def ordered(parts: Iterable[tuple[Rows, Values]], order: Order, most: int | None
     """The rows of all parts, which come with the column's values, in its order; with `most`, the first so many."""
     kept: list[Rows] = []
     for rows, values in parts:
-        key = (
-            np.ma.filled(values.astype(np.float64), np.nan)
-            if isinstance(values, np.ma.MaskedArray)
-            else values
-        )
+        number = order.column.kind in _NUMERIC
+        key = np.ma.filled(values.astype(np.float64), np.nan) if number else values
         kept.append({name: array for name, array in rows.items() if isinstance(name, str)} | {_KEY: key})
         if most is not None and sum(map(places.count, kept)) > 2 * most + _SPARE:
             kept = [_best(kept, order, most)]
@@ -169,11 +166,15 @@ def ordered(parts: Iterable[tuple[Rows, Values]], order: Order, most: int | None
 
 
 def _best(parts: Sequence[Rows], order: Order, most: int | None) -> Rows:
-    import pandas as pd  # which takes a while
-
     rows = places.joined(parts)
-    found = pd.Series(rows[_KEY]).sort_values(ascending=not order.down, kind="stable")
-    return places.take(rows, found.index[:most].to_numpy())
+    keys = rows[_KEY]
+    if keys.dtype != object:
+        found = np.argsort(-keys if order.down else keys, kind="stable")  # NaN comes last
+    else:
+        absent = np.equal(keys, None)
+        there = sorted(np.flatnonzero(~absent).tolist(), key=keys.__getitem__, reverse=order.down)
+        found = np.array([*there, *np.flatnonzero(absent)], dtype=np.intp)
+    return places.take(rows, found[:most])
 
 
 _FINISHED = tuple(status.name.lower() for status in FINISHED)
