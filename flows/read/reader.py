@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -102,7 +102,8 @@ class FoundTrial:
     messages: Sequence[Mapping[str, str]] = ()
     digest: str = ""
     answered: Answered | None = None
-    opinions: list[Opinion] = field(default_factory=list)
+    opinions: list[Opinion] | None = None
+    """Of the judges; None where there are none, or nobody looked."""
 
     @property
     def known(self) -> Trial:
@@ -148,7 +149,7 @@ def status_name(status: Status, cell: Cell) -> str:
 
 
 SCORES = ("fact", "behavior", "judge")
-_STORED = ("status", "tokens", "prompt_tokens", "latency", *SCORES, *SAID, SECOND, "judge_readings")
+_STORED = ("status", "tokens", "prompt_tokens", "latency", *SCORES, *SAID, SECOND)
 _ROOM = 100_000_000
 """Characters of questions that are kept, about."""
 _OVERHEAD = 500
@@ -168,7 +169,8 @@ class Reader:
         self._replies: Cache | None = None
         self.away: list[str] = []
         """A line for each cache at hand that did not answer when replies were last looked for."""
-        self._region: tuple[Region | None, dict[str, Any]] = (None, {})
+        self._regions: dict[Sequence[str], tuple[Region, dict[str, Any]]] = {}
+        self._shared = len(self.plan.evaluations) > 1 or self.plan.repeats > 1
         self._questions: dict[tuple[int, int, int], Trial] = {}
         self._room = _ROOM
 
@@ -282,13 +284,13 @@ class Reader:
         return rows
 
     def _question(self, cell: Cell, place: tuple[int, int, int]) -> Trial | None:
-        """A question, None of a task that is not at hand; kept while there is room, as others were asked it, too."""
+        """A question, None of a task that is not at hand; what others were asked, too, is kept while there is room."""
         if isinstance(cell.task, AbsentTask):
             return None
         truth = self._questions.get(place)
         if truth is None:
             truth = cell.trial(place[2])
-            if self._room > 0:
+            if self._shared and self._room > 0:
                 self._questions[place] = truth
                 self._room -= len(truth.prompt) + _OVERHEAD * (1 + _TOOL * len(truth.tools))
         return truth
@@ -299,21 +301,20 @@ class Reader:
 
     def _ask_judges(self, rows: Sequence[FoundTrial], cache: Cache | None) -> None:
         """Set what judges gave: from their replies, or else the bare readings that the cube has."""
-        keys: list[tuple[FoundTrial, str, int, str]] = []
+        keys: list[tuple[list[Opinion], str, int, str]] = []
         for row in rows:
-            if row.answered is None:
-                row.opinions = self._readings(row.place)
-            elif rubric := self._book.of(row.place[1], row.known).rubric:
+            row.opinions = said = self._readings(row.place) if row.answered is None else []
+            if row.answered is not None and (rubric := self._book.of(row.place[1], row.known).rubric):
                 asked = opinion_keys(self.plan.judges, rubric, row.known.prompt, row.answered.reading.answer)
-                keys += [(row, *key) for key in asked]
+                keys += [(said, *key) for key in asked]
         replies = [] if cache is None or not keys else cache.get_many([key for *_, key in keys])
-        for (row, judge, repeat, _), data in zip(keys, replies, strict=False):
+        for (said, judge, repeat, _), data in zip(keys, replies, strict=False):
             if data is not None:
                 with suppress(ValueError):  # whole, but no record: whatever it is, it is no opinion
-                    row.opinions.append(read_opinion(judge, repeat, data))
+                    said.append(read_opinion(judge, repeat, data))
 
     def _readings(self, place: Place) -> list[Opinion]:
-        scores = self._stored(place).get("judge_readings", np.empty((0, 0)))
+        scores = self._stored(place, ("judge_readings",)).get("judge_readings", np.empty((0, 0)))
         return [
             Opinion(self.plan.judges[judge].name, number, float(scores[judge, number]), "")
             for judge, number in np.argwhere(~np.isnan(scores)).tolist()
@@ -368,7 +369,7 @@ class Reader:
             float(stored.get("first_token", math.nan if answered is None else answered.reading.first_token)),
             found.digest,
             {name: float(stored[name]) for name in SCORES if name in stored and not np.isnan(stored[name])},
-            found.opinions,
+            found.opinions or [],
             *row_of(found.known),
             _count(stored, "prompt_tokens"),
             _count(stored, "reasoning_tokens"),
@@ -379,16 +380,15 @@ class Reader:
             theirs=_second(entry, stored, response),
         )
 
-    def _stored(self, at: Place) -> dict[str, Any]:
-        """What the cube holds of one trial; absent layers are not there."""
+    def _stored(self, at: Place, names: Sequence[str] = _STORED) -> dict[str, Any]:
+        """What some of the cube's arrays hold of one trial; absent ones are not there."""
         model, task, slot, trial, repeat = at
         chunks = self.cube.chunks
         region = Region(model, trial // chunks["trial"], repeat // chunks["repeat"])
-        known, arrays = self._region
+        known, arrays = self._regions.get(names, (None, {}))
         if known != region:  # trials that are looked at one after another are mostly of one region
-            names = [name for name in _STORED if name in self.cube.trial_arrays]
-            arrays = self.cube.read_region(region, names)
-            self._region = (region, arrays)
+            arrays = self.cube.read_region(region, [name for name in names if name in self.cube.trial_arrays])
+            self._regions[names] = (region, arrays)
         place = (task, slot, trial % chunks["trial"], repeat % chunks["repeat"])
         return {name: values[place] for name, values in arrays.items()}
 

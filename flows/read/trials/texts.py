@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from evalcube.flows.plan.evaluations import Opinion
 from evalcube.flows.read.reader import STATUSES, Answered, FoundTrial, Reader, outcome_codes, row_of
 from evalcube.flows.read.trials.columns import DISAGREE, Rows, TrialColumn, Values, disagree, objects
 from evalcube.flows.read.trials.opened import OpenCube
@@ -60,6 +61,11 @@ def _tool_calls(answered: Answered) -> str | None:
     return json.dumps(calls) if calls else None
 
 
+def _opinion(said: Opinion) -> dict[str, Any]:
+    score = None if math.isnan(said.score) else said.score
+    return {"judge": said.judge, "repeat": said.repeat, "score": score, "reason": whole(said.reason) or None}
+
+
 def _of_reply(read: Callable[[Answered], Any]) -> Callable[[FoundTrial], Any]:
     return lambda row: None if row.answered is None else read(row.answered)
 
@@ -80,15 +86,7 @@ READ: Mapping[str, Callable[[FoundTrial], Any]] = {
     "reasoning": _of_reply(lambda answered: whole(answered.reading.reasoning)),
     "finish": _of_reply(lambda answered: answered.reading.finish),
     "tool_calls": _of_reply(_tool_calls),
-    "opinions": lambda row: [
-        {
-            "judge": one.judge,
-            "repeat": one.repeat,
-            "score": None if math.isnan(one.score) else one.score,
-            "reason": whole(one.reason) or None,
-        }
-        for one in row.opinions
-    ],
+    "opinions": lambda row: None if row.opinions is None else list(map(_opinion, row.opinions)),
 }
 """How each column is read from a row."""
 

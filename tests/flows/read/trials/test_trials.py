@@ -12,9 +12,10 @@ import zarr
 import evalcube as ec
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.reader import STATUSES, Reader
-from evalcube.flows.read.trials.columns import COLUMNS, arrow_schema
+from evalcube.flows.read.trials.columns import COLUMNS, arrow_schema, objects
 from evalcube.flows.read.trials.opened import OpenCube
 from evalcube.flows.read.trials.read import trials
+from evalcube.flows.read.trials.search import Order, ordered
 from evalcube.stages.reply.forms import Record
 from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
@@ -116,6 +117,17 @@ def test_rows__of_data_sets_have_row_and_name_and_opinions_of_judges(judged):
     bare = rows(judged, cache=judged / "nothing")[0]
     assert [one["score"] for one in bare["opinions"]] == [one["score"] for one in found[0]["opinions"]]
     assert {one["reason"] for one in bare["opinions"]} == {None}
+
+
+def test_opinions__are_absent_without_judges_and_else_read_alone(swept, judged, monkeypatch):
+    asked, read = [], Cube.read_region
+    monkeypatch.setattr(
+        Cube, "read_region", lambda cube, region, names=None: asked.append(names) or read(cube, region, names)
+    )
+
+    assert {row["opinions"] is None for row in rows(swept, columns=["opinions"])} == {True}
+    assert rows(judged, columns=["opinions"], cache=judged / "nothing")[0]["opinions"]
+    assert set(map(tuple, asked)) == {("judge_readings",)}
 
 
 @pytest.mark.parametrize(
@@ -233,6 +245,19 @@ def test_sort__is_that_of_all_rows_and_absent_values_come_last(sort, limit, swep
 
     expected = (there + [r for r in every if r[name] is None])[2:]
     assert found == expected[:limit]
+
+
+@pytest.mark.parametrize("down", [False, True])
+def test_sort__of_texts_is_that_of_python_and_keeps_those_that_are_equal_as_they_came(down):
+    names = ["b", None, "\ud800", "a", "\U0001f600", "b", "", "\uffff", None]
+    found = {"cube": np.zeros(len(names)), "place": np.arange(len(names))}
+    order = Order(next(one for one in COLUMNS if one.name == "answer"), down)
+
+    (kept,) = ordered([(found, objects(names))], order, None)
+
+    there = [place for place, name in enumerate(names) if name is not None]
+    there.sort(key=lambda place: names[place], reverse=down)
+    assert kept["place"].tolist() == [*there, 1, 8]
 
 
 def test_sort__keeps_no_more_rows_than_are_shown(swept, monkeypatch):
