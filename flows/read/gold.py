@@ -114,7 +114,14 @@ def with_ratings(dataset: xr.Dataset, reader: Reader, path: str | Path) -> xr.Da
         for task, label in zip(plan.tasks, plan.task_names, strict=True)
         for slot, entry in enumerate(task.cells)
     }
-    found = read_gold(path, units_by_id(plan, dataset.sizes["trial"], range(len(plan.tasks))))
+    trials = dataset.sizes["trial"]
+    every = (
+        (row, slot, index)
+        for row, task in enumerate(plan.tasks)
+        for slot, entry in enumerate(task.cells)
+        for index in range(min(entry.cell.size or trials, trials))
+    )
+    found = read_gold(path, units_by_id(plan, every))
     shape = tuple(dataset.sizes[name] for name in _QUESTION)
     rows = {str(one): place for place, one in enumerate(dataset["eval_id"].values.tolist())}
     places = {
@@ -151,15 +158,14 @@ def _variant(reader: Reader, name: str, path: str | Path) -> int:
     return reader.evaluation_index(name or 0, "variant")
 
 
-def units_by_id(plan: Plan, trials: int, tasks: Iterable[int]) -> dict[str, list[str]]:
-    """Units by the id that a data set gives their row, of the first so many trials of some tasks."""
+def units_by_id(plan: Plan, places: Iterable[tuple[int, int, int]]) -> dict[str, list[str]]:
+    """Units by the id that a data set gives their row, of some tasks, slots and trials."""
     found: dict[str, list[str]] = {}
-    for row in tasks:
-        for slot, entry in enumerate(plan.tasks[row].cells):
-            if carries(entry.cell, "id"):
-                for index in range(min(entry.cell.size or trials, trials)):
-                    name = str(entry.cell.trial(index).extras.get("id", ""))
-                    found.setdefault(name, []).append(f"{plan.task_names[row]}/{slot}/{index}")
+    for row, slot, index in places:
+        cell = plan.tasks[row].cells[slot].cell
+        if carries(cell, "id"):
+            name = str(cell.trial(index).extras.get("id", ""))
+            found.setdefault(name, []).append(f"{plan.task_names[row]}/{slot}/{index}")
     return found
 
 

@@ -252,8 +252,9 @@ class _Data:
         base = plan.base[rows]
         self.grown = bool(((self.planned.sum(axis=(3, 4)) > base) & (base > 0)).any())
         """Whether more was asked than in the first plan."""
-        places = np.argwhere(self._mask)
-        self.units = [f"{plan.task_names[rows[t]]}/{slot}/{index}" for t, slot, index in places.tolist()]
+        self.places = [(rows[t], slot, index) for t, slot, index in np.argwhere(self._mask).tolist()]
+        """Task, slot and trial of each unit."""
+        self.units = [f"{plan.task_names[row]}/{slot}/{index}" for row, slot, index in self.places]
         if not self.finished[:, self._mask].any():
             raise SweepError("nothing is measured yet that could be compared", "Run the sweep first")
 
@@ -346,8 +347,7 @@ def _gold(
     path: str | Path, reader: Reader, data: _Data, names: Sequence[str], rated: str | None
 ) -> dict[str, Mapping[str, float]]:
     """Scores by variant and unit, of the variants here; those of rows that name none are of `rated`, or the first."""
-    ids = units_by_id(reader.plan, reader.cube.sizes["trial"], data.rows)
-    found = read_gold(path, ids).scores
+    found = read_gold(path, units_by_id(reader.plan, data.places)).scores
     named = {
         reader.plan.labels[reader.evaluation_index(name, "variant")] if name else rated or names[0]: scores
         for name, scores in found.items()

@@ -4,13 +4,14 @@ import json
 
 import pytest
 
+import evalcube as ec
 from evalcube.flows.config.load import from_mapping
 from evalcube.flows.errors import SweepError
 from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.gold import read_gold
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.verdict import cube_verdict
-from tests.flows.judging import judged_config
+from tests.flows.judging import judged_config, write_rows
 from tests.flows.read.test_verdict import NOWHERE, UNITS, written_cube
 
 
@@ -43,6 +44,18 @@ def test_cube_verdict__gold_by_id_or_unit(tmp_path, name):
     assert found.verdict.gold.pearson > 0.8
     other = cube_verdict(url, "before", ["after"], gold=tmp_path / name, gold_variant="after")
     assert other.verdict.gold.pearson < found.verdict.gold.pearson
+
+
+def test_cube_verdict__an_id_is_that_of_the_part_that_is_asked_for(tmp_path):
+    write_rows(tmp_path / "rows.jsonl", lambda row: {**row, "id": row["id"].replace("japan", "france")})
+    url, _ = written_cube(tmp_path)
+    (tmp_path / "gold.jsonl").write_text('{"id": "france", "score": 4}')
+
+    found = cube_verdict(
+        ec.open_cube(url).isel(trial=slice(0, 10)), "before", ["after"], gold=tmp_path / "gold.jsonl"
+    )
+
+    assert (found.units, found.verdict.gold.units) == (10, 1)
 
 
 @pytest.mark.parametrize(
