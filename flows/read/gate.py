@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from evalcube import known_as
 from evalcube.flows.config.load import as_policy
+from evalcube.flows.config.near_names import did_you_mean
 from evalcube.flows.config.views import EACH, LEVELS, Policy, PolicyRule
 from evalcube.flows.errors import SweepError
 from evalcube.flows.nouns import CubeLike, need_addresses
@@ -194,8 +195,17 @@ def concluded(sides: SideBySide, lines: Sequence[PolicyLine]) -> GateResult:
         tuple(dict.fromkeys((sides.first.address, sides.second.address))),
         sides.selection,
         tuple(lines),
-        sides.warnings,
+        (*sides.warnings, *_unknown(sides, lines)),
     )
+
+
+def _unknown(sides: SideBySide, lines: Sequence[PolicyLine]) -> Iterator[str]:
+    """What lines name and neither side has, with the name that is near."""
+    for what, known in (("task", sides.tasks), ("tier", names(sides.dataset, "tier"))):
+        for name in dict.fromkeys(getattr(line, what) for line in lines):
+            if name and name not in known:
+                remedy = did_you_mean(name, list(known), "Here are")
+                yield f"The policy names the {what} '{name}', which neither side has. {remedy}"
 
 
 def decide(lines: Sequence[PolicyLine]) -> tuple[Decision, str]:

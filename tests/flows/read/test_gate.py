@@ -9,7 +9,7 @@ import xarray as xr
 from evalcube.flows.config.load import load_policy, parse_config
 from evalcube.flows.config.views import LEVELS, Policy
 from evalcube.flows.errors import ConfigError
-from evalcube.flows.read.gate import PolicyLine, decide, judged
+from evalcube.flows.read.gate import PolicyLine, concluded, decide, judged
 from evalcube.flows.read.sides import Side, SideBySide, SidePoint
 from evalcube.stages.reply.status import Status
 from tests.flows.config.sources import text
@@ -208,6 +208,17 @@ def test_gate__no_name_of_a_line_is_passed_over(rule, places):
 
     assert [(line.task, line.tier) for line in lines] == places
     assert (decision, lines[-1].outcome) == ("INCONCLUSIVE", "not measured")
+
+
+def test_gate__names_that_neither_side_has_are_told_with_the_one_that_is_near():
+    two = sides(outcomes(80), outcomes(80))
+    _, lines = found({"critical": [{"tasks": ["sorrt", "sort"], "tiers": "hrad", "noninferior": 0}]}, two)
+
+    told = concluded(two, lines).warnings
+
+    assert [("sorrt" in told[0], "'sort'" in told[0]), ("hrad" in told[1], "'hard'" in told[1])] == [
+        (True, True)
+    ] * 2
 
 
 @pytest.mark.parametrize("field", ["tasks", "tiers"])
