@@ -160,8 +160,7 @@ class Input:
                 found = self._vouched(arrays, receipt)
                 self._refuse_unplanned(region, found["status"])
                 return receipt, found
-            self._read_again()
-            if self.receipts.get(region) == receipt:
+            if self._recorded_again(region) == receipt:
                 if apparent_holder(self.cube.records) is None:
                     break
                 time.sleep(_PAUSE)
@@ -213,11 +212,12 @@ class Input:
                 found[name][tuple(slice(size) for size in known[name].shape)] = known[name]
         return found
 
-    def _read_again(self) -> None:
-        """Take over what a run has recorded meanwhile."""
-        self.receipts |= Ledger(self.cube.records).newest()
+    def _recorded_again(self, region: Region) -> Receipt:
+        """The region's receipt as the ledger has it now; others stay as they were listed."""
+        self.receipts[region] = Ledger(self.cube.records).newest().get(region, self.receipts[region])
         self.cube.refresh()
         self.sizes = self.cube.sizes
+        return self.receipts[region]
 
 
 def ledger_digest(receipts: Iterable[Receipt]) -> str:
