@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from importlib.util import find_spec
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -298,8 +300,13 @@ class Trials(Shown):
             lost = f"{self._missing:,} replies are not there, and what comes from them is absent: {why}."
             found = [lost, *found]
         if _written(self.columns):
-            not_run = dict.fromkeys(reason for one in self._opened for reason in one.plan.not_run)
-            found = [*(f"{reason}." for reason in not_run), *found]
+            found = [*(f"{reason}." for reason in dict.fromkeys(_not_run(self._opened))), *found]
+        if cells := _cells_of_several(self._opened):
+            several = (
+                f"{cells:,} cells are in several of these cubes, and a trial of theirs has a row for each: "
+                "`evalcube merge` makes one cube of them, with one row for each trial."
+            )
+            found = [several, *found]
         return tuple(found)
 
     def count(self) -> int:
@@ -382,6 +389,26 @@ class Trials(Shown):
         return block | {
             column.name: measured(opened, column, rows) for column in columns if column.name not in block
         }
+
+
+def _not_run(opened: Sequence[OpenCube]) -> Iterator[str]:
+    """What code of the tasks and evaluations that are meant is not run or not at hand, and why."""
+    for one in opened:
+        for row in (
+            *compress(one.plan.tasks, one.cells.any(axis=1)),
+            *compress(one.plan.evaluations, one.models),
+        ):
+            yield from row.not_run
+
+
+def _cells_of_several(opened: Sequence[OpenCube]) -> int:
+    """How many cells, each an evaluation at a point, are meant in more than one cube."""
+    times: Counter[tuple[str, str]] = Counter()
+    for one in opened if len(opened) > 1 else ():
+        meant = (one.planned.trials > 0) & one.cells & one.models[:, None, None]
+        for model, task, slot in np.argwhere(meant).tolist():
+            times[one.plan.evaluations[model].eval_id, one.plan.tasks[task].cells[slot].cell.id] += 1
+    return sum(count > 1 for count in times.values())
 
 
 def _written(columns: Iterable[TrialColumn]) -> list[TrialColumn]:

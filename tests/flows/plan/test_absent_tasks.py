@@ -115,6 +115,7 @@ def test_trials__tell_of_an_absent_task_what_was_recorded(cube):
     assert any(REMEDY in note for note in table.notes)
     others = trials(cube, where=["task=boolean"], columns=["prompt"])
     assert all(row["prompt"] for row in others.rows())
+    assert not any(REMEDY in note for note in others.notes)
 
 
 def test_view__has_the_reason_in_the_place_of_the_question(cube):

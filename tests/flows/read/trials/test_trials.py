@@ -268,6 +268,16 @@ def test_sort__keeps_no_more_rows_than_are_shown(swept, monkeypatch):
     assert rows(swept, sort="latency", columns=["latency", "trial"], limit=4) == whole[:4]
 
 
+def test_several_cubes__say_that_trials_have_several_rows(swept, judged, tmp_path):
+    shutil.copytree(swept / "cube.zarr", tmp_path / "cube.zarr")
+    cubes = [swept / "cube.zarr", tmp_path / "cube.zarr", judged / "cube.zarr"]
+
+    (note,) = trials(cubes[:2], where=["task=arithmetic", "model=beta"]).notes
+
+    assert note.startswith("3 cells are in several of these cubes")
+    assert trials([cubes[0], cubes[2]]).notes == ()
+
+
 @pytest.mark.parametrize(
     ("options", "says"),
     [
