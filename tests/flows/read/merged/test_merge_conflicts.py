@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import zarr
 
 from evalcube.flows.errors import SweepError
 from evalcube.flows.read.merged.inputs import Input
@@ -22,7 +23,7 @@ from evalcube.stages.reply.status import Status
 from evalcube.storage.cache.cache import open_cache
 from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.ledger import Ledger
-from evalcube.storage.cube.regions import Region
+from evalcube.storage.cube.regions import Region, region_digest
 from evalcube.storage.errors import CubeDamagedError, CubeExistsError
 from tests.flows.read.merged.generated import Recipe, bytes_of, content, make_cube
 from tests.flows.support import change_attributes, evalcube
@@ -298,6 +299,24 @@ def test_read__what_the_ledger_vouches_for_while_a_run_goes_on(pair: tuple[str, 
     assert found[0].generation == before.generation + 1
     assert np.array_equal(found[1]["tokens"], arrays["tokens"])
     assert one.read(other.region) is None  # as it was not there when the cube was listed
+
+
+def test_read__asks_for_chunks_again_only_where_a_region_is_not_as_recorded(
+    pair: tuple[str, str], monkeypatch: Any
+) -> None:
+    one, region = Input(pair[0]), Region(0, 0, 0)
+    asked, look = [], Cube.chunk_problems
+    monkeypatch.setattr(Cube, "chunk_problems", lambda *given: asked.append(given) or look(*given))
+
+    assert (one.read(region) is None, asked) == (False, [])
+    stored = zarr.open_group(pair[0], mode="r+")["status"]
+    stored[0] = np.full(stored.shape[1:], 77, np.uint8)
+    before = one.receipts[region]
+    arrays = one.cube.shape_of(before).cropped(one.cube.read_region(region), before.trials, before.repeats)
+    one.receipts[region] = replace(before, digest=region_digest(arrays))
+    with pytest.raises(CubeDamagedError, match="status holds values that nobody writes"):
+        one.read(region)
+    assert asked
 
 
 def test_merge_cubes__keeps_notes_that_all_have_in_common(pair: tuple[str, str], tmp_path: Path) -> None:
