@@ -394,11 +394,10 @@ class Trials(Shown):
 def _not_run(opened: Sequence[OpenCube]) -> Iterator[str]:
     """What code of the tasks and evaluations that are meant is not run or not at hand, and why."""
     for one in opened:
-        for row in (
-            *compress(one.plan.tasks, one.cells.any(axis=1)),
-            *compress(one.plan.evaluations, one.models),
-        ):
-            yield from row.not_run
+        for task in compress(one.plan.tasks, map(any, one.cells.tolist())):
+            yield from task.not_run
+        for evaluation in compress(one.plan.evaluations, one.models):
+            yield from evaluation.not_run
 
 
 def _cells_of_several(opened: Sequence[OpenCube]) -> int:

@@ -171,7 +171,7 @@ def _best(parts: Sequence[Rows], order: Order, most: int | None) -> Rows:
     if keys.dtype != object:
         found = np.argsort(-keys if order.down else keys, kind="stable")  # NaN comes last
     else:
-        absent = np.equal(keys, None)
+        absent = np.array([key is None for key in keys])
         there = sorted(np.flatnonzero(~absent).tolist(), key=keys.__getitem__, reverse=order.down)
         found = np.array([*there, *np.flatnonzero(absent)], dtype=np.intp)
     return places.take(rows, found[:most])
