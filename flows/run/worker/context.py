@@ -174,6 +174,7 @@ def unmade(plan: Plan) -> str:
     files = {
         planned.cell.plain_params.get("file"): planned.cell for task in plan.tasks for planned in task.cells
     }
+    file: object = None
     try:
         for task in plan.tasks:
             if isinstance(task.task, RenderedTask):
@@ -184,7 +185,7 @@ def unmade(plan: Plan) -> str:
     except EvalcubeError as error:
         return str(error)
     except OSError as error:
-        return f"cannot read a data file: {error}"
+        return f"cannot read {file}: {error}"
     return ""
 
 

@@ -6,22 +6,25 @@ import shutil
 import pytest
 
 from evalcube.flows.config.kept_questions import key_of
+from evalcube.flows.config.load import as_config
 from evalcube.flows.errors import ConfigError
 from evalcube.flows.keep.forget import forget
 from evalcube.flows.keep.rescore import rescore_cube
 from evalcube.flows.keep.to_forget import Choice
+from evalcube.flows.plan.build import build_plan
 from evalcube.flows.read.reader import Reader
 from evalcube.flows.read.selection import Part, open_part
 from evalcube.flows.read.statistics import leaderboard
 from evalcube.flows.read.trials.read import trials
 from evalcube.flows.run import sweep as sweep_module
 from evalcube.flows.run.sweep import run
+from evalcube.flows.run.worker.context import unmade
 from evalcube.flows.share.merge import merge_cubes
 from evalcube.flows.share.publish.check_secrets import SecretsError
 from evalcube.flows.share.publish.publish import publish_cube
 from evalcube.flows.share.publish.pull import pull_cube
 from evalcube.flows.state.verify import verify_cube
-from evalcube.stages.generate import TASKS
+from evalcube.stages.generate import TASKS, Cell
 from evalcube.stages.generate.dataset import kept
 from evalcube.stages.generate.dataset.books import Library
 from evalcube.stages.generate.recent import Recent
@@ -322,3 +325,14 @@ def test_run__says_what_to_do_where_the_file_is_gone(config, file, tmp_path):
 
     assert code == 2
     assert "restore the file" in errors
+
+
+def test_unmade__names_the_file_that_cannot_be_read(config, file, monkeypatch):
+    plan = build_plan(as_config(config))
+
+    def fails(*_):
+        raise OSError("input/output error")
+
+    monkeypatch.setattr(Cell, "trial", fails)
+
+    assert unmade(plan) == f"cannot read {file}: input/output error"
