@@ -123,17 +123,18 @@ def verify(url: str, *, repair: bool = False, tick: Ticker = silent) -> CacheChe
     StorageError
         There is no cache, or it cannot be read or written.
     """
-    entries = size = repaired = 0
+    entries = size = damaged = repaired = 0
     bad: list[str] = []
     with closing(open_cache(url, writable=repair)) as cache:
         for key, content, sound in _read(cache, cache.entries()):
             entries, size = entries + 1, size + len(content)
             if not sound:
+                damaged += 1
                 repaired += repair and cache.quarantine(key)
-                bad.append(key)
+                bad += [key] if len(bad) < _SHOWN else []
             if entries % _BATCH_ENTRIES == 0:
                 tick("entries read", entries)
-    return CacheCheck(entries, size, len(bad), repaired, tuple(bad[:_SHOWN]))
+    return CacheCheck(entries, size, damaged, repaired, tuple(bad))
 
 
 def collect(

@@ -93,6 +93,7 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     found = ToForget(_chosen_cells(cube, plan, where))
     newest = Ledger(cube.records).newest()
     planned = planned_of(cube, newest)
+    prices = _prices(cube)
     for region in sorted(newest):
         cells = found.cells[region.model]
         if not cells.any():
@@ -106,7 +107,7 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
             found.empty.append(region)
             continue
         found.regions.append(Chosen(region, window, mask))
-        usd, asked = _usd(cube, region, window.shape), planned.mask(window)
+        usd, asked = _usd(cube, region, window.shape, prices), planned.mask(window)
         for task in np.flatnonzero(mask.any(axis=(1, 2, 3))).tolist():
             here = mask[task]
             counted = np.array([here.sum(), (here & asked[task]).sum(), usd[task][here].sum()], float)
@@ -125,15 +126,24 @@ def _there(cube: Cube, region: Region, outcomes: Sequence[str], shape: tuple[int
     return np.asarray(np.isin(status, codes) if codes else status != Status.MISSING)
 
 
-def _usd(cube: Cube, region: Region, shape: tuple[int, ...]) -> npt.NDArray[np.float64]:
+def _prices(cube: Cube) -> dict[str, npt.NDArray[np.float64]]:
+    """What a token costs, by model, by the array that counts such tokens; without prices that cannot be read."""
+    found = {}
+    for name, label in (("prompt_tokens", "price_prompt"), ("tokens", "price_completion")):
+        with suppress(CubeDamagedError):
+            found[name] = np.nan_to_num(cube.read_label(label)) / 1e6
+    return found
+
+
+def _usd(
+    cube: Cube, region: Region, shape: tuple[int, ...], prices: Mapping[str, npt.NDArray[np.float64]]
+) -> npt.NDArray[np.float64]:
     """What the trials of a region have cost, as far as it can be read."""
     usd = np.zeros(shape)
-    for name, kind in (("prompt_tokens", "prompt"), ("tokens", "completion")):
+    for name, price in prices.items():
         with suppress(CubeDamagedError):
             tokens = cube.read_region(region, [name])[name]
-            usd += np.maximum(tokens, 0) * (
-                np.nan_to_num(cube.read_label(f"price_{kind}"))[region.model] / 1e6
-            )
+            usd += np.maximum(tokens, 0) * price[region.model]
     return usd
 
 
