@@ -135,12 +135,14 @@ def significant(value: float, digits: int = 3) -> str:
 
     Examples
     --------
-    >>> significant(0.012345), significant(12345.0), significant(0.0)
-    ('0.0123', '12,345', '0')
+    >>> significant(0.012345), significant(12345.0), significant(0.0), significant(math.inf)
+    ('0.0123', '12,345', '0', 'inf')
     """
     if math.isnan(value):
         return ABSENT
     if value == 0:
         return "0"
+    if math.isinf(value):  # as of a stranger's prices
+        return str(value)
     decimals = max(0, digits - 1 - math.floor(math.log10(abs(value))))
     return f"{value:,.{min(decimals, 12)}f}"
