@@ -32,12 +32,15 @@ from evalcube.flows.read.design import (
     without_older,
 )
 from evalcube.flows.state.records import read_notes
+from evalcube.stages.analyze.labelled import axes
 from evalcube.stages.analyze.labelled.clustering import with_question_moments
 from evalcube.stages.analyze.labelled.counters import with_unasked
 from evalcube.stages.analyze.labelled.selection import keys, restrict
-from evalcube.stages.reply.status import READERS, SECOND
+from evalcube.stages.reply.status import COUNTERS, READERS, SECOND
 from evalcube.storage.cube.cube import Cube
+from evalcube.storage.cube.group import heal
 from evalcube.storage.cube.ledger import Ledger
+from evalcube.storage.errors import CubeDamagedError
 
 if TYPE_CHECKING:
     import xarray as xr
@@ -159,8 +162,8 @@ def open_part(
     dataset = labelled(opened, trials=trials or recounts).drop_vars("model", errors="ignore")
     dataset = with_prices(dataset, behind, notes)
     receipts = [] if behind is None else list(Ledger(behind.records).newest().values())
-    warnings = cautions(dataset, chosen, notes, behind, receipts, whole=behind is opened)
     with refused():
+        warnings = cautions(dataset, chosen, notes, behind, receipts, whole=behind is opened)
         read_by, told = "", list[str]()
         if recounts:
             dataset, read_by, told = _recounted(dataset, chosen)
@@ -249,11 +252,21 @@ def labelled(opened: Cube | xr.Dataset, *, trials: bool) -> xr.Dataset:
     -------
     Dataset
         As of `evalcube.flows.read.dataset.open_cube`.
+
+    Raises
+    ------
+    CubeDamagedError
+        The labels of its counters are others than it was made with.
     """
     if isinstance(opened, Cube):
         # There are no composites without the layers of single trials, nor sums by cluster.
         more = trials or {"fact", "cluster", SECOND} & set(opened.trial_arrays)
-        opened = opened.dataset() if more else opened.summary()
+        dataset = opened.dataset() if more else opened.summary()
+        if "counter" in dataset.coords and axes.names(dataset, "counter")[: len(COUNTERS)] != list(COUNTERS):
+            raise CubeDamagedError(
+                "the labels in `counter` are no counters of evalcube", opened.url, heal(opened.url)
+            )
+        opened = dataset
     return with_design(with_question_moments(opened))
 
 

@@ -6,9 +6,11 @@ from itertools import count
 from pathlib import Path
 
 import pytest
+import zarr
 
 import evalcube as ec
 from evalcube.flows.share.imports.logs import import_logs
+from evalcube.flows.state.verify import verify_cube
 from evalcube.storage.cube.cube import Cube
 from tests.flows.share.imports.logs import write_lines
 from tests.flows.support import arrays, assert_same_cube, evalcube
@@ -187,3 +189,16 @@ def test_leaderboard__counters_that_are_gone_are_said_to_lack_what_is_recorded(s
 
     assert code == 0
     assert "trials are recorded and not counted yet" in errors
+
+
+def test_counters__under_other_names_are_refused_until_they_are_healed(sweep):
+    before = ec.leaderboard(sweep / "cube.zarr").records()
+    labels = zarr.open_group(sweep / "cube.zarr", mode="r+")["counter"]
+    names = labels[...]
+    labels[...] = [names[1], names[0], *names[2:]]
+
+    with pytest.raises(ec.StorageError, match=r"no counters of evalcube.*verify --heal"):
+        ec.leaderboard(sweep / "cube.zarr")
+    verify_cube(sweep / "cube.zarr", heal=True)
+
+    assert ec.leaderboard(sweep / "cube.zarr").records() == before
