@@ -143,8 +143,18 @@ class CubeGroup:
         return _dims(self._array(name))
 
     def array_attrs(self, name: str) -> dict[str, Any]:
-        """Attributes of an array."""
-        return self._array(name).attrs.asdict()
+        """Attributes of an array.
+
+        Raises
+        ------
+        CubeDamagedError
+            Something else stands in their place.
+        """
+        try:
+            return self._array(name).attrs.asdict()
+        except (TypeError, ValueError) as error:
+            what = f"the attributes of array '{name}' are damaged: {error}"
+            raise CubeDamagedError(what, self.space.address, REPAIR) from error
 
     def read(self, name: str, selection: tuple[Any, ...]) -> NDArray[Any]:
         """Values of a selection; cells never written hold the fill.

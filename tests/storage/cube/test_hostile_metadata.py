@@ -111,3 +111,12 @@ def test_ledger__with_a_line_without_end_is_refused(cube):
 
     with pytest.raises(StorageError, match="longer"):
         list(Ledger(cube.records).receipts())
+
+
+def test_summary__refuses_attributes_that_are_no_mapping(cube):
+    change(
+        cube, lambda document: document["consolidated_metadata"]["metadata"]["counter"].update(attributes=[1])
+    )
+
+    with pytest.raises(CubeDamagedError, match="attributes of array 'counter'"):
+        Cube.open(cube.url).summary()
