@@ -164,4 +164,5 @@ def unrecorded_trials(cube: Cube, recorded: Collection[Region]) -> int:
     """
     if recorded:
         return 0
-    return int(cube.read_counters()[..., STATUS_COUNTERS.index("trials")].sum())
+    counted = cube.read_counters()[..., STATUS_COUNTERS.index("trials")]
+    return int(np.nan_to_num(counted, posinf=0.0, neginf=0.0).sum())  # nobody counts what is not finite

@@ -12,7 +12,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
+import zarr
 
 from evalcube.storage.cube.cube import Cube
 from tests.flows.support import evalcube
@@ -260,3 +262,10 @@ def test_status__without_a_ledger_is_no_sweep_without_a_trial(sweep: Path) -> No
 
     assert code == 2
     assert "of which its ledger has no receipt" in errors
+
+
+def test_status__without_a_ledger_takes_endless_counters_for_none(sweep: Path) -> None:
+    (sweep / "CUBE" / "_evalcube" / "ledger.jsonl").unlink()
+    zarr.open_group(sweep / "CUBE", mode="r+")["counters"][...] = -np.inf
+
+    assert set(assert_told(sweep, ["status"])) == {"status"}
