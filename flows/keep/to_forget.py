@@ -95,6 +95,7 @@ def find(cube: Cube, plan: Plan, choice: Choice) -> ToForget:
     planned = planned_of(cube, newest)
     prices = _prices(cube)
     for region in sorted(newest):
+        cube.region_shape(region)  # refuses one that is outside of the cube, as a stranger's ledger may have
         cells = found.cells[region.model]
         if not cells.any():
             continue

@@ -21,7 +21,7 @@ from evalcube.storage.cube.cube import Cube
 from evalcube.storage.cube.lease import Lease
 from evalcube.storage.cube.ledger import Ledger
 from evalcube.storage.cube.shared_arrays import SharedArrays
-from evalcube.storage.errors import LeaseHeldError
+from evalcube.storage.errors import LeaseHeldError, StorageError
 from tests.flows.keep.forgetting import (
     BETA,
     TRIALS,
@@ -154,6 +154,16 @@ def test_forget__for_good_what_was_forgotten_before_is_not_missing_any_more(swee
     forget(sweep["cube"], BETA, for_good=True)
 
     assert_whole(sweep)
+
+
+def test_forget__refuses_a_ledger_with_regions_outside_of_the_cube(sweep):
+    records = Cube.open(sweep["cube"], writable=True).records
+    with Ledger(records) as ledger:
+        region, receipt = next(iter(ledger.newest().items()))
+        ledger.append(replace(receipt, region=replace(region, model=99)))
+
+    with pytest.raises(StorageError, match="outside of the cube"):
+        forget(sweep["cube"], BETA)
 
 
 def test_forget__for_good_takes_whole_cells_only(sweep):
