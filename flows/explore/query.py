@@ -104,7 +104,8 @@ class Query:
             If it is none, or out of bounds.
         """
         text = self.one(name, str(default))
-        if not (text.isascii() and text.isdecimal()) or not least <= int(text[:12]) <= most:
+        short = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+        if not short or not least <= int(text) <= most:
             raise SweepError(
                 f"`{name}`: '{text}' is no whole number from {least} to {most}",
                 "Give one within these bounds",

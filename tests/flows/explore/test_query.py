@@ -31,6 +31,13 @@ def test_number__refuses_what_is_none(text):
         Query.make(limit=text).number("limit", 5, 0, 100)
 
 
+@pytest.mark.parametrize("most", [100, 10**9, 10**12, 10**15])
+def test_number__is_within_its_bounds(most):
+    assert Query.make(limit=str(most)).number("limit", 5, 0, most) == most
+    with pytest.raises(SweepError, match="limit"):
+        Query.make(limit=str(most + 1)).number("limit", 5, 0, most)
+
+
 def test_one__refuses_several_values_and_takes_none_for_the_default():
     query = Query.make(sort=["a", "b"], mode="")
 
