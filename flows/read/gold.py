@@ -137,7 +137,8 @@ def with_ratings(dataset: xr.Dataset, reader: Reader, path: str | Path) -> xr.Da
             row = rows.get(plan.evaluations[_variant(reader, variant, path)].eval_id)
             for unit, value in units.items():
                 point, _, trial = unit.rpartition("/")
-                if not trial.isdecimal() or int(trial) >= shape[-1] or point not in places:
+                known = trial.isdecimal() and len(trial) <= len(str(shape[-1])) and int(trial) < shape[-1]
+                if not known or point not in places:
                     raise SweepError(
                         f"{path}: unit {show(unit)} is not in this part of the cube",
                         "Units are named task/slot/trial, as in `evalcube show`; or give the data set's id",

@@ -107,6 +107,7 @@ def test_leaderboard__says_which_ratings_correct_too_few_answers(written, tmp_pa
     [
         ({"unit": "dataset/0/1", "score": 4}, "rows do not name the `variant`"),
         ({"unit": "dataset/7/1", "score": 4, "variant": "after"}, "unit 'dataset/7/1' is not in this part"),
+        ({"unit": f"dataset/0/{'9' * 5000}", "score": 4, "variant": "after"}, "is not in this part"),
     ],
 )
 def test_leaderboard__wrong_gold_is_told(written, tmp_path, row, message):
