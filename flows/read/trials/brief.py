@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -138,11 +139,11 @@ def _without_beginnings(rows: Sequence[dict[str, str]], name: str) -> None:
     for row in rows:
         if name in row:
             by_task.setdefault(row.get("task", ""), set()).add(row[name])
+    ordered = {task: sorted(text.split(" ") for text in texts) for task, texts in by_task.items()}
     for row in rows if by_task else ():
-        ordered = sorted(text.split(" ") for text in by_task[row.get("task", "")])
-        words = row[name].split(" ")
-        place = ordered.index(words)
-        beside = ordered[max(place - 1, 0) : place] + ordered[place + 1 : place + 2]
+        others, words = ordered[row.get("task", "")], row[name].split(" ")
+        place = bisect_left(others, words)
+        beside = others[max(place - 1, 0) : place] + others[place + 1 : place + 2]
         shared = max((_in_common(words, other) for other in beside), default=0)
         row[name] = _CUT + " ".join(words[shared:]) if 0 < shared < len(words) else row[name]
 
