@@ -70,7 +70,7 @@ else:
 class Section(_Base):
     """Base of the config's sections: frozen, no unknown field, no inf or NaN."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)
+    model_config = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False, defer_build=True)
 
     @classmethod
     def __pydantic_init_subclass__(cls, **_: object) -> None:
